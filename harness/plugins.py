@@ -1,7 +1,8 @@
 """Finds plugins: classes that add verbs, test types, exporters and other parts to tfb.
 
-An entry point of the group ``tfb.plugins`` names the class. A wheel of tfb declares its own plugins (``harness.extras``)
-like any other distribution. A checkout is not a distribution, so its entry points come from pyproject.toml.
+An entry point of the group ``tfb.plugins`` names the class. A wheel of tfb declares its own plugins
+(``harness.extras``) like any other distribution. A checkout is not a distribution, so its entry points come from
+pyproject.toml.
 """
 
 import importlib
@@ -34,7 +35,7 @@ class Verb:
 
     target: ObjectPath
     help: str  # a line of ./tfb --help
-    group: str = "look"
+    group: str = "results"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +49,8 @@ class PageView:
 class Plugin(Protocol):
     """The parts that a plugin adds. A plugin derives from this class and sets the attributes that it needs.
 
-    Keys are the names under which users select a part. tfb reads the attributes whenever it starts, so the module of the
-    plugin's class should import only this module.
+    Keys are the names under which users select a part. tfb reads the attributes whenever it starts, so the module of
+    the plugin's class should import only this module.
     """
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
@@ -85,9 +86,7 @@ def installed() -> Sequence[InstalledPlugin]:
     found = []
     for name, distribution, target in (*_own_entry_points(), *_installed_entry_points()):
         try:
-            parts = _import(target)
-            if not (isinstance(parts, type) and Plugin in parts.__mro__):
-                raise TypeError(f"{target} is not a subclass of harness.plugins.Plugin")
+            parts = _import_plugin(target)
         except Exception as error:  # noqa: BLE001 - code of others may raise anything
             _report(_explain(name, distribution, target, error))
         else:
@@ -190,6 +189,13 @@ def _import(target: ObjectPath) -> object:
     for name in filter(None, attribute.split(".")):
         found = getattr(found, name)
     return found
+
+
+def _import_plugin(target: ObjectPath) -> type[Plugin]:
+    parts = _import(target)
+    if isinstance(parts, type) and Plugin in parts.__mro__:
+        return parts
+    raise TypeError("it must name a subclass of harness.plugins.Plugin")
 
 
 def _explain(name: str, distribution: str, target: ObjectPath, error: Exception) -> str:

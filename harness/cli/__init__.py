@@ -1,4 +1,4 @@
-"""The command line: flags and verbs, and the one place where an error becomes an exit code."""
+"""The command line: parses arguments, asks for consent and turns errors into exit codes."""
 
 import logging
 import os
@@ -14,77 +14,86 @@ from harness.host import interruption
 from harness.paths import PROGRAM
 from harness.plain_text import printable
 
-TRACEBACK = "TFB_TRACEBACK"  # environment variable that asks for all of an error that nobody foresaw
-INTERRUPTED = "interrupted; everything started is stopped"
+TRACEBACK = "TFB_TRACEBACK"  # environment variable: print the traceback of an internal error
+INTERRUPTED = "interrupted; all started processes have been stopped"
+MAX_ERROR_LENGTH = 300  # characters of an internal error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code."""
+    """Run a command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return guarded(lambda: _run(arguments))
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """The exit code of a command; an error becomes one line and its code."""
+    """Call a command and return its exit code; print an error as one message and return its code."""
     logging.getLogger("tfb").addHandler(logging.NullHandler())
-    logging.raiseExceptions = False  # a log that cannot be written is no reason to fill the screen
+    logging.raiseExceptions = False  # do not print a traceback if a log cannot be written
     try:
         with guarded_streams():
             code = command()
             interruption.raise_if_pending()
     except KeyboardInterrupt as error:
-        told = "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
-        if not interruption.requested():
-            return _told(error)
-        told = INTERRUPTED  # which something took for an error of its own
+        message = "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the only place that turns errors into exit codes
+        if not (interruption.requested() or _comes_from_interrupt(error)):
+            return _print_error(error)
+        message = INTERRUPTED  # a library turned the interrupt into an error of its own
     else:
         return code
-    return _say(told, Exit.INTERRUPTED)
+    return _print(message, Exit.INTERRUPTED)
 
 
-def _told(error: Exception) -> int:
-    """The exit code of an error, once it is told."""
+def _comes_from_interrupt(error: BaseException | None) -> bool:
+    """Return whether a KeyboardInterrupt caused an error, for example within an import."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _print_error(error: Exception) -> int:
+    """Print an error and return its exit code."""
     match error:
         case TfbError():
-            return _say(str(error), error.exit_code)
-        case OSError():  # a full disk, a file that may not be read: the error names it
-            return _say(str(error), Exit.FAILED)
+            return _print(str(error), error.exit_code)
+        case OSError():  # the message names the file
+            return _print(str(error), Exit.FAILED)
         case MemoryError():
-            text = "this process may take no more memory (ulimit -v, or the machine's): give it more, or ask for less"
-            return _say(text, Exit.FAILED)
+            text = "this process has reached its memory limit: raise the limit (ulimit -v), or measure less at a time"
+            return _print(text, Exit.FAILED)
     if os.environ.get(TRACEBACK):
-        return _say("".join(traceback.format_exception(error)), Exit.FAILED)
+        return _print("".join(traceback.format_exception(error)), Exit.FAILED)
     frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    first = (str(error).splitlines() or [""])[0]
-    return _say(
-        f"a mistake of the harness, not of yours: {type(error).__name__}: {first[:300]}{where}; please report it "
-        f"with what {TRACEBACK}=1 shows",
+    location = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    first_line = (str(error).splitlines() or [""])[0]
+    return _print(
+        f"internal error in tfb: {type(error).__name__}: {first_line[:MAX_ERROR_LENGTH]}{location}. Please report it "
+        f"with the output of {TRACEBACK}=1",
         Exit.FAILED,
     )
 
 
-def _say(text: str, code: Exit) -> Exit:
-    """Tell on stderr, as far as that takes it; returns the code."""
+def _print(text: str, code: Exit) -> Exit:
+    """Print a message to stderr, if that is possible, and return the code."""
     try:
         stream = InertStream(sys.stderr)
         stream.write(f"tfb: {text.replace('./tfb', PROGRAM)}\n")
         stream.flush()
-    except (OSError, ValueError):  # closed, or full
+    except (OSError, ValueError):  # stderr is full or closed
         return code
     return code
 
 
 def _run(arguments: Sequence[str]) -> int:
+    """Run a command line: arguments, invocation, settings, run."""
     for number, argument in enumerate(arguments, 1):
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(argument)}")
     with interruption.held_while_loading():
         from harness.cli.verbs import dispatch
-    found = dispatch(arguments)
-    if isinstance(found, int):
-        return found
+    result = dispatch(arguments)
+    if isinstance(result, int):
+        return result
     with interruption.held_while_loading():
         from harness.cli.run import execute
-    return execute(found, arguments)
+    return execute(result)

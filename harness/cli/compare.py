@@ -1,10 +1,10 @@
-"""``./tfb compare``: two runs, or a run beside a published round; or what is measured now beside a commit or a copy."""
+"""``./tfb compare``: two runs, a run and a published round of TechEmpower, or two versions that are measured now."""
 
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -14,204 +14,294 @@ from rich.text import Text
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags, Strings, complete_names, complete_runs, results_folder
 from harness.cli.output import VerdictOutputs, print_problems
-from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.run import run_benchmark
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
 from harness.host import accounts, ownership
 from harness.host.git import Repository
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plain_text import json_text, printable
-from harness.plan.config import Settings, Twins
+from harness.plan.run_settings import ControlCopy, Settings
 from harness.plan.service import FILE
 from harness.plugins import Hook
 from harness.records import store
 from harness.records.record import Record
+from harness.records.run_folders import find_run
 from harness.records.run_records import RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import TableRows
+from harness.stats import published
 from harness.stats.cell_comparison import compare, noise_floor
-from harness.stats.published import compare_with_round, read_round
+from harness.stats.published import read_round
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Comparison
 
 COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictOutputs], int]] = Hook(
     name="compare_service", purpose="the comparison of two versions of a service"
 )
-Of = TypeVar("Of", bound=Record)
-BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
-ROUND = (
-    "Other machines, other generator, other network, often other versions: requests per second of the two are not "
-    "divided by each other. × mean: over the geometric mean of those that both have; ranks are among these alone."
+RecordType = TypeVar("RecordType", bound=Record)
+BASE, COPY = "@base", "~copy"  # suffixes of the second side's implementation names
+ROUND_NOTE = (
+    "The published round used other machines, load generators, networks and often other versions, so requests per "
+    "second are not compared. × mean: relative to the geometric mean of the implementations that both have; ranks "
+    "count only these implementations."
 )
 
 
-def percent(_: object, tokens: Sequence[Token]) -> float:
-    """``5`` or ``5%``."""
+def parse_percent(_: object, tokens: Sequence[Token]) -> float:
+    """Return the number of ``5`` or ``5%``."""
     return float(tokens[0].value.removesuffix("%"))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ComparisonFlags:
+    """Flags that say what is compared, and when two cells differ."""
+
+    base: Annotated[
+        str | None, Parameter(help="measure this commit and the working tree now, instead of two runs", metavar="REV")
+    ] = None
+    copy: Annotated[
+        bool, Parameter(help="measure an implementation and a copy of it, to learn the noise of this machine")
+    ] = False
+    test: Annotated[
+        Strings, Parameter(help="with --base or --copy: implementations to measure", completer=complete_names)
+    ] = ()
+    threshold: Annotated[
+        float,
+        Parameter(
+            help="treat differences up to PERCENT as unchanged; default: 5",
+            metavar="PERCENT",
+            converter=parse_percent,
+            n_tokens=1,
+        ),
+    ] = 5.0
+    every: Annotated[bool, Parameter(name="--all", help="also list the cells that are unchanged")] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServiceFlags:
+    """Flags for the comparison of two versions of a service."""
+
+    service: Annotated[
+        str, Parameter(help="folder of the service with its tfb.toml; default: the current folder", metavar="DIR")
+    ] = "."
+    head: Annotated[
+        str | None,
+        Parameter(help="service: version to compare with base; default: the working tree", metavar="REV"),
+    ] = None
+    strict: Annotated[bool, Parameter(help='service: exit with 1 instead of 4 for "cannot tell"')] = False
+    markdown: Annotated[bool, Parameter(help="service: print the verdict as Markdown, for a pull request")] = False
+    history: Annotated[
+        str | None, Parameter(help="service: append the verdict to this file and show the latest ones", metavar="FILE")
+    ] = None
+    html: Annotated[
+        str | None, Parameter(help="service: write the verdict as an HTML page that works offline", metavar="FILE")
+    ] = None
 
 
 def command(
     *run: Annotated[
-        str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=complete_runs)
-    ],
-    base: Annotated[
-        str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
-    ] = None,
-    copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
-    test: Annotated[Strings, Parameter(help="with --base or --copy: implementations", completer=complete_names)] = (),
-    fail_over: Annotated[
-        float,
+        str,
         Parameter(
-            help="differences up to this are the same; default 5 %", metavar="PERCENT", converter=percent, n_tokens=1
+            help="two runs: A and B; A may be a results.json that TechEmpower published", completer=complete_runs
         ),
-    ] = 5.0,
-    head: Annotated[
-        str | None,
-        Parameter(help="of a service: what to compare with base; default: the working tree", metavar="REV"),
-    ] = None,
-    service: Annotated[
-        str, Parameter(help="folder of a service with a tfb.toml; default: this one", metavar="DIR")
-    ] = ".",
-    strict: Annotated[bool, Parameter(help="of a service: cannot tell is exit code 1, not 4")] = False,
-    markdown: Annotated[bool, Parameter(help="of a service: the verdict for a pull request")] = False,
-    history: Annotated[
-        str | None, Parameter(help="of a service: add the verdict to this file, and show the latest", metavar="FILE")
-    ] = None,
-    html: Annotated[str | None, Parameter(help="of a service: write a page that works offline", metavar="FILE")] = None,
-    every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
+    ],
+    comparison: ComparisonFlags = ComparisonFlags(),
+    service: ServiceFlags = ServiceFlags(),
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
-    """Compare run B with run A; a service (tfb.toml) with another version of itself; or implementations with a commit.
+    """Compare two runs, two versions of a service, or implementations with those of a commit.
 
-    Exit code 0 where all is faster, or the same within --fail-over; 1 slower; 4 cannot tell. Beside the first group of
-    flags a service takes --profile, --time, --duration, --processes, --seed, --cpuset-cpus, --yes, --no-install,
+    ./tfb compare 20260101 20260102                two runs
+    ./tfb compare --base main                      the service of the current folder (tfb.toml) with its version on main
+    ./tfb compare --base main --test express       an implementation with its version on main
+
+    The exit code is 0 if everything is faster, or unchanged within --threshold; 1 if something is slower; 4 if the
+    measurements cannot tell. The comparison of a service accepts of the flags below only --profile, --time, --duration,
+    --processes, --seed, --cpuset-cpus, --allow, --test-container-memory, --test-container-pids, --yes, --no-install,
     --quiet, --json, --results, --results-name and --results-environment.
     """
-    folder = Path(service).resolve()
-    if base and not test and (service != "." or (folder / FILE).is_file() or base.startswith("dir:")):
-        if run or copy or every:
-            raise UsageError("of a service --base and --head say what is compared: leave out runs, --copy and --all")
-        outputs = VerdictOutputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
-        return COMPARE_SERVICE.load()(folder, base, head, flags, fail_over / 100, outputs)
-    if head or markdown or history or html or strict or (base and INSTALLED):
-        raise UsageError(
-            f"a service is compared with --base REV, where its {FILE} is ({PROGRAM} init writes one) or by --service"
-        )
+    if _is_service(comparison, service):
+        return _compare_service(run, comparison, service, flags)
+    _require_consistent(run, comparison, service)
     results = results_folder(flags.results)
-    if len(run) != (0 if base or copy else 2) or (base and copy):
-        raise UsageError("compare takes two runs, or --base REV, or --copy")
-    if copy and (len(test) != 1 or test[0] in ("run", "all")):
-        raise UsageError("--copy takes one implementation: --test NAME")
-    if base or copy:
-        asked = Invocation(mode="benchmark", test=test, flags=flags)
-        arguments = ("--copy",) if copy else ("--base", str(base))
-        chosen = resolve_settings(asked, ("compare", *arguments, *test))
-        chosen = replace(chosen, consent=resolve_consent(chosen))
-        a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
-    elif run[0].endswith(".json") and Path(run[0]).is_file():  # runs are folders
-        return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
+    if comparison.base or comparison.copy:
+        a, b = _measure_sides(comparison, flags)
+    elif run[0].endswith(".json") and Path(run[0]).is_file():  # a run is a folder
+        return compare_with_round(Path(run[0]), find_run(results, run[1]), as_json=flags.json)
     else:
-        a, b = (store.read(store.find(results, name)) for name in run)
-    unread = print_problems(dict.fromkeys((*a.problems, *b.problems)))
-    code = _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
-    return Exit.CANNOT_TELL if unread and code == Exit.OK else code  # what was not read may say something else
+        a, b = (store.read_run(find_run(results, name)) for name in run)
+    incomplete = print_problems(dict.fromkeys((*a.problems, *b.problems)))
+    result = compare(a, b, comparison.threshold / 100)
+    code = _print_comparison(result, as_json=flags.json, every=comparison.every)
+    return Exit.CANNOT_TELL if incomplete and code == Exit.OK else code  # unread records could change the verdict
 
 
-def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
+def _is_service(comparison: ComparisonFlags, service: ServiceFlags) -> bool:
+    """Return whether ``--base`` refers to a version of a service rather than of implementations."""
+    if not comparison.base or comparison.test:
+        return False
+    folder = Path(service.service)
+    return service.service != "." or (folder / FILE).is_file() or comparison.base.startswith("dir:")
+
+
+def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags, flags: RunFlags) -> int:
+    if run or comparison.copy or comparison.every:
+        raise UsageError("a service is compared by --base and --head: remove the names of runs, --copy and --all")
+    outputs = VerdictOutputs(
+        json=flags.json,
+        markdown=service.markdown,
+        history=service.history,
+        html=service.html,
+        strict=service.strict,
+    )
+    folder = Path(service.service).resolve()
+    compare_service = COMPARE_SERVICE.load()
+    return compare_service(folder, str(comparison.base), service.head, flags, comparison.threshold / 100, outputs)
+
+
+def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags) -> None:
+    """Raise UsageError if flags are combined that exclude each other, or if names of runs are missing."""
+    if service != ServiceFlags(service=service.service) or (comparison.base and INSTALLED):
+        raise UsageError(
+            f"to compare a service, give --base REV in the folder of its {FILE} or with --service DIR "
+            f"({PROGRAM} init writes a {FILE})"
+        )
+    measures = bool(comparison.base or comparison.copy)
+    if len(run) != (0 if measures else 2) or (comparison.base and comparison.copy):
+        raise UsageError("compare takes two runs, or --base REV, or --copy: give exactly one of these")
+    if comparison.copy and (len(comparison.test) != 1 or comparison.test[0] in ("run", "all")):
+        raise UsageError("--copy takes one implementation: add --test NAME")
+
+
+def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRecords, RunRecords]:
+    """Measure both sides in one run; return the records of base or the control copy, and of the working tree."""
+    source = ("--copy",) if comparison.copy else ("--base", str(comparison.base))
+    command = ("compare", *source, *comparison.test)
+    settings = resolve_settings(Invocation(mode="benchmark", test=comparison.test, flags=flags, command=command))
+    settings = replace(settings, consent=resolve_consent(settings))
+    return _measure_copies(settings) if comparison.copy else _measure_commits(settings, str(comparison.base))
+
+
+def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
     with ownership.make_scratch_folder("base") as scratch:
         git = Repository.of(REPOSITORY)
         for note in git.export(git.commit(revision), scratch, "frameworks"):
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
-            raise UsageError(f"--base: commit {revision!r} has no folder frameworks/")
-        accounts.share_folder(scratch)  # servers have accounts of their own
-        twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
-        return split(run_benchmark(replace(chosen, twins=twins)).records, BASE)
+            raise UsageError(f"--base: commit {revision!r} has no folder frameworks/: name a commit that has it")
+        accounts.share_folder(scratch)  # servers run under accounts of their own
+        copy = ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",))
+        return split(run_benchmark(replace(settings, control_copy=copy)).records, BASE)
 
 
-def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
-    """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
-    (name,) = chosen.selection.test
-    records = run_benchmark(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
+def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
+    """Measure an implementation and its copy; save the noise floor for later runs with this profile."""
+    (name,) = settings.selection.test
+    copy = ControlCopy(suffix=COPY, frameworks=settings.frameworks)
+    records = run_benchmark(replace(settings, control_copy=copy)).records
     try:
-        both, at = (name, name + COPY), records.info.started_at
-        floor = noise_floor(records.trials, both, profile=chosen.profile.name, measured_at=at)
+        floor = noise_floor(
+            records.trials,
+            (name, name + COPY),
+            profile=settings.profile.name,
+            measured_at=records.info.started_at,
+        )
     except ValueError as error:
         raise UsageError(f"{error}: give --processes 5 or more") from error
-    store.keep_noise_floor(chosen.results, records.info.machine, floor)
+    store.write_noise_floor(settings.results, records.info.machine, floor)
     return split(records, COPY)
 
 
 def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
-    """The records of names with the suffix, under those without it, and of the others."""
+    """Split the records of a run into two sides.
 
-    def side(*, other: bool) -> RunRecords:
-        def own(of: Sequence[Of], key: str = "implementation") -> list[Of]:
-            names = [(one, str(getattr(one, key))) for one in of]
-            mine = ((one, name) for one, name in names if name.endswith(suffix) == other)
-            return [one.model_copy(update={key: name.removesuffix(suffix)}) for one, name in mine]
+    Returns:
+        The records of implementations whose name ends with the suffix, renamed without it; and all other records.
+    """
 
-        run_id = records.info.run_id + (suffix if other else "")
-        known = tuple(own(records.info.implementations, "name"))
+    def side(*, suffixed: bool) -> RunRecords:
+        def members(all_records: Sequence[RecordType], key: str = "implementation") -> list[RecordType]:
+            named = [(record, str(getattr(record, key))) for record in all_records]
+            return [
+                record.model_copy(update={key: name.removesuffix(suffix)})
+                for record, name in named
+                if name.endswith(suffix) == suffixed
+            ]
+
+        run_id = records.info.run_id + (suffix if suffixed else "")
+        implementations = tuple(members(records.info.implementations, "name"))
         return RunRecords(
-            info=records.info.model_copy(update={"run_id": run_id, "implementations": known}),
-            trials=own(records.trials),
-            processes=own(records.processes),
-            verdicts=own(records.verdicts),
+            info=records.info.model_copy(update={"run_id": run_id, "implementations": implementations}),
+            trials=members(records.trials),
+            processes=members(records.processes),
+            verdicts=members(records.verdicts),
         )
 
-    return side(other=True), side(other=False)
+    return side(suffixed=True), side(suffixed=False)
 
 
-def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    verdicts = Counter(report.cell_verdict(cell, comparison.fail_over) for cell in comparison.cells)
+def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> int:
+    """Print a comparison and return the exit code that its verdicts require."""
+    verdicts = Counter(report.cell_verdict(cell) for cell in comparison.cells)
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
         print(json_text(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)})))
         return code
     console = terminal.make_console()
-    first, *others = report.summarize_comparison(comparison)
-    console.print(Text(first, style="bold red" if "slower" in verdicts else "bold"))
-    for told in others:
-        console.print(Text(told))
+    headline, *sentences = report.summarize_comparison(comparison)
+    console.print(Text(headline, style="bold red" if "slower" in verdicts else "bold"))
+    for sentence in sentences:
+        console.print(Text(sentence))
     terminal.print_table(report.comparison_table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     return code
 
 
-def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
-    """A run beside a round of TechEmpower's; it decides nothing, so the exit code is 0 where they share something."""
-    published, records = read_round(round_), store.read(run)
+def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
+    """Print the ranks of a run and of a published round of TechEmpower; the exit code is 0 if they share rows."""
+    published_round, records = read_round(round_file), store.read_run(run)
     print_problems(records.problems)
     info = records.info
-    held = compare_with_round(published, rank(info, records.trials, records.processes, records.verdicts))
-    if not held.rows:
-        raise UsageError(f"{round_} and {run} have no implementation in common")
+    result = published.compare_with_round(
+        published_round, rank(info, records.trials, records.processes, records.verdicts)
+    )
+    if not result.rows:
+        raise UsageError(f"{round_file} and {run} have no implementation in common")
     if as_json:
-        print(json_text(json.dumps({"round": published.name, "environment": published.environment, **asdict(held)})))
+        print(
+            json_text(
+                json.dumps(
+                    {"round": published_round.name, "environment": published_round.environment, **asdict(result)}
+                )
+            )
+        )
         return Exit.OK
     machine = f"{info.machine.cpu_model}, {len(info.machine.cpus_usable)} CPUs, {info.runtime} runtime"
-    rows = TableRows(held.rows)
+    rows = TableRows(result.rows)
     table = rows.table(
-        f"Round {published.name} ({published.environment}) beside run {info.run_id} ({machine})",
+        f"Round {published_round.name} ({published_round.environment}) and run {info.run_id} ({machine})",
         rows.column("test", lambda row: row.test_type),
         rows.column("implementation", lambda row: row.implementation),
-        rows.column("rank there", lambda row: str(row.round_rank)),
-        rows.column("rank here", lambda row: str(row.run_rank)),
-        rows.column("× mean there", lambda row: f"{row.round_share:.2f}"),
-        rows.column("× mean here", lambda row: f"{row.run_share:.2f}"),
-        rows.column("here ÷ there", lambda row: f"{row.run_share / row.round_share:.2f}"),
+        rows.column("rank in round", lambda row: str(row.round_rank)),
+        rows.column("rank in run", lambda row: str(row.run_rank)),
+        rows.column("× mean in round", lambda row: f"{row.round_share:.2f}"),
+        rows.column("× mean in run", lambda row: f"{row.run_share:.2f}"),
+        rows.column("run ÷ round", lambda row: f"{row.run_share / row.round_share:.2f}"),
     )
     console = terminal.make_console()
     terminal.print_table(table, console)
-    for found in held.agreements:
-        against = "; ".join(f"{fast} before {slow}" for fast, slow in found.reversed_decided)
-        told = f", against the round's order and decided here: {against}" if against else ""
-        console.print(f"{found.test_type}: {found.same} of {found.pairs} pairs in the same order{told}")
-    if held.only_run:
-        console.print(f"not in the round: {', '.join(held.only_run)}")
-    console.print(Text(f"· {ROUND}", "dim"))
+    for agreement in result.agreements:
+        reversed_pairs = "; ".join(f"{fast} before {slow}" for fast, slow in agreement.reversed_decided)
+        suffix = f", decided by the run in the opposite order: {reversed_pairs}" if reversed_pairs else ""
+        console.print(f"{agreement.test_type}: {agreement.same} of {agreement.pairs} pairs in the same order{suffix}")
+    if result.only_run:
+        console.print(f"not in the round: {', '.join(result.only_run)}")
+    console.print(Text(f"· {ROUND_NOTE}", "dim"))
     return Exit.OK

@@ -1,6 +1,6 @@
-"""Asks for consent: all that a run has to ask for in one question, before anything of it begins or is drawn.
+"""Asks for consent: one question for everything that a run may change, before the run begins.
 
-Below the command line nothing asks: there consent is given or it is not.
+Only the command line asks. Code below it receives ``yes`` or ``no``.
 """
 
 import os
@@ -13,88 +13,98 @@ from harness.errors import EnvironmentLacksError
 from harness.host import leftovers
 from harness.host.leftovers import Leftover
 from harness.paths import state_folder
-from harness.plan.config import Consent, Settings
-from harness.plan.discovery import scan, select
+from harness.plan.discovery import scan_folders, select_implementations
+from harness.plan.run_settings import Consent, Settings
 from harness.provisioning import requirements
 from harness.records import safe_write
 from harness.runtime import compose
 from harness.runtime.choice import uses_local_runtime
 
-CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before there was a Python to ask
-ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
+CONSENTED = "TFB_CONSENTED"  # environment variable that ./tfb sets after asking, before it can start Python
+CONSENT_FILE = "builds-as-root"  # in the state folder: builds may run as root on this machine
 
 
 def resolve_consent(settings: Settings) -> Consent:
-    """Consent to what the run would do, or none; raises EnvironmentLacksError where builds as root are refused.
+    """Return whether the run may install packages and remove leftovers: ``yes`` or ``no``.
 
-    Asks at most once, and nobody where no terminal is: there root consents by starting it, and nobody else.
+    Ask at most once, and only on a terminal. Without a terminal, root consents by starting the run; other users do not.
+
+    Raises:
+        EnvironmentLacksError: Builds would run as root, and the user refuses.
     """
     if settings.consent == "ask" and os.environ.get(CONSENTED):
-        _remember()
+        _remember_consent()
         return "yes"
     if settings.consent == "yes" or not _at_a_terminal():
         return "yes" if ask_consent(settings.consent, "") else "no"
     local = uses_local_runtime(settings)
-    as_root = local and os.geteuid() == 0 and not (state_folder() / ANSWER).exists()
-    wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
+    as_root = local and os.geteuid() == 0 and not (state_folder() / CONSENT_FILE).exists()
+    changes = [*_planned_changes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
-        wishes.append("build implementations as root, here and from now on")
-    question = "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on?"))
-    given = bool(wishes) and ask_consent("ask", question, default=not as_root)
-    if as_root and not given:
+        changes.append("build implementations as root, in this run and in later ones")
+    question = "\n".join(("This run would", *(f"  - {change}" for change in changes), "Continue?"))
+    consented = bool(changes) and ask_consent("ask", question, default=not as_root)
+    if as_root and not consented:
         raise EnvironmentLacksError(
-            "builds would run as root: start ./tfb as an ordinary user, use --runtime docker, or consent with --yes"
+            "builds would run as root: start ./tfb as an ordinary user, add --runtime docker, or consent with --yes"
         )
     if as_root:
-        _remember()
-    return "yes" if given and settings.consent == "ask" else "no"
+        _remember_consent()
+    return "yes" if consented and settings.consent == "ask" else "no"
 
 
-def _remember() -> None:
-    """Keep the consent to builds as root, so that nobody is asked again."""
-    answer = state_folder() / ANSWER
-    safe_write.make_folder(answer.parent)
+def _remember_consent() -> None:
+    """Save the consent to builds as root, so that later runs do not ask again."""
+    path = state_folder() / CONSENT_FILE
+    safe_write.make_folder(path.parent)
     safe_write.replace(
-        answer, b"Builds of implementations may run as root on this machine. Remove this file to be asked.\n"
+        path, b"Builds of implementations may run as root on this machine. Remove this file to be asked again.\n"
     )
 
 
 def ask_consent(consent: Consent, question: str, *, default: bool = True) -> bool:
-    """As the flags say, else ask on a terminal; without one root consents by starting it, and nobody else."""
+    """Return the consent of the flags; if it is ``ask``, ask on a terminal.
+
+    Args:
+        consent: The consent that the flags express.
+        question: The question for the terminal.
+        default: The meaning of an empty reply.
+    """
     if consent != "ask" or not _at_a_terminal():
         return consent == "yes" or (consent == "ask" and os.geteuid() == 0)
-    print(f"{question} [{'Y/n' if default else 'y/N'}] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline().strip().lower()
-    return answer in ("y", "yes") or (default and not answer)
+    reply = _ask(f"{question} [{'Y/n' if default else 'y/N'}] ")
+    return reply in ("y", "yes") or (default and not reply)
 
 
 def ask_confirmation(question: str) -> bool | None:
-    """Return the answer that somebody at a terminal gives, where silence means no; None where nobody can be asked."""
-    if not _at_a_terminal():
-        return None
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    """Ask a question whose empty reply means no; return None without a terminal."""
+    return _ask(f"{question} [y/N] ") in ("y", "yes") if _at_a_terminal() else None
+
+
+def _ask(prompt: str) -> str:
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower()
 
 
 def _at_a_terminal() -> bool:
-    """Whether somebody can be asked, and sees the question."""
+    """Return whether a user can read a question and reply."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
-    """What the run would like to do on this machine, as far as it has the right to."""
+def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
+    """Yield what the run would change on this machine, as far as it has the rights."""
     if local:
-        chosen = settings.services or select(scan(*settings.frameworks), settings.selection)
-        wanted = requirements.tool_requirements(chosen, **settings.needed)
-        if (packages := requirements.missing_packages(wanted)) and _may_install():
+        selected = settings.services or select_implementations(scan_folders(*settings.frameworks), settings.selection)
+        needs = requirements.tool_requirements(selected, **settings.requirements)
+        if (packages := requirements.missing_packages(needs)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
-    found = leftovers.local_leftovers() if local else find_leftovers()
-    if left := [str(leftover) for leftover in found if leftover.certain]:
-        yield f"remove what a run that was killed has left: {', '.join(left)}"
+    found_leftovers = leftovers.local_leftovers() if local else find_leftovers()
+    if certain := [str(leftover) for leftover in found_leftovers if leftover.certain]:
+        yield f"remove leftovers of killed runs: {', '.join(certain)}"
 
 
 def find_leftovers() -> Sequence[Leftover]:
-    """What killed runs have left on this machine, and of containers where an engine answers."""
+    """Return what killed runs left on this machine, including containers if an engine responds."""
     try:
         return (*leftovers.local_leftovers(), *compose.engine_leftovers())
     except EnvironmentLacksError:
@@ -102,7 +112,7 @@ def find_leftovers() -> Sequence[Leftover]:
 
 
 def _may_install() -> bool:
-    """Whether apt is there, with a right to it that asks for no password: its question would come under the display."""
+    """Return whether apt-get can be run without a password; the progress display would cover a password prompt."""
     if shutil.which("apt-get") is None:
         return False
     if os.geteuid() == 0:

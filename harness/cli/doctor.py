@@ -1,4 +1,4 @@
-"""Verbs about this machine: ``./tfb doctor`` looks at it, ``./tfb clean`` removes what runs have left on it."""
+"""``./tfb doctor``, which checks this machine, and ``./tfb clean``, which removes leftovers and images."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,13 +10,13 @@ from rich.text import Text
 
 from harness.cli.consent import ask_consent, find_leftovers
 from harness.cli.flags import MachineFlags
-from harness.cli.run import resolve_hosts
+from harness.cli.settings import resolve_hosts
 from harness.errors import EnvironmentLacksError, Exit
-from harness.host import leftovers as killed
+from harness.host import leftovers as host_leftovers
 from harness.host import machine
 from harness.plain_text import json_text, printable
-from harness.plan.config import Consent
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
+from harness.plan.run_settings import Consent
 from harness.plugins import Hook
 from harness.provisioning import advice, requirements
 from harness.provisioning.requirements import ToolRequirement
@@ -25,7 +25,7 @@ from harness.report import terminal
 from harness.runtime import compose, images
 from harness.units import format_bytes
 
-MANY = 6  # implementations that want a tool: more are counted
+MAX_NAMED = 6  # implementations that need a tool: more are counted instead of named
 NO_MACHINES = MachineFlags()
 DOCTOR_MACHINES: Hook[Callable[..., int]] = Hook(name="doctor_machines", purpose="doctor for other machines")
 CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="clean for other machines")
@@ -33,135 +33,140 @@ CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="
 
 def doctor(
     *,
-    as_json: Annotated[bool, Parameter(name="--json", help="machine-readable output")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", help="print JSON to stdout")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
-    if (hosts := resolve_hosts(machines)).elsewhere:
+    """Show the detected tools, this machine, and likely sources of noise.
+
+    The exit code is 3 if something is missing.
+    """
+    if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return DOCTOR_MACHINES.load()(hosts, as_json=as_json)
-    facts, found = machine.read_machine(), scan()
-    needs = requirements.tool_requirements(found.implementations, own_database=True)
-    complete = all(need.tool for need in needs)
+    facts, known = machine.read_machine(), scan_folders()
+    needs = requirements.tool_requirements(known.implementations, own_database=True)
     try:
         docker = f"engine {compose.engine_version()}"
     except EnvironmentLacksError as error:
         docker = str(error)
-    left = find_leftovers()
+    leftovers = find_leftovers()
     if as_json:
-        tools = [
-            {
-                "tool": n.description,
-                "wanted_by": n.required_by,
-                "found": str(n.tool) if n.tool else None,
-                "advice": None if n.tool else advice.describe_missing(n.kind, n.condition),
-            }
-            for n in needs
-        ]
-        document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
-        document |= {"leftovers": [*map(str, left)], "docker": docker}
+        document = {
+            "machine": facts.model_dump(mode="json"),
+            "tools": [_tool_document(need) for need in needs],
+            "problems": known.problems,
+            "leftovers": [*map(str, leftovers)],
+            "docker": docker,
+        }
         print(json_text(json.dumps(document)))
     else:
         show_tools(needs)
         show_facts(facts)
         console = terminal.make_console()
         console.print(f"\nDocker runtime: {docker}\n")
-        for problem in found.problems:
+        for problem in known.problems:
             console.print(f"! {problem}", style="red")
-        for leftover in left:
+        for leftover in leftovers:
             if leftover.certain:
-                console.print(f"! left by a run that was killed: {leftover}; ./tfb clean removes it")
+                console.print(f"! left by a killed run: {leftover}; remove it with ./tfb clean")
             else:
-                console.print(f"· of a run that is not known here: {leftover}")
-    return Exit.OK if complete else Exit.ENVIRONMENT
+                console.print(f"· from a run that is not known here: {leftover}")
+    return Exit.OK if all(need.tool for need in needs) else Exit.ENVIRONMENT
+
+
+def _tool_document(need: ToolRequirement) -> dict[str, object]:
+    """Return the JSON document of a needed tool."""
+    return {
+        "tool": need.description,
+        "wanted_by": need.required_by,
+        "found": str(need.tool) if need.tool else None,
+        "advice": None if need.tool else advice.describe_missing(need.kind, need.condition),
+    }
 
 
 def show_tools(needs: Sequence[ToolRequirement]) -> None:
-    """What the local runtime needs, who wants it, and what was found."""
+    """Print the tools that the local runtime needs, who needs them, and the detected versions."""
     table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
-    for header in ("needs", "wanted by", "found"):
+    for header in ("tool", "needed by", "found"):
         table.add_column(header, header_style="dim")
     for need in needs:
-        missing = (
-            Text.assemble(
-                ("missing", "red"),
-                f": {advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}",
-            )
-            if need.tool is None
-            else Text("")
-        )
-        many = f"{len(need.required_by)} implementations"
-        wanted_by = ", ".join(need.required_by or ["the harness"]) if len(need.required_by) <= MANY else many
-        table.add_row(need.description, wanted_by, str(need.tool) if need.tool else missing)
+        missing = Text("")
+        if need.tool is None:
+            remedy = f": {advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}"
+            missing = Text.assemble(("missing", "red"), remedy)
+        count = f"{len(need.required_by)} implementations"
+        needed_by = ", ".join(need.required_by or ["tfb"]) if len(need.required_by) <= MAX_NAMED else count
+        table.add_row(need.description, needed_by, str(need.tool) if need.tool else missing)
     terminal.make_console().print(table)
 
 
 def show_facts(facts: Machine) -> None:
-    """Which machine it is, and what would disturb a measurement on it."""
+    """Print the machine, and likely sources of noise."""
     cpus = f"{len(facts.cpus_usable)} of {facts.cpus_online} CPUs ({','.join(map(str, facts.cpus_usable))})"
     memory, system = format_bytes(facts.memory_bytes), f"{facts.os}, kernel {facts.kernel}"
     console = terminal.make_console()
     console.print(f"\nMachine, grade {facts.grade}: {facts.cpu_model}, {cpus}, {memory}, {system}")
-    for concern in facts.concerns or ("nothing would disturb a measurement, as far as can be seen",):
+    for concern in facts.concerns or ("no source of noise detected",):
         console.print(f"· {concern}")
 
 
 def clean(
     *,
-    dry_run: Annotated[bool, Parameter(help="say what would be removed")] = False,
-    leftovers: Annotated[bool, Parameter(help="only what runs that were killed have left; images stay")] = False,
-    yes: Annotated[bool, Parameter(help="remove what killed runs have left without asking")] = False,
+    dry_run: Annotated[bool, Parameter(help="print what would be removed, without removing it")] = False,
+    leftovers: Annotated[bool, Parameter(help="remove leftovers of killed runs only, and keep images")] = False,
+    yes: Annotated[bool, Parameter(help="remove leftovers without asking")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Remove what killed runs have left (processes, scratch folders, containers, networks), and images of runs.
+    """Remove leftovers of killed runs (processes, scratch folders, containers, networks), and images of runs.
 
-    Images that tfb did not tag, the base image and the build cache stay. With --server-host and its like, this removes
-    what ended runs have left on those machines. The exit code is 1 when something had to stay.
+    Images that tfb did not tag, the base image and the build cache are kept. With --server-host and the other machine
+    flags, clean removes leftovers of ended runs from those machines. The exit code is 1 if something could not be
+    removed.
     """
-    if (hosts := resolve_hosts(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return CLEAN_MACHINES.load()(hosts, dry_run=dry_run)
-    kept = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
+    failed = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if not leftovers:
-        kept |= _remove_images(dry_run=dry_run)
-    return Exit.FAILED if kept else Exit.OK
+        failed |= _remove_images(dry_run=dry_run)
+    return Exit.FAILED if failed else Exit.OK
 
 
 def _remove_images(*, dry_run: bool) -> bool:
-    """Print the images that tfb tagged and remove them; return whether one stays that should not."""
+    """List and remove the images that tfb tagged; return whether an image could not be removed."""
     try:
         compose.engine_version()
     except EnvironmentLacksError:
-        print("images were not looked at: no container engine answers; ./tfb doctor says why")
+        print("images were not checked, because no container engine responds; ./tfb doctor shows the reason")
         return False
-    found = images.own_images()
-    for image in found:
+    own_images = images.own_images()
+    for image in own_images:
         print(f"{format_bytes(image.bytes):>9}  {image.shown}")
-    if dry_run or not found:
-        print(f"{len(found)} images; layers that they share are counted with each")
+    if dry_run or not own_images:
+        print(f"{len(own_images)} images; shared layers are counted for each image")
         return False
-    kept = images.remove_images([image.name for image in found])
+    kept = images.remove_images([image.name for image in own_images])
     images.forget_removed()
     for name, reason in kept:
-        print(f"stays: {name}: {reason}")
-    print(f"removed {len(found) - len(kept)} of {len(found)} images")
+        print(f"not removed: {name}: {reason}")
+    print(f"removed {len(own_images) - len(kept)} of {len(own_images)} images")
     return bool(kept)
 
 
 def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
-    """Name what killed runs have left, and remove it with consent; whether something stays that should not."""
-    everything = find_leftovers()
-    found = [leftover for leftover in everything if leftover.certain]
-    for leftover in everything:
+    """List leftovers and remove them with consent; return whether one was not removed."""
+    leftovers = find_leftovers()
+    removable = [leftover for leftover in leftovers if leftover.certain]
+    for leftover in leftovers:
         if leftover.certain:
             print(f"left by a killed run: {leftover}")
-        else:  # another machine's, another container's, or an older version's: it may well be in use
-            print(f"of a run that is not known here, and not touched: {leftover}")
-    if dry_run or not found:
+        else:  # of another machine, another container or an older version, and perhaps in use
+            print(f"kept, from a run that is not known here: {leftover}")
+    if dry_run or not removable:
         return False
-    if not ask_consent(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
-        print("they stay: ./tfb clean --yes removes them")
+    if not ask_consent(consent, f"Remove {len(removable)} leftovers of killed runs?"):
+        print("nothing was removed; ./tfb clean --yes removes leftovers without asking")
         return True
-    kept = killed.remove(found)
-    for what in kept:
-        print(f"stays: {printable(what)}")
-    print(f"removed {len(found) - len(kept)} of {len(found)} things that killed runs had left")
+    kept = host_leftovers.remove_leftovers(removable)
+    for reason in kept:
+        print(f"not removed: {printable(reason)}")
+    print(f"removed {len(removable) - len(kept)} of {len(removable)} leftovers")
     return bool(kept)

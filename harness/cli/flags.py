@@ -1,6 +1,6 @@
-"""The flags of a run, TechEmpower's own and ours, and what a shell completes them with.
+"""The flags of a run, TechEmpower's and tfb's, with their shell completion.
 
-Loads no model: help and a key press wait for it.
+This module imports no pydantic models, so that help and completion respond quickly.
 """
 
 import contextlib
@@ -18,88 +18,92 @@ from harness.errors import UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import safe_read
 
-MOST = 1_000_000  # connections, or queries a request
-MOST_LEVELS = 1000  # of one sweep, as of a profile's
-LONGEST_SECONDS = 30 * 86_400
-WHAT, HOW, WHERE, OUTPUT = (
-    Group(name, sort_key=number) for number, name in enumerate(("what", "how", "where", "output"), 1)
+MAX_LEVEL = 1_000_000  # connections, or queries per request
+MAX_LEVELS = 1000  # of one sweep, on the command line as in a profile
+MAX_SECONDS = 30 * 86_400
+CONFIG_BYTES = 1 << 20  # limit of a configuration file that shell completion reads
+COMMON, SELECTION, MEASUREMENT, ENVIRONMENT, OUTPUT = (
+    Group(name, sort_key=number)
+    for number, name in enumerate(
+        ("common flags", "which implementations", "measurement", "machines and runtime", "output"), 1
+    )
 )
 
 
-# ---- what a shell completes ------------------------------------------------------------------------------------------
+# ---- shell completion ------------------------------------------------------------------------------------------------
 
 
 def complete_names(*_: object) -> list[str]:
-    """Implementations, and the names of many; a broken configuration is told by every other command."""
-    found = ["all", "run"]
+    """Return the names of implementations, and the names of groups; skip broken configurations."""
+    names = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
-            document: Any = safe_read.parse(safe_read.read(path, 1 << 20))
+            document: Any = safe_read.parse_json(safe_read.read(path, CONFIG_BYTES))
             variants = [variant for tests in document["tests"] for variant in tests]
-            found += [document["framework"] + ("" if each == "default" else f"-{each}") for each in variants]
-    return found
+            names += [document["framework"] + ("" if each == "default" else f"-{each}") for each in variants]
+    return names
 
 
 def complete_languages(*_: object) -> list[str]:
-    """The folders of frameworks/."""
+    """Return the names of the language folders below frameworks/."""
     return sorted({path.parent.name for path in FRAMEWORKS.glob("*/*")})
 
 
 def complete_runs(*_: object) -> list[str]:
-    """Runs, newest first."""
+    """Return the ids of the runs in the results folder, newest first."""
     return sorted((path.parent.name for path in RESULTS.glob("*/run.json")), reverse=True)
 
 
 def complete_profiles(*_: object) -> list[str]:
-    """The profiles of config/."""
+    """Return the names of the profiles in config/profiles/."""
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
 def complete_test_types(*_: object) -> list[str]:
-    """The one list that needs the models."""
+    """Return the names of the test types; only this completion needs the models."""
     from harness.plan.testtypes.registry import TEST_TYPES
 
     return [*TEST_TYPES, "all"]
 
 
-# ---- what a flag's text means ----------------------------------------------------------------------------------------
+# ---- parsing of values -----------------------------------------------------------------------------------------------
 
 
 def parse_duration(_: object, tokens: Sequence[Token]) -> float:
-    """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
+    """Return the seconds of a duration such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
     text = tokens[0].value
     if match := re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII):
         hours, minutes, seconds = (int(number or 0) for number in match.groups())
-        if 0 < (found := 3600 * hours + 60 * minutes + seconds) <= LONGEST_SECONDS:
-            return float(found)
+        if 0 < (total := 3600 * hours + 60 * minutes + seconds) <= MAX_SECONDS:
+            return float(total)
     raise ValueError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
 
 
 def parse_integer(_: object, tokens: Sequence[Token]) -> int:
-    """A whole number; the library would take 2.5 for 2."""
+    """Return an integer; cyclopts would accept 2.5 as 2."""
     if re.fullmatch(r"-?\d{1,18}", tokens[0].value, re.ASCII):
         return int(tokens[0].value)
     raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
 def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Levels, and TechEmpower's sequences ``start:step:end`` (inclusive), each level once."""
-    found: dict[int, None] = {}
-    for word in texts:
-        numbers = [int(part) for part in word.split(":") if part.isdecimal() and len(part) < 9]
-        if len(numbers) != word.count(":") + 1 or len(numbers) not in (1, 3) or min(numbers) < 1:
-            raise UsageError(f"{flag}: {word[:40]!r} is neither a whole number above 0 nor a sequence start:step:end")
+    """Return the distinct levels of numbers and of TechEmpower's sequences ``start:step:end`` (inclusive)."""
+    levels: dict[int, None] = {}
+    for text in texts:
+        numbers = [int(part) for part in text.split(":") if part.isdecimal() and len(part) < 9]
+        if len(numbers) != text.count(":") + 1 or len(numbers) not in (1, 3) or min(numbers) < 1:
+            raise UsageError(f"{flag}: {text[:40]!r} is neither a whole number above 0 nor a sequence start:step:end")
         first, step, last = numbers if len(numbers) == 3 else (numbers[0], 1, numbers[0])
         sequence = range(first, last + 1, step)
-        if not sequence or sequence[-1] > MOST or len(sequence) > MOST_LEVELS:
-            raise UsageError(f"{flag}: {word[:40]}: at least one level, at most {MOST_LEVELS}, none above {MOST:,}")
-        found |= dict.fromkeys(sequence)
-    return tuple(found)
+        if not sequence or sequence[-1] > MAX_LEVEL or len(sequence) > MAX_LEVELS:
+            raise UsageError(f"{flag}: {text[:40]}: give 1 to {MAX_LEVELS} levels, none above {MAX_LEVEL:,}")
+        levels |= dict.fromkeys(sequence)
+    return tuple(levels)
 
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
-    """Return other folders of implementations; raise UsageError for one that is no folder."""
-    if not names and INSTALLED:  # a wheel brings none
+    """Return the folders of implementations; the default is frameworks/. Raises UsageError."""
+    if not names and INSTALLED:  # a wheel contains no implementations
         return ()
     folders = []
     for folder in (Path(name).resolve() for name in names):
@@ -110,7 +114,7 @@ def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Return whether there is such a folder; a name that no file system takes is none."""
+    """Return whether a path is a folder; an invalid path is not."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -118,7 +122,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def results_folder(text: str | None) -> Path:
-    """Another results folder, for the verbs."""
+    """Return the results folder that ``--results`` names, or the default."""
     return Path(text) if text else RESULTS
 
 
@@ -139,111 +143,172 @@ Strings = tuple[str, ...]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class MachineFlags:
-    """The machines of a run."""
+    """Flags that name the machines of a run."""
 
     server_host: Annotated[
-        str | None, _flag(WHERE, "machine of the implementations: [user@]name[:port][=address], context:NAME", "HOST")
+        str | None,
+        _flag(
+            ENVIRONMENT,
+            "machine that runs the implementations: [user@]name[:port][=address] or context:NAME",
+            "HOST",
+        ),
     ] = None
     database_host: Annotated[
-        str | None, _flag(WHERE, "machine of PostgreSQL, or postgresql://host:port: one that exists", "HOST")
+        str | None,
+        _flag(ENVIRONMENT, "machine that runs PostgreSQL, or postgresql://host:port of an existing server", "HOST"),
     ] = None
-    client_host: Annotated[Strings, _flag(WHERE, "machine of the load generator; several share each load", "HOST")] = ()
+    client_host: Annotated[
+        Strings, _flag(ENVIRONMENT, "machine that generates load; several machines share each load", "HOST")
+    ] = ()
     hosts: Annotated[
-        str | None, _flag(WHERE, "these machines from config/hosts/NAME.toml, or a .toml file", "NAME")
+        str | None, _flag(ENVIRONMENT, "all machines from config/hosts/NAME.toml or from a .toml file", "NAME")
     ] = None
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class CommonFlags(MachineFlags):
-    """What every mode takes."""
+    """Flags of ``run``, ``verify`` and ``debug``."""
 
-    test_dir: Annotated[Strings, _flag(WHAT, "folders: Java, Java/vertx-web", "DIR")] = ()
-    test_lang: Annotated[
-        Strings, _flag(WHAT, "languages: folders of frameworks/", "LANG", completer=complete_languages)
+    test_dir: Annotated[
+        Strings, _flag(SELECTION, "only folders below frameworks/, such as Java or Java/vertx-web", "DIR")
     ] = ()
-    tag: Annotated[Strings, _flag(WHAT, "with one of these tags", "TAG")] = ()
-    exclude: Annotated[Strings, _flag(WHAT, "leave these out", "NAME", completer=complete_names)] = ()
+    test_lang: Annotated[
+        Strings,
+        _flag(SELECTION, "only languages: names of folders in frameworks/", "LANG", completer=complete_languages),
+    ] = ()
+    tag: Annotated[Strings, _flag(SELECTION, "only implementations with one of these tags", "TAG")] = ()
+    exclude: Annotated[
+        Strings, _flag(SELECTION, "leave out these implementations", "NAME", completer=complete_names)
+    ] = ()
     type: Annotated[
         Strings,
         _flag(
-            WHAT, "json …, or all; default: the profile's; verify: all declared", "TYPE", completer=complete_test_types
+            COMMON,
+            "test types to use, such as json or db, or all; default: the profile's, for verify all declared types",
+            "TYPE",
+            completer=complete_test_types,
         ),
     ] = ()
-    frameworks: Annotated[Strings, _flag(WHAT, "other folders of implementations, TechEmpower's too", "DIR")] = ()
-    rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
-        None
-    )
-    runtime: Annotated[Literal["auto", "docker", "local"], _flag(WHERE, "auto: Docker where it answers")] = "auto"
-    network_mode: Annotated[
-        Literal["host", "bridge"] | None, _flag(WHERE, "of the containers; default: host on Linux")
+    frameworks: Annotated[
+        Strings, _flag(SELECTION, "folder of implementations instead of frameworks/, such as TechEmpower's", "DIR")
+    ] = ()
+    rules: Annotated[
+        Literal["techempower", "tfb"] | None,
+        _flag(
+            SELECTION, "rule set for verification; default: tfb for the frameworks/ of this project, else techempower"
+        ),
     ] = None
-    cpuset_cpus: Annotated[str | None, _flag(WHERE, "CPUs of the server, such as 0-3; others get the rest", "CPUS")] = (
-        None
-    )
+    runtime: Annotated[
+        Literal["auto", "docker", "local"],
+        _flag(COMMON, "where servers run; auto: in Docker if an engine responds, else on this machine"),
+    ] = "auto"
+    network_mode: Annotated[
+        Literal["host", "bridge"] | None, _flag(ENVIRONMENT, "network of the containers; default: host on Linux")
+    ] = None
+    cpuset_cpus: Annotated[
+        str | None,
+        _flag(ENVIRONMENT, "CPUs of the server, such as 0-3; database and load generator use the others", "CPUS"),
+    ] = None
     test_container_memory: Annotated[
-        str | None, _flag(WHERE, "memory limit of the server's container: 2g; default: half of this machine's", "SIZE")
+        str | None,
+        _flag(ENVIRONMENT, "memory limit of the server's container, such as 2g; default: half of the memory", "SIZE"),
     ] = None
     test_container_pids: Annotated[
-        int | None, _number(WHERE, "process limit of the server's container; default: 4096", 16, 4_000_000, "N")
+        int | None, _number(ENVIRONMENT, "process limit of the server's container; default: 4096", 16, 4_000_000, "N")
     ] = None
-    server_port: Annotated[int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, "PORT")] = None
-    allow: Annotated[Strings, _flag(WHERE, "of its container: io_uring, privileged", "NAME=WHAT")] = ()
-    force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
-    yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
-    no_install: Annotated[bool, _flag(WHERE, "never install packages")] = False
-    results_name: Annotated[str, _flag(OUTPUT, "may hold strftime fields", "NAME")] = "%Y-%m-%d %H:%M:%S"
-    results_environment: Annotated[str, _flag(OUTPUT, "default: the host's name", "TEXT")] = field(
-        default_factory=socket.gethostname
-    )
-    results: Annotated[str | None, _flag(OUTPUT, f"another results folder; default: {RESULTS.name}/", "DIR")] = None
-    quiet: Annotated[bool, _flag(OUTPUT, "no progress, problems only")] = False
-    json: Annotated[bool, _flag(OUTPUT, "machine-readable output on stdout")] = False
+    server_port: Annotated[
+        int | None, _number(ENVIRONMENT, "port of the server; default: a free port", 1, 65535, "PORT")
+    ] = None
+    allow: Annotated[
+        Strings,
+        _flag(ENVIRONMENT, "grant NAME's container a privilege: io_uring or privileged", "NAME=PRIVILEGE"),
+    ] = ()
+    force_rm: Annotated[bool, _flag(ENVIRONMENT, "remove the images that this run built")] = False
+    yes: Annotated[bool, _flag(COMMON, "install missing packages and build as root without asking")] = False
+    no_install: Annotated[bool, _flag(ENVIRONMENT, "never install packages")] = False
+    results_name: Annotated[
+        str, _flag(OUTPUT, "name of the run; %Y, %m and other strftime fields are replaced", "NAME")
+    ] = "%Y-%m-%d %H:%M:%S"
+    results_environment: Annotated[
+        str, _flag(OUTPUT, "description of the machine in the results; default: the host name", "TEXT")
+    ] = field(default_factory=socket.gethostname)
+    results: Annotated[str | None, _flag(OUTPUT, f"folder of results; default: {RESULTS.name}/", "DIR")] = None
+    quiet: Annotated[bool, _flag(OUTPUT, "print problems only, without progress")] = False
+    json: Annotated[bool, _flag(OUTPUT, "print JSON to stdout")] = False
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class VerifyFlags(CommonFlags):
-    """What verification takes beside."""
+    """Flags of ``verify``."""
 
-    format: Annotated[Literal["text", "github", "junit", "json"], _flag(OUTPUT, "of verdicts")] = "text"
-    watch: Annotated[bool, _flag(OUTPUT, "verify again whenever a file changes")] = False
-    strict: Annotated[bool, _flag(OUTPUT, "fail what a pull request needs, such as README.md")] = False
+    format: Annotated[
+        Literal["text", "github", "junit", "json"], _flag(COMMON, "format of the results; github and junit are for CI")
+    ] = "text"
+    watch: Annotated[bool, _flag(COMMON, "verify again whenever a file changes")] = False
+    strict: Annotated[bool, _flag(COMMON, "also require what a pull request needs, such as a README.md")] = False
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunFlags(CommonFlags):
-    """What a measurement takes."""
+    """Flags of ``run``."""
 
     profile: Annotated[
-        str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=complete_profiles)
+        str | None,
+        _flag(
+            COMMON,
+            f"how to measure: {', '.join(complete_profiles())} (config/profiles/), or a .toml file; default: quick",
+            "NAME",
+            completer=complete_profiles,
+        ),
     ] = None
-    duration: Annotated[int | None, _number(HOW, "of a trial", 1, LONGEST_SECONDS, "SECONDS")] = None
     time: Annotated[
         float | None,
-        _flag(HOW, "measuring time without builds: 90s, 10m, 1h30m", "TIME", converter=parse_duration, n_tokens=1),
+        _flag(
+            COMMON,
+            "length of the whole measurement without builds, such as 90s, 10m or 1h30m",
+            "TIME",
+            converter=parse_duration,
+            n_tokens=1,
+        ),
     ] = None
-    processes: Annotated[int | None, _number(HOW, "fresh processes of each, exactly", 1, 10_000)] = None
-    concurrency_levels: Annotated[
-        Strings, _flag(HOW, "connections of json, db and fortune; also start:step:end", "N")
-    ] = ()
-    pipeline_concurrency_levels: Annotated[Strings, _flag(HOW, "connections of plaintext", "N")] = ()
-    query_levels: Annotated[Strings, _flag(HOW, "queries a request of query and update", "N")] = ()
-    cached_query_levels: Annotated[Strings, _flag(HOW, "queries a request of cached-query", "N")] = ()
-    order_factors: Annotated[Strings, _flag(HOW, "factors of the order service's arrivals", "N")] = ()
-    generator: Annotated[Literal["loadgen", "wrk"] | None, _flag(HOW, "of all loads; default: the profile's")] = None
-    latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", "GOAL")] = None
-    seed: Annotated[
-        int | None, _number(HOW, "of the random order; default: a new one, recorded", -(10**18) + 1, 10**18 - 1)
-    ] = None
-    reverse_order: Annotated[bool, _flag(HOW, "by name from the end instead of random order")] = False
+    dry_run: Annotated[bool, _flag(COMMON, "print the plan and its expected length without running it")] = False
     resume: Annotated[
         str | bool | None,
-        _flag(HOW, "go on with a run, by default the newest interrupted", "RUN", completer=complete_runs),
+        _flag(COMMON, "continue a run; default: the newest interrupted run", "RUN", completer=complete_runs),
     ] = None
-    accept_command: Annotated[
-        bool, _flag(HOW, "with --resume: execute the command that a run of another machine has recorded")
+    duration: Annotated[int | None, _number(MEASUREMENT, "length of each trial", 1, MAX_SECONDS, "SECONDS")] = None
+    processes: Annotated[
+        int | None, _number(MEASUREMENT, "number of times that each implementation is started and measured", 1, 10_000)
+    ] = None
+    concurrency_levels: Annotated[
+        Strings, _flag(MEASUREMENT, "connections for json, db and fortune: numbers, or start:step:end", "N")
+    ] = ()
+    pipeline_concurrency_levels: Annotated[Strings, _flag(MEASUREMENT, "connections for plaintext", "N")] = ()
+    query_levels: Annotated[Strings, _flag(MEASUREMENT, "queries per request for query and update", "N")] = ()
+    cached_query_levels: Annotated[Strings, _flag(MEASUREMENT, "queries per request for cached-query", "N")] = ()
+    order_factors: Annotated[
+        Strings, _flag(MEASUREMENT, "load of the order service; factor 1 is 1,000 requests per minute", "N")
+    ] = ()
+    generator: Annotated[
+        Literal["loadgen", "wrk"] | None, _flag(MEASUREMENT, "load generator; default: the profile's")
+    ] = None
+    latency_goal: Annotated[
+        str | None,
+        _flag(MEASUREMENT, "latency limit that defines a server's capacity, such as p99=10ms", "GOAL"),
+    ] = None
+    seed: Annotated[
+        int | None,
+        _number(MEASUREMENT, "seed of the random measuring order; default: a new seed", -(10**18) + 1, 10**18 - 1),
+    ] = None
+    reverse_order: Annotated[
+        bool, _flag(MEASUREMENT, "measure in reverse alphabetical order instead of random order")
     ] = False
-    dry_run: Annotated[bool, _flag(HOW, "print the plan and how long it takes")] = False
-    profiler: Annotated[bool, _flag(HOW, "a flame graph of one implementation under one test type's load")] = False
+    accept_command: Annotated[
+        bool, _flag(MEASUREMENT, "with --resume: accept the command that another user or machine recorded")
+    ] = False
+    profiler: Annotated[
+        bool, _flag(MEASUREMENT, "make a flame graph of one implementation under one test type's load")
+    ] = False

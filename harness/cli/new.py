@@ -1,10 +1,12 @@
-"""``./tfb new NAME``: the folder of a new implementation: begun from one that passes, or without code."""
+"""``./tfb new NAME``: creates the folder of an implementation, as a copy of another one or without code."""
 
 import json
 import re
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +14,9 @@ from cyclopts import Parameter
 
 from harness.cli import flags
 from harness.errors import Exit, UsageError
-from harness.paths import CONFIG_FILE, FRAMEWORKS
+from harness.paths import CONFIG_FILE, FRAMEWORKS, PROGRAM
 from harness.plan import trees
-from harness.plan.discovery import RESERVED, Implementation, Selection, require_sound, scan
+from harness.plan.discovery import RESERVED_NAMES, Implementation, Selection, require_selected_valid, scan_folders
 from harness.plan.suggestions import suggest
 
 DEFAULT = "express"
@@ -29,8 +31,7 @@ What was tuned, and what the measurement said: …
 
 Begun {origin}.
 """
-# Of a blank one.
-DOCKERFILE = """\
+BLANK_DOCKERFILE = """\
 FROM debian:trixie-slim
 # RUN apt-get update && apt-get install -y --no-install-recommends … && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
@@ -39,7 +40,7 @@ EXPOSE 8080
 USER nobody
 CMD ["./server"]
 """
-ENTRY = {
+BLANK_ENTRY = {
     "json_url": "/json",
     "plaintext_url": "/plaintext",
     "db_url": "/db",
@@ -54,103 +55,145 @@ ENTRY = {
 }
 
 
-def command(
-    name: Annotated[str, Parameter(help="name of the framework: lower case, digits, dots, dashes")] = "",
-    /,
-    *,
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class NewFlags:
+    """Flags that say how the new folder begins."""
+
     source: Annotated[
         str | None,
         Parameter(
             name="--from",
-            help=f"implementation to begin from; default: the language's, or {DEFAULT}",
+            help=f"implementation to copy; default: one of the --language, or {DEFAULT}",
             completer=flags.complete_names,
         ),
-    ] = None,
+    ] = None
     language: Annotated[
         str | None,
-        Parameter(help="a folder of frameworks/; default: that of the source", completer=flags.complete_languages),
+        Parameter(
+            help="language: a folder in frameworks/; default: the copied implementation's",
+            completer=flags.complete_languages,
+        ),
+    ] = None
+    blank: Annotated[bool, Parameter(help="do not copy code; works with any --language")] = False
+
+
+def command(
+    name: Annotated[
+        str, Parameter(help="name of the framework: lower-case letters, digits, dots and dashes; default: ask")
+    ] = "",
+    /,
+    *,
+    options: NewFlags = NewFlags(),
+    frameworks: Annotated[
+        str | None, Parameter(help="folder of implementations; default: frameworks/", metavar="DIR")
     ] = None,
-    blank: Annotated[bool, Parameter(help="without code, in any --language")] = False,
-    frameworks: Annotated[str | None, Parameter(help="another folder of implementations")] = None,
 ) -> int:
-    """Make frameworks/<Language>/NAME from an implementation that passes: change it into yours."""
+    """Create frameworks/<Language>/NAME as a copy of an implementation that passes verification, for you to change."""
     if not name:
         print("name: ", end="", file=sys.stderr, flush=True)
         name = sys.stdin.readline().strip()
-    target, origin = make(Path(frameworks) if frameworks else FRAMEWORKS, name, source, language, blank=blank)
-    print(f"{target}/\nBegun {origin}.\n")
-    if blank:
-        print("docs/requirements.md says what each route must do; a route without its _url is not asked for.")
-    elsewhere = f" --frameworks {shlex.quote(frameworks)}" if frameworks else ""
-    print(f"Next: ./tfb verify {name}{elsewhere} --runtime local --watch")
+    folder, origin = create(Path(frameworks) if frameworks else FRAMEWORKS, name, options)
+    print(f"{folder}/\nBegun {origin}.\n")
+    if options.blank:
+        print("docs/requirements.md says what each route must do. A route without its _url key is not requested.")
+    frameworks_flag = f" --frameworks {shlex.quote(frameworks)}" if frameworks else ""
+    print(f"Next: {PROGRAM} verify {name}{frameworks_flag} --runtime local --watch")
     return Exit.OK
 
 
-def make(
-    frameworks: Path, name: str, source: str | None = None, language: str | None = None, *, blank: bool = False
-) -> tuple[Path, str]:
-    """The new folder, and what it was begun from; raises UsageError, and leaves nothing half made.
+def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
+    """Create the folder of an implementation.
 
-    Without a source it begins from one of the language; without both, from ``DEFAULT``.
+    Returns:
+        The new folder, and a phrase that names the copied implementation.
+
+    Raises:
+        UsageError: The name is invalid or exists, or nothing can be copied; no folder is created.
     """
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED:
-        raise UsageError(
-            f"{name!r} is not a valid name: lower-case letters, digits, dots, dashes; a letter or digit first; none of "
-            f"{', '.join(RESERVED)}"
-        )
-    frameworks = trees.find(frameworks).root
-    there, ours = scan(frameworks), scan(FRAMEWORKS)
-    known = {i.name: i for i in (*there.implementations, *ours.implementations)}
+    _require_valid(name)
+    frameworks = trees.find_tree(frameworks).root
+    local, project = scan_folders(frameworks), scan_folders(FRAMEWORKS)
+    known = {i.name: i for i in (*local.implementations, *project.implementations)}
     if name in known:
-        raise UsageError(f"{name!r} exists: {known[name].folder}")
-    if broken := [trouble for trouble in there.troubles if trouble.kind == "problem" and name in trouble.names]:
-        raise UsageError(f"{name!r} exists, and is broken: {broken[0]}")
-    if source and not blank:
-        for found in (there, ours):
-            require_sound(found, Selection(test=(source,)))
-    begun = None if blank else _source(known, source, language)
-    if begun:
-        language = begun.folder.parent.name
-    elif source or not language:
-        raise UsageError("--blank begins from nothing, in a language: leave --from out, give --language LANG")
-    elif not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", language):
-        raise UsageError(f"--language: {language!r} is not a valid name: letters, digits, + # . - only")
-    languages = {i.folder.parent.name.lower(): i.folder.parent.name for i in known.values()}
-    language = languages.get(language.lower(), language)
-    target = frameworks / language / name
+        raise UsageError(f"{name!r} exists already: {known[name].folder}; choose another name")
+    if broken := [trouble for trouble in local.folder_problems if trouble.kind == "problem" and name in trouble.names]:
+        raise UsageError(f"{name!r} exists already, and its configuration is broken: {broken[0]}")
+    if options.source and not options.blank:
+        for tree in (local, project):
+            require_selected_valid(tree, Selection(test=(options.source,)))
+    source = None if options.blank else _choose_source(known, options.source, options.language)
+    target = frameworks / _choose_language(known, source, options) / name
     if target.exists():
-        raise UsageError(f"{target} exists already")
-    entry: dict[str, object] = {**ENTRY, "language": language}
-    if begun:
-        shutil.copytree(begun.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
-        for path in target.glob(f"{begun.dockerfile.name}*"):
-            path.rename(path.with_name(path.name.replace(begun.dockerfile.stem, name, 1)))
-        config = json.loads((begun.folder / CONFIG_FILE).read_text(encoding="utf-8"))
-        entry = next(tests[begun.variant] for tests in config["tests"] if begun.variant in tests)
-    else:
-        target.mkdir(parents=True)
-        (target / f"{name}.dockerfile").write_text(DOCKERFILE, encoding="utf-8")
-    entry = {key: value for key, value in entry.items() if key not in ("tags", "dockerfile")}
-    entry |= {"framework": name, "display_name": name, "notes": "", "versus": ""}
-    document = {"framework": name, "maintainers": [], "tests": [{"default": entry}]}
-    (target / CONFIG_FILE).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    origin = f"from `{begun.name}`" if begun else "blank"
-    (target / "README.md").write_text(README.format(name=name, origin=origin), encoding="utf-8")
+        raise UsageError(f"{target} exists already: choose another name")
+    entry = _copy(source, target) if source else _create_blank(target)
+    _write_documents(target, entry, origin := f"from `{source.name}`" if source else "blank")
     return target, origin
 
 
-def _source(known: dict[str, Implementation], source: str | None, language: str | None) -> Implementation:
-    """The one to begin from: of a language the default, a core one, or the one of most test types without a tag."""
+def _require_valid(name: str) -> None:
+    """Raise UsageError unless a name can be the name of an implementation."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED_NAMES:
+        raise UsageError(
+            f"{name!r} is not a valid name: use lower-case letters, digits, dots and dashes, begin with a letter or "
+            f"digit, and avoid {', '.join(RESERVED_NAMES)}"
+        )
+
+
+def _choose_language(known: Mapping[str, Implementation], source: Implementation | None, options: NewFlags) -> str:
+    """Return the language's folder name, spelled like an existing folder; raise UsageError if it is not valid."""
+    if source:
+        return source.folder.parent.name
+    if options.source or not options.language:
+        raise UsageError("--blank does not copy an implementation: remove --from, and give --language LANG")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", options.language):
+        raise UsageError(f"--language: {options.language!r} is not a valid name: letters, digits, + # . - only")
+    languages = {i.folder.parent.name.lower(): i.folder.parent.name for i in known.values()}
+    return languages.get(options.language.lower(), options.language)
+
+
+def _choose_source(known: Mapping[str, Implementation], source: str | None, language: str | None) -> Implementation:
+    """Return the implementation to copy.
+
+    Of several, prefer the default one, then a core one, then one without tags and with most test types.
+    """
     source = source or (None if language else DEFAULT)
     if source and source not in known:
         raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
-    begins = [known[source]] if source else [i for i in known.values() if i.variant == "default"]
-    languages = {i.folder.parent.name for i in begins}
+    candidates = [known[source]] if source else [i for i in known.values() if i.variant == "default"]
+    languages = {i.folder.parent.name for i in candidates}
     if language:
-        begins = [i for i in begins if i.folder.parent.name.lower() == language.lower()]
-    if not begins:
+        candidates = [i for i in candidates if i.folder.parent.name.lower() == language.lower()]
+    if not candidates:
         raise UsageError(
-            f"--language: nothing in {language!r} to begin from; {suggest(str(language), languages)}\n"
-            "For a language that is not here yet: --blank"
+            f"--language: there is no implementation in {language!r} to copy; {suggest(str(language), languages)}\n"
+            "For a new language, add --blank"
         )
-    return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), -len(i.urls), i.name))
+    return min(candidates, key=lambda i: (i.name != DEFAULT, not i.is_core, bool(i.entry.tags), -len(i.urls), i.name))
+
+
+def _copy(source: Implementation, target: Path) -> dict[str, object]:
+    """Copy an implementation without its other variants; return its entry of the configuration."""
+    shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    for path in target.glob(f"{source.dockerfile.name}*"):
+        path.rename(path.with_name(path.name.replace(source.dockerfile.stem, target.name, 1)))
+    config = json.loads((source.folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    entry: dict[str, object] = next(tests[source.variant] for tests in config["tests"] if source.variant in tests)
+    return entry
+
+
+def _create_blank(target: Path) -> dict[str, object]:
+    """Create a folder with a Dockerfile; return the entry of its configuration."""
+    target.mkdir(parents=True)
+    (target / f"{target.name}.dockerfile").write_text(BLANK_DOCKERFILE, encoding="utf-8")
+    return {**BLANK_ENTRY, "language": target.parent.name}
+
+
+def _write_documents(target: Path, entry: Mapping[str, object], origin: str) -> None:
+    """Write the configuration and the README of a new folder."""
+    name = target.name
+    new_entry = {key: value for key, value in entry.items() if key not in ("tags", "dockerfile")}
+    new_entry |= {"framework": name, "display_name": name, "notes": "", "versus": ""}
+    document = {"framework": name, "maintainers": [], "tests": [{"default": new_entry}]}
+    (target / CONFIG_FILE).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    (target / "README.md").write_text(README.format(name=name, origin=origin), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Where results go, stdout or a file: text of others is inert there, and a full place is an error of the machine."""
+"""Guarded output to stdout, stderr and files: untrusted text is escaped, and a full disk becomes a clear error."""
 
 import contextlib
 import io
@@ -28,10 +28,10 @@ class VerdictOutputs:
     strict: bool = False
 
 
-class _Stream(io.FileIO):
-    """stdout or stderr, which take all as far as the writer can tell: no run is given up because nobody hears of it."""
+class _LossyFile(io.FileIO):
+    """A raw stream whose writes never fail, so that a run continues if its output is lost."""
 
-    errors: list[OSError]  # the first one
+    errors: list[OSError]  # the first error, if any
 
     def write(self, data: "Buffer", /) -> int:
         size = memoryview(data).nbytes
@@ -44,34 +44,37 @@ class _Stream(io.FileIO):
 
 @contextlib.contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Guard both streams for a block: printed text is inert (``harness.console``), and nothing fails by a full stream.
+    """Escape untrusted text on stdout and stderr (``harness.console``), and tolerate failing writes.
 
-    Raises EnvironmentLacksError at the end of the block where stdout was full or closed.
+    Raises:
+        EnvironmentLacksError: At the end of the block, if stdout was full or closed.
     """
     errors: list[OSError] = []
-    before = sys.stdout, sys.stderr
-    inert: list[Any] = [InertStream(_stream(sys.stdout, errors)), InertStream(_stream(sys.stderr, []))]
-    sys.stdout, sys.stderr = inert
+    originals = sys.stdout, sys.stderr
+    guarded: list[Any] = [
+        InertStream(_tolerant_stream(sys.stdout, errors)),
+        InertStream(_tolerant_stream(sys.stderr, [])),
+    ]
+    sys.stdout, sys.stderr = guarded
     try:
         yield
     finally:
-        for stream in inert:
-            with contextlib.suppress(OSError, ValueError):  # a test's, which is closed
+        for stream in guarded:
+            with contextlib.suppress(OSError, ValueError):  # a test may have closed its stream
                 stream.flush()
-        sys.stdout, sys.stderr = before
-    if errors and not isinstance(errors[0], BrokenPipeError):  # `./tfb report | head`: the reader has had enough
-        raise _lacking("stdout", errors[0]) from errors[0]
+        sys.stdout, sys.stderr = originals
+    if errors and not isinstance(errors[0], BrokenPipeError):  # `./tfb report | head` closes the pipe early
+        raise _write_error("stdout", errors[0]) from errors[0]
 
 
-def _stream(stream: TextIO, errors: list[OSError]) -> TextIO:
-    """The stream with its errors gathered; one that is no file, as a test's, stays what it is."""
+def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
+    """Return a stream that collects write errors; return the stream itself if it is not a file, as in tests."""
     try:
-        raw = _Stream(stream.fileno(), "w", closefd=False)
+        raw = _LossyFile(stream.fileno(), "w", closefd=False)
     except (OSError, ValueError):
         return stream
     raw.errors = errors
     stream.flush()
-    # What the terminal's encoding lacks is spelled out.
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=stream.encoding,
@@ -81,10 +84,13 @@ def _stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 
 
 def write_file(target: Path, text: str) -> None:
-    """Write a file that the user has named, whole or not at all; a device or pipe is written as it is.
+    """Write a file that the user named. Replace it atomically, unless it is a device or a pipe.
 
-    The file itself must not be a link, which could lie in a folder that somebody else filled. Links to its folder are
-    followed. Raises EnvironmentLacksError and UnsafePathError.
+    Links to the folder are followed. The file itself must not be a link, which somebody else could have created.
+
+    Raises:
+        EnvironmentLacksError: The file cannot be written.
+        UnsafePathError: The file is a link.
     """
     try:
         if target.exists() and not target.is_file():
@@ -92,27 +98,32 @@ def write_file(target: Path, text: str) -> None:
         else:
             safe_write.replace(target.parent.resolve() / target.name, text.encode())
     except OSError as error:
-        raise _lacking(str(target), error) from error
+        raise _write_error(str(target), error) from error
 
 
 def write_managed_file(folder: Path, name: str, text: str) -> Path:
-    """Write a file of a folder that tfb manages, where no link is followed; returns its path. Raises as ``write_file``."""
+    """Write a file in a folder that tfb manages, without following links, and return its path.
+
+    Raises the same errors as ``write_file``.
+    """
     target = folder.parent.resolve() / folder.name / name
     try:
         safe_write.make_folder(target.parent)
         safe_write.replace(target, text.encode())
     except OSError as error:
-        raise _lacking(str(target), error) from error
+        raise _write_error(str(target), error) from error
     return target
 
 
 def print_problems(problems: Iterable[str]) -> bool:
-    """Name on stderr what of a run's files could not be read; return whether there is anything."""
-    found = list(problems)
-    for problem in found:
+    """Print the problems of a run's files to stderr; return whether there are any."""
+    all_problems = list(problems)
+    for problem in all_problems:
         print(f"tfb: {printable(problem)}", file=sys.stderr)
-    return bool(found)
+    return bool(all_problems)
 
 
-def _lacking(place: str, error: OSError) -> EnvironmentLacksError:
-    return EnvironmentLacksError(f"{place}: cannot be written: {error.strerror}; what runs have measured is kept")
+def _write_error(place: str, error: OSError) -> EnvironmentLacksError:
+    return EnvironmentLacksError(
+        f"{place}: cannot be written: {error.strerror}. Free space or choose another place; measurements are kept"
+    )

@@ -7,13 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from harness import plugins
 from harness.dashboard.documents import ClaimsDocument, RunDocument, RunList
 from harness.dashboard.run_documents import FILES, DashboardRun, FileState, ResultsFolder, compare_runs, file_state
 from harness.errors import StoreError
@@ -72,7 +75,23 @@ class Api:
                 lambda run, name, kind: run.cell(name, kind),
             ),
             _route("/api/compare", self._compared),
+            Route("/views/{view}", self._page_view),
         ]
+
+    def _page_view(self, request: Request) -> Response:
+        """Return a page of a plugin; it may load only what the dashboard's content security policy allows."""
+        registered = plugins.page_views().get(request.path_params["view"])
+        if registered is None:
+            return JSONResponse({"error": "no plugin provides this page"}, status_code=404)
+        plugin, view = registered
+        try:
+            with self._small_at_once:
+                render = cast("Callable[[Path], str]", plugin.load(view.target))
+                return HTMLResponse(render(self.runs.results))
+        except Exception as error:  # code of others may raise anything
+            logger.exception("%s", request.url.path)
+            message = f"plugin {plugin.name} cannot make this page: {type(error).__name__}"
+            return JSONResponse({"error": message}, status_code=500)
 
     def _compared(self, request: Request) -> bytes:
         names = (_query_parameter(request, "a"), _query_parameter(request, "b"))
@@ -82,7 +101,8 @@ class Api:
         """The list of runs, those that are at hand with who leads."""
         found = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in found.runs)
-        return found.model_copy(update={"runs": runs})
+        views = {name: view.title for name, (_, view) in plugins.page_views().items()}
+        return found.model_copy(update={"runs": runs, "views": views})
 
     def document(self, run: DashboardRun) -> RunDocument:
         """A run's document."""
@@ -95,7 +115,7 @@ class Api:
     def claims(self) -> ClaimsDocument:
         """The verdicts on all claims; a file of them that cannot be read is its problem."""
         try:
-            return ClaimsDocument(verdicts=tuple(claims.latest(self.runs.results).values()))
+            return ClaimsDocument(verdicts=tuple(claims.latest_verdicts(self.runs.results).values()))
         except StoreError as error:
             return ClaimsDocument(verdicts=(), problem=str(error))
 

@@ -43,7 +43,7 @@ def ensure_built(web: Path = WEB) -> Path:
     told = "; ".join(map(shlex.join, asked))
     _log(f"building the dashboard's page, once for each version of it: one to two minutes ({told})")
     for command in asked:
-        with heartbeat(partial(_report_progress, command), every=10.0):
+        with heartbeat(partial(_report_progress, command), interval=10.0):
             done = run(command, seconds=600, cwd=web)
         if done.status != 0:
             end = "\n".join(done.stdout.splitlines()[-40:])

@@ -52,6 +52,7 @@ class RunList(Record):
 
     runs: tuple[RunSummary, ...]
     broken: tuple[BrokenRun, ...]
+    views: dict[str, str] = Field(default_factory=dict)  # pages of plugins below /views: name -> title
 
 
 class VerdictSummary(Record):
@@ -118,7 +119,7 @@ class ComparisonDocument(Record):
     """Two runs compared by harness.stats."""
 
     comparison: Comparison
-    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, the same, or cannot tell
+    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, same, or cannot tell
 
 
 class CellDocument(Record):

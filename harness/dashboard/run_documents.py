@@ -32,9 +32,9 @@ from harness.dashboard.documents import (
 from harness.errors import StoreError
 from harness.records import safe_write
 from harness.records.outcome import Outcome, worst_outcome
-from harness.records.reader import RunReader, bounded, first_complaint, read_lines
+from harness.records.reader import RunReader, first_error, read_bounded, read_lines
+from harness.records.run_folders import started_at
 from harness.records.run_records import RunRecords
-from harness.records.runs import started_at
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 from harness.report import comparison as words
@@ -100,11 +100,11 @@ class DashboardRun(RunReader):
     def _ranking_of(self, path: Path, model: type[Ranking]) -> Ranking | None:
         """Return a recorded ranking; None where it cannot be read, or is not of the run's end and by today's rules."""
         try:
-            found = model.model_validate_json(bounded(path))
+            found = model.model_validate_json(read_bounded(path))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            self._problem(path.name, f"{first_complaint(error)}; ranked again from the trials")
+            self._problem(path.name, f"{first_error(error)}; ranked again from the trials")
             return None
         return found if found.scoring_version == SCORING_VERSION and self.info.status != "running" else None
 
@@ -189,7 +189,7 @@ class DashboardRun(RunReader):
         raise StoreError(f"{test_type!r}: not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
-        """The latency of every cell of a test type, by the trials that stand for it and that no validity check excludes."""
+        """The latency of every cell of a test type, by the trials that no validity check excludes."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         if test_type not in self.info.loads:
             return LatencyDocument(test_type=test_type, cells=())

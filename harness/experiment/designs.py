@@ -26,7 +26,7 @@ from harness.experiment.steps import (
     Warm,
 )
 from harness.experiment.warm_up import WarmUpTracker, warm_up_all
-from harness.plan.plan import Candidate, Plan, groups, headline
+from harness.plan.plan import Candidate, Plan, concurrent_groups, headline_load
 from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
@@ -71,12 +71,12 @@ class ActiveGroup:
             if process not in self.late
             for kind, loads in candidate.test_types.items()
             if kind in self.test_types[process]
-            for load in (loads if every_load else (headline(loads),))
+            for load in (loads if every_load else (headline_load(loads),))
         ]
 
     def is_headline(self, cell: Cell) -> bool:
         """Whether the load is the one of its test type that gets most of the time."""
-        return cell.load == headline(self.members[cell.process].test_types[cell.test_type])
+        return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
 
     def measure(
         self,
@@ -174,7 +174,7 @@ def gate(plan: Plan, seed: int) -> Design:
 def techempower(plan: Plan, seed: int) -> Design:
     """TechEmpower's order: one server at a time, a test type after the other, its levels ascending, with its pauses."""
     for number in range(plan.profile.processes.maximum):
-        for (candidate,) in groups(replace(plan, side_by_side=False), seed + number):
+        for (candidate,) in concurrent_groups(replace(plan, side_by_side=False), seed + number):
             up = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
             yield from _start(up, [candidate])
             for process in list(up.members):
@@ -209,7 +209,7 @@ def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) ->
     out: set[str] = set()  # they did not come up
     share = 1 / rules.maximum  # of the time
     for number in range(rules.maximum):
-        together = [_due(group, waiting, out) for group in groups(plan, seed + number, frozenset(alone))]
+        together = [_due(group, waiting, out) for group in concurrent_groups(plan, seed + number, frozenset(alone))]
         done, count = 0, sum(map(len, together))
         if not count:
             return

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError
-from harness.plan.config import Settings
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
 from harness.provisioning import crates, requirements
-from harness.records import store
 from harness.records.reader import RunReader
+from harness.records.run_folders import list_runs
 from harness.runtime import docker, upstream
 from harness.runtime.choice import uses_local_runtime
 from harness.runtime.compose import engine_version, inspect
@@ -36,7 +36,7 @@ class Chore:
 
 def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     """Return the packages, programs and images that this run has to install or build, except implementations."""
-    if settings.hosts.elsewhere:  # the machines of the run are prepared over ssh
+    if settings.hosts.uses_remote_machines:  # the machines of the run are prepared over ssh
         return ()
     if not uses_local_runtime(settings):
         try:
@@ -51,7 +51,9 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
             for image in missing
             if settings.mode == "benchmark" or image != docker.LOADGEN_IMAGE
         )
-    packages = requirements.missing_packages(requirements.tool_requirements(plan.implementations, **settings.needed))
+    packages = requirements.missing_packages(
+        requirements.tool_requirements(plan.implementations, **settings.requirements)
+    )
     found = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
@@ -69,7 +71,7 @@ def _crate(name: str, what: str) -> Chore:
 
 def calls_upstream(settings: Settings, plan: Plan) -> bool:
     """Return whether servers of this run can call the upstream service."""
-    hidden = settings.network_mode == "bridge" or settings.hosts.elsewhere
+    hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
     called = any(kind.calls_upstream for each in plan.implementations for kind in each.test_types.values())
     return called and not hidden and upstream.available()
 
@@ -85,7 +87,7 @@ def describe_chores(found: Sequence[Chore]) -> str:
 def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
     """Return the seconds of each implementation's latest successful build in a results folder; None if unknown."""
     found: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
-    for folder in reversed(store.runs(results)[-LATEST_RUNS:]):
+    for folder in reversed(list_runs(results)[-LATEST_RUNS:]):
         with contextlib.suppress(StoreError):  # an unreadable run has no durations
             for known in RunReader(folder).info.implementations:
                 if known.build and known.build.status == "ok" and found.get(known.name, 0.0) is None:

@@ -31,7 +31,7 @@ class RecordedProcesses:
     """What a run has recorded of processes that it finished: their steps are not carried out again."""
 
     def __init__(self, records: RunRecords) -> None:
-        self.processes = store.finished(records)
+        self.processes = store.finished_processes(records)
         self._trials = {
             ((t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
         }

@@ -21,9 +21,9 @@ from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.verifying import Verification
 from harness.experiment.workflow import build_upstream, describe_stage, open_database
 from harness.paths import REPOSITORY
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
 from harness.records.outcome import Outcome
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.run_info import BuildRecord
@@ -257,7 +257,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
         with ExitStack() as stack:
 
             def start_database() -> SharedDatabase:
-                with progress.preparing("starting PostgreSQL" if settings.own_database else "starting"):
+                with progress.preparing("starting PostgreSQL" if settings.starts_database else "starting"):
                     return stack.enter_context(open_database(settings, runtime))
 
             yield BuiltServers(runtime=runtime, builds=builds, logs=logs, open_database=start_database)

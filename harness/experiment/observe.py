@@ -77,7 +77,7 @@ def observe(
                 status = running.wait(0)
             database_after = meter.read() if meter else None
             text = running.output()
-            begun = running.begun() if isinstance(running, GeneratorGroup) else ()
+            begun = running.starts() if isinstance(running, GeneratorGroup) else ()
             command = tuple(argument.removeprefix(f"{REPOSITORY}/") for argument in running.command)
     if status:
         name, how = Path(generator.program).name, process.describe_status(status)
@@ -110,11 +110,14 @@ def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[Clien
     """Each client's part; none where its results or beginnings do not tell them apart."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
-    first = min(each.word_at for each in begun)
+    first = min(each.go_sent_at for each in begun)
     found = []
     for each, part in zip(begun, result.parts, strict=True):
-        seen_at = each.seen_at or each.word_at
-        times = {"begun": (each.word_at + seen_at) / 2 - first, "begun_within": (seen_at - each.word_at) / 2}
+        start_seen_at = each.start_seen_at or each.go_sent_at
+        times = {
+            "begun": (each.go_sent_at + start_seen_at) / 2 - first,
+            "begun_within": (start_seen_at - each.go_sent_at) / 2,
+        }
         found.append(ClientUsage.model_validate({**vars(part), **vars(each), **times}))
     return tuple(found)
 

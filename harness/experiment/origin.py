@@ -18,7 +18,7 @@ from pathlib import Path
 
 from harness.errors import StoreError, UsageError
 from harness.paths import state_folder
-from harness.plan.config import Settings
+from harness.plan.run_settings import Settings
 from harness.records import safe_read, safe_write
 from harness.records.run_info import RunInfo
 
@@ -83,7 +83,7 @@ def _read(folder: Path) -> dict[str, object]:
     """Return the mark of a run, or an empty mark if it is missing or cannot be read."""
     try:
         with safe_write.read(folder.resolve() / FILE) as file:
-            found = safe_read.parse(file.read(MOST_BYTES))
+            found = safe_read.parse_json(file.read(MOST_BYTES))
     except (OSError, ValueError, StoreError):
         return {}
     return found if isinstance(found, dict) else {}

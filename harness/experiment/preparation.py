@@ -12,13 +12,14 @@ from harness.errors import ConfigError, EnvironmentLacksError, StoreError, Usage
 from harness.experiment.progress import ProgressTracker
 from harness.host.git import Repository
 from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
-from harness.plan.config import Settings, Twins
-from harness.plan.discovery import RESERVED, Implementation, Scan, scan, select
+from harness.plan.discovery import RESERVED_NAMES, Implementation, ScanResult, scan_folders, select_implementations
 from harness.plan.plan import Candidate, Plan
+from harness.plan.run_settings import ControlCopy, Settings
 from harness.plan.suggestions import suggest
 from harness.records import store
 from harness.records.loads import Load
 from harness.records.machine_record import Machine
+from harness.records.run_folders import list_runs
 from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.store import RunStore
 from harness.report.tables import format_count
@@ -39,23 +40,27 @@ Revision = tuple[str | None, bool | None]  # the commit, and whether the tree di
 
 def make_plan(settings: Settings) -> Plan:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
-    found = scan(*settings.frameworks) if not settings.services else Scan()
-    chosen = settings.services or select(found, settings.selection)
+    found = scan_folders(*settings.frameworks) if not settings.services else ScanResult()
+    chosen = settings.services or select_implementations(found, settings.selection)
     if unknown := set(settings.allow) - {i.name for i in chosen}:
         raise UsageError(
             f"--allow {min(unknown)}: not among the selected; {suggest(min(unknown), (i.name for i in chosen))}"
         )
     chosen = tuple(replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in chosen)
-    if settings.twins:
-        chosen += control_copies(chosen, settings.twins)
-    skipped = [(i, f"{i.lacking} ({i.folder / CONFIG_FILE}){_siblings(i, found)}") for i in chosen if i.lacking]
+    if settings.control_copy:
+        chosen += control_copies(chosen, settings.control_copy)
+    skipped = [
+        (i, f"{i.unsupported_reason} ({i.folder / CONFIG_FILE}){_siblings(i, found)}")
+        for i in chosen
+        if i.unsupported_reason
+    ]
     skipped += [
         (i, f"tagged as broken, so it is never run ({i.folder / CONFIG_FILE})")
         for i in found.implementations
-        if i.broken and i.name in settings.selection.test
+        if i.is_broken and i.name in settings.selection.test
     ]
     refused = tuple(f"{i.name}: {why}" for i, why in skipped)
-    chosen = tuple(i for i in chosen if not i.lacking)
+    chosen = tuple(i for i in chosen if not i.unsupported_reason)
     upstream_seen = can_reach_upstream(chosen, settings)
     candidates = tuple(
         Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
@@ -63,7 +68,7 @@ def make_plan(settings: Settings) -> Plan:
         if (cells := select_cells(i, settings, upstream_seen=upstream_seen))
     )
     excluded = {name.lower() for name in settings.selection.exclude}
-    broken = tuple(str(t) for t in found.troubles if t.kind == "problem" and t.names.isdisjoint(excluded))
+    broken = tuple(str(t) for t in found.folder_problems if t.kind == "problem" and t.names.isdisjoint(excluded))
     if not candidates:
         why = (
             "\n".join((*refused, *broken))
@@ -77,7 +82,7 @@ def make_plan(settings: Settings) -> Plan:
         if i.name not in named and i.name in settings.selection.test
     ]
     # A broken file belongs to what was asked for unless the command names each implementation.
-    by_name = settings.selection.test and not {*RESERVED} & {*settings.selection.test}
+    by_name = settings.selection.test and not {*RESERVED_NAMES} & {*settings.selection.test}
     return Plan(
         candidates=candidates,
         profile=settings.profile,
@@ -88,22 +93,22 @@ def make_plan(settings: Settings) -> Plan:
     )
 
 
-def _siblings(implementation: Implementation, found: Scan) -> str:
+def _siblings(implementation: Implementation, found: ScanResult) -> str:
     """Return which implementations of the same folder can be run in place of one that cannot."""
     usable = [
         other.name
         for other in found.implementations
-        if other.folder == implementation.folder and not other.lacking and not other.broken
+        if other.folder == implementation.folder and not other.unsupported_reason and not other.is_broken
     ]
     return f"; the same folder holds {', '.join(usable)}" if usable else ""
 
 
-def control_copies(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
+def control_copies(chosen: Sequence[Implementation], wanted: ControlCopy) -> tuple[Implementation, ...]:
     """The copies of the chosen implementations, held to the same rules; raises UsageError when one lacks there."""
-    found = scan(*wanted.frameworks)
+    found = scan_folders(*wanted.frameworks)
     others = {i.name: i for i in found.implementations}
     if absent := [i.name for i in chosen if i.name not in others]:
-        if troubles := [str(trouble) for trouble in found.troubles if not trouble.names.isdisjoint(absent)]:
+        if troubles := [str(trouble) for trouble in found.folder_problems if not trouble.names.isdisjoint(absent)]:
             raise ConfigError("\n".join(troubles))
         where = ", ".join(map(str, wanted.frameworks))
         raise UsageError(f"{where} holds no {', '.join(absent)}: leave it out with --exclude")
@@ -112,7 +117,7 @@ def control_copies(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Imp
 
 def can_reach_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:
     """Whether servers reach the upstream of ``fan-out``: cargo builds it, loopback ends at a bridge or machine."""
-    hidden = settings.network_mode == "bridge" or settings.hosts.elsewhere
+    hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
     return upstream.available() and not hidden and all(i.local for i in chosen)
 
 
@@ -122,7 +127,7 @@ def select_cells(
     """The selected test types of an implementation with their levels, in the order of a process."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
-        name: kind.levels(settings.profile) if chosen is None else chosen[name]
+        name: kind.loads(settings.profile) if chosen is None else chosen[name]
         for name, kind in implementation.test_types.items()
         if name in (settings.test_types if chosen is None else chosen) and (upstream_seen or not kind.calls_upstream)
     }
@@ -131,12 +136,12 @@ def select_cells(
 def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
     """The plan with what servers may take together of the free memory, and take by the latest runs of these results."""
     sizes: dict[str, float] = {}
-    for folder in store.runs(results)[-5:]:
+    for folder in list_runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # what cannot be read tells nothing
-            for trial in store.read(folder).trials:
+            for trial in store.read_run(folder).trials:
                 if trial.server.rss_peak:
                     sizes[trial.implementation] = max(sizes.get(trial.implementation, 0.0), trial.server.rss_peak)
-    return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
+    return replace(plan, memory_sizes=sizes, memory_limit=MEMORY_SHARE * free_memory)
 
 
 def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, folder: RunStore) -> dict[str, BuildRecord]:
@@ -244,7 +249,7 @@ def make_run_info(
         else {candidate.implementation: dict(candidate.test_types) for candidate in plan.candidates},
         processes_expected=settings.profile.processes.minimum,
         processes_maximum=settings.profile.processes.maximum,
-        noise_floor=store.noise_floor(settings.results, settings.profile.name, facts),
+        noise_floor=store.read_noise_floor(settings.results, settings.profile.name, facts),
         problems=plan.problems,
     )
 

@@ -148,7 +148,7 @@ class ProgressTracker:
             self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
             self.display.show(self.state, changed=changed, stays=stays or changed.startswith("!"))
             if self.store:
-                self.store.write_text("progress.json", self.state.recorded(), durable=False)  # each second
+                self.store.write_text("progress.json", self.state.to_json(), durable=False)  # each second
 
 
 class Display:

@@ -18,9 +18,9 @@ from harness.experiment.progress import ProgressTracker
 from harness.experiment.steps import Cell, Process, Step, StepResult
 from harness.host import interruption, ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
-from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings, split_cpus
 from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.outcome import Outcome, worst_outcome
 from harness.records.process_record import ProcessRecord
@@ -34,6 +34,7 @@ from harness.runtime.crashes import find_errors
 from harness.runtime.database import file_size
 from harness.runtime.database.refusals import RefusalWatch
 from harness.verify.checks.evidence import Sampling
+from harness.verify.trial import TrialContext
 from harness.verify.verifier import Verifier
 
 RECORDED = (TfbError, psycopg.Error)  # a failed process, after which the run goes on
@@ -113,7 +114,7 @@ class StepExecutor:
         self.generator = self.generators[main]
         self.witness = self.generators[next(name for name in self.generators if name != main)]
         usable = self.info.machine.cpus_usable
-        server, others = divided_cpus(self.settings.cpuset_cpus, usable)
+        server, others = split_cpus(self.settings.cpuset_cpus, usable)
         # Of several machines: their files are elsewhere, and by other clocks.
         self.elsewhere = self.runtime if isinstance(self.runtime, OverMachines) else None
         self.server_cpus = len(server or usable)
@@ -202,8 +203,10 @@ class StepExecutor:
     def _start(self, running: Running) -> StepResult:
         process, implementation = running.process, running.implementation
         self.progress.process(implementation.name, process.number)
-        if self.database.divisible:
-            own = self.database.own(f"{implementation.name}-{process.number}", empty=implementation.is_service)
+        if self.database.supports_copies:
+            own = self.database.private_database(
+                f"{implementation.name}-{process.number}", empty=implementation.is_service
+            )
             running.database = running.stack.enter_context(own)
         else:
             self.database.restore()
@@ -211,7 +214,7 @@ class StepExecutor:
         address, path = running.database.address, implementation.ready_path
         running.watch = RefusalWatch.of(address, self.database.log)
         if not implementation.is_service:
-            self.verifier.begin(address)
+            self.verifier.start_process(address)
         # Once the server has stopped.
         running.stack.push(lambda kind, *_: None if kind else self._hold_to_account(running))
         running.server = running.stack.enter_context(
@@ -219,7 +222,7 @@ class StepExecutor:
         )
         running.startup_time = running.server.startup_time
         self.progress.verifying("http")
-        verdict = self.verifier.connection(running.server, process=process.number, thorough=process.number == 0)
+        verdict = self.verifier.verify_http(running.server, process=process.number, thorough=process.number == 0)
         if verdict.outcome is Outcome.FAIL:
             self._look_around()
         self.store.add_verdict(verdict)
@@ -233,7 +236,7 @@ class StepExecutor:
             for kind, loads in self.plan.candidate(process.implementation).test_types.items():
                 self.progress.verifying(kind)
                 asked, first = running.implementation.test_types[kind], process.number == 0
-                verdict = self.verifier.check(
+                verdict = self.verifier.verify_test_type(
                     running.server, asked, address, process=process.number, thorough=first, loads=loads
                 )
                 verdict = with_results(verdict, running.http)
@@ -258,7 +261,7 @@ class StepExecutor:
             if verdict.outcome is not Outcome.FAIL:
                 self.progress.verifying(kind, "verifying after the load")
                 asked = running.implementation.test_types[kind]
-                found = self.verifier.after_load(running.server, asked, running.database.address)
+                found = self.verifier.verify_after_load(running.server, asked, running.database.address)
                 failed += self._object(running, kind, found)
         self._tell(running, failed, "after the load")
         running.stack.close()
@@ -321,7 +324,7 @@ class StepExecutor:
 
     def _hold_to_account(self, running: Running) -> None:
         """Hold what was answered under load against the database; what is missing there is every such test type's."""
-        found = [r for r in self.verifier.end(running.database.address) if r.outcome is not Outcome.PASS]
+        found = [r for r in self.verifier.end_process(running.database.address) if r.outcome is not Outcome.PASS]
         failed: list[tuple[str, CheckResult]] = []
         for name in list(running.verdicts):
             kind = running.implementation.test_types[name]
@@ -414,26 +417,28 @@ class StepExecutor:
         key = (self.settings.seed, *process, cell.test_type, load, self._loads)
         dice = random.Random(" ".join(map(str, key)))
         self._loads += 1
-        looking = self.verifier.trial(
-            running.server,
-            running.implementation.test_types[cell.test_type],
-            cell.load,
-            running.database.address,
-            seconds=seconds,
-            rate=running.rates.get((cell.test_type, cell.load)),
-            seed=dice.randrange(1 << 31),
+        verification = self.verifier.verify_trial(
+            TrialContext(
+                server=running.server,
+                test_type=running.implementation.test_types[cell.test_type],
+                load=cell.load,
+                database=running.database.address,
+                seconds=seconds,
+                rate=running.rates.get((cell.test_type, cell.load)),
+                seed=dice.randrange(1 << 31),
+            )
         )
         with ownership.make_scratch_folder("tfb-load-") as folder:
-            with looking:
+            with verification:
                 # What clients elsewhere write out cannot be read here.
-                sampling, seed = None if self.elsewhere else looking.sampling, dice.randrange(1 << 31)
+                sampling, seed = None if self.elsewhere else verification.sampling, dice.randrange(1 << 31)
                 seen = self._observe(running, cell, seconds, generator, folder, sampling=sampling, seed=seed)
             result, answers = seen.result, folder / RESPONSES_FILE
             failed = result.errors.status
-            evidence = looking.judge(
+            evidence = verification.judge(
                 good=result.account.successes if result.account else result.requests - failed,
                 failed=failed,
-                account=result.account,
+                counts=result.account,
                 answers=answers if answers.is_file() else None,
             )
         return seen, evidence
@@ -453,7 +458,7 @@ class StepExecutor:
         load, endpoint, profile = cell.load, running.server.endpoint, self.profile
         scenario = isinstance(load, Scenario)
         run = LoadRun(
-            url=endpoint.url("/" if scenario else kind.path(url, load)),
+            url=endpoint.url("/" if scenario else kind.request_target(url, load)),
             host=endpoint.host,
             accept=kind.accept,
             load=load,

@@ -22,7 +22,7 @@ from harness.runtime.crashes import find_errors
 from harness.runtime.database.refusals import RefusalWatch
 from harness.verify import process_conduct
 from harness.verify.checks import SERVER
-from harness.verify.checks.evidence import Conduct
+from harness.verify.checks.evidence import ConductFacts
 from harness.verify.verifier import Verifier
 
 
@@ -116,24 +116,24 @@ class Verification:
 
     def _judge_conduct(self, mistakes: tuple[str, ...], began: float) -> None:
         """Add the verdict on the server's process and the implementation's folder."""
-        seen = Conduct(
-            mistakes=mistakes,
-            stopped=self._stopped,
+        seen = ConductFacts(
+            database_mistakes=mistakes,
+            stop_requested=self._stopped,
             stop_seconds=self._stop_seconds,
-            as_root=self._as_root,
-            folder=process_conduct.folder_of(self._implementation, strict=self._strict),
+            root_processes=self._as_root,
+            folder=process_conduct.read_folder(self._implementation, strict=self._strict),
             strict=self._strict,
         )
-        if found := process_conduct.verdict(self._implementation, seen, began):
+        if found := process_conduct.verify_conduct(self._implementation, seen, began):
             self._verdicts.append(found)
 
     def _database(self, stack: ExitStack) -> Database:
         """Return a private database, or the shared database if it cannot be divided or the names are fixed."""
         shared = self._made.database
-        if not shared.divisible or self._implementation.local is None:
+        if not shared.supports_copies or self._implementation.local is None:
             return shared
         empty = self._implementation.is_service
-        return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
+        return stack.enter_context(shared.private_database(f"{self._implementation.name}-verify", empty=empty))
 
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """Return the database variables that the server ignores, if a test type that needs the database failed.
@@ -174,13 +174,13 @@ class Verification:
     def _judged(self, server: Server, name: str, database: Database) -> VerificationRecord:
         """Return the verdict on one test type, or on HTTP."""
         if name == SERVER:
-            return self._verifier.connection(server, process=0, thorough=True)
+            return self._verifier.verify_http(server, process=0, thorough=True)
         kind, loads = self._implementation.test_types[name], self._kinds[name]
-        return self._verifier.check(server, kind, database.address, process=0, thorough=True, loads=loads)
+        return self._verifier.verify_test_type(server, kind, database.address, process=0, thorough=True, loads=loads)
 
     def _watch_end(self, server: Server) -> None:
         """See as whom the server runs, and how long it takes to stop."""
         runtime = self._made.runtime
         if runtime.name == "docker" and not isinstance(runtime, OverMachines):
-            self._as_root = process_conduct.root_processes(server)
+            self._as_root = process_conduct.find_root_processes(server)
         self._stop_seconds, self._stopped = server.meter.end(), True

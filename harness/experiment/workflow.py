@@ -38,12 +38,13 @@ from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, local_leftovers
-from harness.plan.config import Settings
-from harness.plan.hosts import Postgres
-from harness.plan.plan import Plan, groups
+from harness.plan.hosts import ExistingDatabase
+from harness.plan.plan import Plan, concurrent_groups
+from harness.plan.run_settings import Settings
 from harness.provisioning import crates
 from harness.records import safe_write, store
 from harness.records.machine_record import Machine
+from harness.records.run_folders import find_run
 from harness.records.run_records import RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
@@ -110,8 +111,8 @@ def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies
             runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
         plan = replace(plan, side_by_side=runtime.side_by_side)
         plan = limit_memory(plan, folder.folder.parent, needs.free_memory())
-        before = store.read(folder.folder) if settings.resume else None
-        done = store.finished(before) if before else frozenset()
+        before = store.read_run(folder.folder) if settings.resume else None
+        done = store.finished_processes(before) if before else frozenset()
         if before:
             plan = replace(plan, problems=(*plan.problems, *retried_failures(before, done)))
         info = make_run_info(settings, plan, machine, runtime, folder, needs.revision())
@@ -147,11 +148,11 @@ def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies
         info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
         if before:  # only now: what may not go on stays as it was
             require_same_setup(before.info, info, {trial.implementation for trial in before.trials})
-            store.set_aside(folder.folder, lambda process: process not in done)
+            store.quarantine_records(folder.folder, lambda process: process not in done)
         folder.write_info(info)
-        plan = plan.of_those([name for name, build in builds.items() if build.status == "ok"])
+        plan = plan.restricted_to([name for name, build in builds.items() if build.status == "ok"])
         if plan.candidates:
-            progress.stage("starting PostgreSQL" if settings.own_database else "starting")
+            progress.stage("starting PostgreSQL" if settings.starts_database else "starting")
             with open_database(settings, runtime) as database:
                 measure(
                     StepExecutor(
@@ -201,7 +202,11 @@ def dry_run(
     """Print what a run would measure and how long it takes, by the same design sent predicted results."""
     plan = limit_memory(make_plan(settings), settings.results, host.free_memory())
     found, chores = predict(plan, settings.seed), find_chores(settings, plan)
-    done = store.finished(store.read(store.find(settings.results, settings.resume))) if settings.resume else frozenset()
+    done = (
+        store.finished_processes(store.read_run(find_run(settings.results, settings.resume)))
+        if settings.resume
+        else frozenset()
+    )
     left = remaining_share(plan, done)
     builds = first_use.past_build_seconds(plan, settings.results)
     for problem in filter(None, (*plan.problems, found.shortage)):
@@ -224,7 +229,7 @@ def dry_run(
         }
         print(json.dumps({"processes": processes, **figures, "cells": cells}))
         return Exit.OK
-    for number, group in enumerate(groups(plan, settings.seed), 1):
+    for number, group in enumerate(concurrent_groups(plan, settings.seed), 1):
         print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
     for cell in cells:
         print(f"{cell['implementation']}  {cell['test_type']}  {', '.join(cell['loads'])}")
@@ -260,7 +265,7 @@ def measure(bench: StepExecutor) -> None:
     clock = MeasuringClock(clock=bench.clock, show=bench.execute, planned=partial(planned_seconds, plan), tell=tell)
     began, limit = clock.monotonic(), plan.profile.interleaved.time_seconds
     for left in reversed(range(1 + REPAIRS)):
-        recorded = RecordedProcesses(store.read(folder))
+        recorded = RecordedProcesses(store.read_run(folder))
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (clock.monotonic() - began) / limit)
         try:
@@ -269,7 +274,7 @@ def measure(bench: StepExecutor) -> None:
         except (DatabaseDiedError, MachineLostError) as error:
             lost = set(bench.up)
             bench.abandon(error)
-            bench.store.set_aside(lost.__contains__)
+            bench.store.quarantine(lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             if not left or isinstance(error, MachineLostError):
                 raise  # --resume goes on when it is back
@@ -292,8 +297,8 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
     if settings.resume is None:
         folder = RunStore.new(settings.results, started_at=clock.time())
     else:
-        found = store.find(settings.results, settings.resume)
-        info = store.read(found).info
+        found = find_run(settings.results, settings.resume)
+        info = store.read_run(found).info
         if info.status == "complete":
             raise UsageError(f"run {found.name} is complete: there is nothing to resume")
         if info.status == "incomplete":
@@ -313,7 +318,7 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
         root.setLevel(logging.INFO)
         root.addHandler(handler)
         stack.callback(root.removeHandler, handler)
-        stack.enter_context(folder.locked())
+        stack.enter_context(folder.lock())
         stack.callback(progress.close)
         progress.store = folder
         try:
@@ -331,7 +336,7 @@ def clear_leftovers(settings: Settings, progress: ProgressTracker, found: Sequen
     names = ", ".join(map(str, found))
     if settings.consent == "yes":
         progress.note(f"removed what a killed run had left: {names}")
-        for kept in leftovers.remove(found):
+        for kept in leftovers.remove_leftovers(found):
             progress.problem(f"could not be removed: {kept}")
     else:
         progress.problem(f"a killed run has left {names}, beside which this one measures: ./tfb clean removes it")
@@ -340,16 +345,16 @@ def clear_leftovers(settings: Settings, progress: ProgressTracker, found: Sequen
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
     """The run's own PostgreSQL, the one that ``--database-host`` names, or none for a service that needs none."""
     database = settings.hosts.database
-    if isinstance(database, Postgres):
+    if isinstance(database, ExistingDatabase):
         return external_database(database.host, database.port)
-    return runtime.database() if settings.own_database else nullcontext(NoDatabase())
+    return runtime.database() if settings.starts_database else nullcontext(NoDatabase())
 
 
 def give_up(folder: RunStore, progress: ProgressTracker, error: BaseException, clock: Clock) -> None:
     """Keep what was measured before an error or an interruption, as far as the disk allows."""
     goes_on = isinstance(error, KeyboardInterrupt | MachineLostError | StoreError)  # with a bare --resume
     status: Literal["failed", "interrupted"] = "interrupted" if goes_on else "failed"
-    if not folder.begun or isinstance(error, UsageError):  # one that may not go on stays as it was
+    if not folder.has_run_info or isinstance(error, UsageError):  # one that may not go on stays as it was
         return
     try:
         conclude_run(folder, status, str(error), clock=clock)
@@ -363,14 +368,14 @@ def conclude_run(
 ) -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
     folder.require_unchanged()
-    records = store.read(folder.folder)
+    records = store.read_run(folder.folder)
     status_now, problems, missed = final_status(records, status, reason)
     ended = {"status": status_now, "completed_at": clock.time(), "problems": problems}
     info = records.info.model_copy(update=ended)
     records = replace(records, info=info)
     try:
         ranking = rank(info, records.trials, records.processes, records.verdicts)
-        folder.write_text("ranking.json", ranking.recorded())
+        folder.write_text("ranking.json", ranking.to_json())
         folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     finally:
         folder.write_info(info)  # last: who sees the end finds its ranking

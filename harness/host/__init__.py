@@ -1,1 +1,1 @@
-"""This machine: its one door to other programs, its facts, its tools, what may be installed."""
+"""The machine that tfb runs on: processes, accounts, clock, metering, git and the remains of killed runs."""

@@ -1,4 +1,4 @@
-"""The clock of a run: what measures and waits asks it, so that tests can pass hours in no time."""
+"""The clock of a run; tests replace it, so that hours pass instantly."""
 
 import threading
 import time
@@ -8,28 +8,28 @@ from contextlib import contextmanager, suppress
 from harness.errors import StoreError
 from harness.host import interruption
 
-CLOCK_JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
-MAX_CLOCK_JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
+CLOCK_JUMP_SECONDS = 0.25  # NTP adjusts a clock by at most 0.5 ms per second, so a larger change is a jump
+MAX_CLOCK_JUMPS = 3  # repetitions of a step during which the clock jumped; the next result is used in any case
 
 
 class Clock:
-    """Time as a run sees it, in seconds: the machine's own."""
+    """The system clock, in seconds."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Return the monotonic time."""
         return time.monotonic()
 
     def time(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """Wait; an interruption ends it at once."""
+        """Wait; raise KeyboardInterrupt if a signal interrupts the run."""
         interruption.sleep(seconds)
 
 
 def wall_clock_offset(clock: Clock) -> float:
-    """Seconds by which the time of day is ahead of the monotonic one: they change when somebody sets it."""
+    """Return the difference between wall clock and monotonic time; it changes if the wall clock is set."""
     return clock.time() - clock.monotonic()
 
 
@@ -37,15 +37,15 @@ SYSTEM_CLOCK = Clock()
 
 
 @contextmanager
-def heartbeat(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
-    """Call ``tell`` with the seconds so far, every few seconds until the block ends."""
-    over = threading.Event()
+def heartbeat(notify: Callable[[float], None], interval: float = 5.0) -> Iterator[None]:
+    """Call ``notify`` with the elapsed seconds, every ``interval`` seconds until the block ends."""
+    ended = threading.Event()
 
     def beat() -> None:
         count = 1
-        while not over.wait(every):
-            with suppress(StoreError):  # of a full disk: told by the next thing that is written
-                tell(count * every)
+        while not ended.wait(interval):
+            with suppress(StoreError):  # the disk is full, which the next record reports
+                notify(count * interval)
             count += 1
 
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
@@ -53,5 +53,5 @@ def heartbeat(tell: Callable[[float], None], every: float = 5.0) -> Iterator[Non
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()

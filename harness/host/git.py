@@ -239,15 +239,8 @@ class Repository:
         with ownership.make_scratch_folder("git") as folder:
             own, said = folder / "stdout", folder / "stderr"
             with own.open("wb") as out, said.open("wb") as err, (stdin or Path(os.devnull)).open("rb") as given:
-                child = process.Child(
-                    command,
-                    cwd=Path("/"),
-                    env=self._environment(),
-                    stdin=given.fileno(),
-                    stdout=output or out,
-                    stderr=err,
-                    account=self.account,
-                )
+                options = process.ProcessOptions(cwd=Path("/"), env=self._environment(), account=self.account)
+                child = process.Child(command, options, stdin=given.fileno(), stdout=output or out, stderr=err)
                 with process.running(child, grace=2.0):
                     while (status := child.wait(min(process.POLL_SECONDS, until - time.monotonic()))) is None:
                         interruption.raise_if_pending()

@@ -1,10 +1,10 @@
-"""Signals that ask for an end: one KeyboardInterrupt, held back while a child is being started; then a deadline.
+"""Turns signals into a single KeyboardInterrupt, and delivers it where tfb can stop in order.
 
-After the first signal further ones change nothing: everything is being stopped already. What runs is asked to stop at
-once and killed a little later, so that nobody waits for the answer of a server that will not give one.
+The first signal asks all children to stop; after ``KILL_DELAY_SECONDS`` they are killed, so that no thread waits for a
+server in vain. Further signals have no effect.
 
-A run is ``deferred``: a signal stops what was started, and is raised by ``raise_if_pending`` between two steps, or by ``sleep``:
-no library sees it halfway. What does not come to such a place in ``KILL_DELAY_SECONDS`` twice over is interrupted.
+A run is ``deferred``: ``raise_if_pending`` and ``sleep`` raise the interrupt between two steps, so that it interrupts
+no library. A step that takes longer than twice ``KILL_DELAY_SECONDS`` is interrupted nevertheless.
 """
 
 import signal
@@ -14,25 +14,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-KILL_DELAY_SECONDS = 3.0  # between asking and killing
-LOADING_CPU_SECONDS = 30.0  # ten times what all libraries take
+KILL_DELAY_SECONDS = 3.0  # time for children to stop before they are killed
+LOADING_CPU_SECONDS = 30.0  # ten times the CPU time that loading all libraries takes
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_held = 0
-_deferred = 0  # of those held: may be raised where it is asked for, and in the end everywhere
+_held = 0  # nesting depth of ``held`` and ``deferred``
+_deferred = 0  # nesting depth of ``deferred``
 _pending = False
-_since: float | None = None
+_signalled_at: float | None = None  # time.monotonic() of the first signal
 
 
 def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
-    """Turn the signals into KeyboardInterrupt; those that the parent had us ignore (nohup) stay ignored."""
+    """Install handlers for all signals except those that the parent process ignores (nohup).
+
+    Args:
+        ask: Asks all children to stop.
+        kill: Kills the children that are still running.
+    """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        global _since, _pending  # noqa: PLW0603 - signals are the process's own
-        # Further signals are ignored for so long: by then everything has stopped.
-        if _since is not None and time.monotonic() - _since < 10.0:
+        global _signalled_at, _pending  # noqa: PLW0603 - signals concern the whole process
+        if _signalled_at is not None and time.monotonic() - _signalled_at < 10.0:
             return
-        _since = time.monotonic()
+        _signalled_at = time.monotonic()
         signal.signal(signal.SIGALRM, overdue)
         signal.setitimer(signal.ITIMER_REAL, KILL_DELAY_SECONDS)
         ask()
@@ -44,23 +48,23 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
         kill()
         if _pending:
             signal.setitimer(signal.ITIMER_REAL, KILL_DELAY_SECONDS)
-            if time.monotonic() - (_since or 0.0) > 1.5 * KILL_DELAY_SECONDS:
+            if time.monotonic() - (_signalled_at or 0.0) > 1.5 * KILL_DELAY_SECONDS:
                 raise_if_pending()
 
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # one that came while Python started is heard now
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # delivers a signal that came while Python started
 
 
 def hold_until_exit() -> None:
-    """From now on nothing is interrupted any more, only stopped: what is left to do is to stop everything."""
+    """Hold interrupts back until the process exits, while it stops its children."""
     global _held  # noqa: PLW0603
     _held += 1
 
 
 def disarm() -> None:
-    """Everything has stopped: no deadline and no signal reaches this process while it exits."""
+    """Ignore all signals and cancel the deadline, because the process is about to exit."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -68,10 +72,10 @@ def disarm() -> None:
 
 @contextmanager
 def held_while_loading() -> Iterator[None]:
-    """Hold an interrupt back while libraries are loaded: interrupted, they break, or swallow it.
+    """Hold an interrupt back while libraries are loaded, because it could break them.
 
-    A library that loads for ever in C code, as OpenBLAS does without memory, hears no signal. The kernel ends this
-    process by SIGPROF when loading takes more CPU time than it ever does.
+    Without memory, OpenBLAS loads forever in C code, where Python handles no signals. The kernel then ends this process
+    with SIGPROF.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -86,7 +90,7 @@ def held_while_loading() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold an interrupt back until the block has ended; other threads than the main one never get any."""
+    """Hold an interrupt back until the block ends; only the main thread is interrupted."""
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -114,7 +118,7 @@ def deferred() -> Iterator[None]:
 
 
 def raise_if_pending() -> None:
-    """Raise the interrupt that was held back, if there is one: here is a place between two steps."""
+    """Raise KeyboardInterrupt if an interrupt was held back."""
     global _pending  # noqa: PLW0603
     if _pending and _held == _deferred and threading.current_thread() is threading.main_thread():
         _pending = False
@@ -122,15 +126,14 @@ def raise_if_pending() -> None:
 
 
 def requested() -> bool:
-    """Whether a signal has asked this process to end, whatever became of it."""
-    return _since is not None
+    """Return whether a signal has asked this process to stop."""
+    return _signalled_at is not None
 
 
 def sleep(seconds: float) -> None:
-    """Wait; raises KeyboardInterrupt as soon as a signal has asked for the end."""
+    """Wait; raise KeyboardInterrupt soon after a signal."""
     until = time.monotonic() + seconds
     raise_if_pending()
-    while (left := until - time.monotonic()) > 0:
-        # Between two looks at whether it is to end.
-        time.sleep(min(left, 0.1))
+    while (remaining := until - time.monotonic()) > 0:
+        time.sleep(min(remaining, 0.1))
         raise_if_pending()

@@ -1,6 +1,6 @@
-"""What a run that was killed has left on this machine: processes and scratch folders, told by their owner's mark.
+"""Finds and removes the processes, accounts and scratch folders that killed runs have left on this machine.
 
-``python -m harness.host.leftovers OWNER`` removes what one owner has left: the guardian of its children runs it.
+The guardian runs ``python -m harness.host.leftovers OWNER`` to remove the leftovers of the tfb process that it served.
 """
 
 import contextlib
@@ -21,16 +21,16 @@ from harness.plain_text import printable
 from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
-ROUNDS = 10  # of looking for what was being started meanwhile
-UNMARKED_SECONDS = 60.0  # a younger folder's maker may not have written its mark into it
+SEARCHES = 10  # searches for processes, because some may start during a search
+UNMARKED_SECONDS = 60.0  # minimum age of a leftover folder without an owner, which may still be under construction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something that its maker can no longer remove; ``certain`` where the maker is known to be dead."""
+    """A resource that its owner has not removed; ``certain`` if the owner is known to have exited."""
 
-    kind: str  # process, folder, container or network
-    name: str  # for a person: ``postgres (pid 812)``
+    kind: str  # process, account, folder, container, network or volume
+    name: str  # as messages show it, for example ``postgres (pid 812)``
     certain: bool
     remove: Callable[[], None]
 
@@ -39,14 +39,14 @@ class Leftover:
 
 
 def local_leftovers() -> tuple[Leftover, ...]:
-    """Of anybody who is dead. Processes first: they use the folders."""
-    return (*_processes(), *folders())
+    """Return the leftovers of exited owners: processes first, since they use the folders."""
+    return (*_processes(), *folder_leftovers())
 
 
-def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
-    """Remove them in their order; what could not be removed, and why."""
+def remove_leftovers(leftovers: Sequence[Leftover]) -> tuple[str, ...]:
+    """Remove leftovers in their order; return a description, with the reason, of each that remains."""
     kept = []
-    for leftover in found:
+    for leftover in leftovers:
         try:
             leftover.remove()
         except (OSError, psutil.Error) as error:
@@ -55,21 +55,22 @@ def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
 
 
 def _processes(of: str | None = None) -> Iterator[Leftover]:
-    """Yield the processes of an owner, or of all dead ones: by uid, by pid and start, or by mark."""
+    """Yield the processes of an owner, or of all exited owners: by uid, by the ledger, or by the mark."""
     yield from _accounts(of)
     recorded = set(_listed(of))
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            known = (str(candidate.pid), ownership.process_start(candidate.pid)) in recorded or _marked(candidate, of)
-            if known and candidate.pid != os.getpid() and candidate.status() != psutil.STATUS_ZOMBIE:
+            start = ownership.process_start(candidate.pid)
+            is_leftover = (str(candidate.pid), start) in recorded or _marked(candidate, of)
+            if is_leftover and candidate.pid != os.getpid() and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
                 yield Leftover(kind="process", name=name, certain=True, remove=partial(_end, candidate))
 
 
 def _accounts(of: str | None) -> Iterator[Leftover]:
-    """Yield the accounts that an owner took and never gave back, with all of their processes.
+    """Yield the accounts that an owner allocated and did not release, with all their processes.
 
-    Whether an account has processes is not looked at: a process that forks and exits all the time is easily missed.
+    An account is a leftover even if no process is found, because a process that keeps forking is easily missed.
     """
     for uid, owner in accounts.allocated_uids() if os.geteuid() == 0 else ():
         if owner and _gone(owner, of):
@@ -78,7 +79,7 @@ def _accounts(of: str | None) -> Iterator[Leftover]:
 
 
 def _end_account(uid: int, owner: str) -> None:
-    for _ in range(guardian.SWEEPS):
+    for _ in range(guardian.KILL_ATTEMPTS):
         guardian.kill_account(uid)
         time.sleep(0.005)
     accounts.release_uid(uid, owner)
@@ -95,7 +96,7 @@ def _marked(candidate: psutil.Process, of: str | None) -> bool:
 
 
 def _listed(of: str | None) -> Iterator[tuple[str, str]]:
-    """Yield (pid, start) of the processes that the guardians of an owner, or of all dead owners, have recorded."""
+    """Yield pid and start time of the processes in the ledgers of an owner, or of all exited owners."""
     for scratch in ownership.find_scratch_folders():
         if scratch.path.name.startswith(f"{ownership.SCRATCH_PREFIX}guardian-") and _gone(scratch.owner, of):
             with contextlib.suppress(OSError, ValueError):
@@ -115,38 +116,38 @@ def _lines(ledger: Path) -> list[str]:
 
 
 def _end(candidate: psutil.Process) -> None:
-    """PostgreSQL by its immediate shutdown, which gives its shared memory back; all others at once."""
+    """Kill a process; use PostgreSQL's immediate shutdown, which removes its shared memory."""
     with contextlib.suppress(psutil.NoSuchProcess):
         candidate.send_signal(signal.SIGQUIT if candidate.name() == "postgres" else signal.SIGKILL)
         try:
             candidate.wait(process.STOP_SECONDS)
         except psutil.TimeoutExpired:
-            if candidate.status() != psutil.STATUS_ZOMBIE:  # dead, and its parent has not looked yet
+            if candidate.status() != psutil.STATUS_ZOMBIE:  # a zombie has exited
                 raise
 
 
-def folders(of: str | None = None) -> Iterator[Leftover]:
-    """Yield this user's scratch folders whose maker has exited, and those without a mark, cut short when made."""
-    for found in ownership.find_scratch_folders():
+def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
+    """Yield this user's scratch folders whose owner has exited, and old ones without an owner."""
+    for scratch in ownership.find_scratch_folders():
         if of:
-            gone = found.owner == of
-        elif found.owner:  # this machine's folders: whoever made one before it was started again is dead, too
-            earlier = ownership.boot_id(found.owner) != ownership.boot_id(ownership.own_identity())
-            gone = earlier or ownership.owner_state(found.owner) == "dead"
+            gone = scratch.owner == of
+        elif scratch.owner:
+            earlier_boot = ownership.boot_id(scratch.owner) != ownership.boot_id(ownership.own_identity())
+            gone = earlier_boot or ownership.owner_state(scratch.owner) == "dead"
         else:
-            gone = time.time() - found.changed_at > UNMARKED_SECONDS
+            gone = time.time() - scratch.changed_at > UNMARKED_SECONDS
         if gone:
-            remove = partial(remove_tree, found.path, expected=found.identity)
-            yield Leftover(kind="folder", name=printable(str(found.path)), certain=True, remove=remove)
+            remove = partial(remove_tree, scratch.path, expected=scratch.identity)
+            yield Leftover(kind="folder", name=printable(str(scratch.path)), certain=True, remove=remove)
 
 
 def main(owner: str) -> None:
-    """End its processes until none is left, then remove its folders."""
-    for _ in range(ROUNDS):
-        if not (found := list(_processes(owner))):
+    """Kill the processes of an owner until none remains, then remove its folders."""
+    for _ in range(SEARCHES):
+        if not (processes := list(_processes(owner))):
             break
-        remove(found)
-    remove(list(folders(owner)))
+        remove_leftovers(processes)
+    remove_leftovers(list(folder_leftovers(owner)))
 
 
 if __name__ == "__main__":

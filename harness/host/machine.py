@@ -1,6 +1,6 @@
-"""Facts of a machine, and its grade: what would disturb a measurement. Needs no root and demands no quiet.
+"""Describes a machine and grades it by how much it could disturb a measurement. No function requires root.
 
-What stands in files of the kernel is read by whoever can: ``FileReader`` is this machine's, or another's as it was sent.
+A ``FileReader`` reads the kernel's files, of this machine or of another one that has sent them.
 """
 
 import os
@@ -8,7 +8,7 @@ import platform
 import re
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -21,14 +21,14 @@ CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc
 PRODUCT = Path("/sys/class/dmi/id/product_name")
 GOVERNOR, SMT = CPU / "cpu0/cpufreq/scaling_governor", CPU / "smt/active"
 NO_TURBO, BOOST = CPU / "intel_pstate/no_turbo", CPU / "cpufreq/boost"
-# What ``add_kernel_facts`` asks for: small files that say the same in a container.
+# The files that ``add_kernel_facts`` reads; their contents are the same in a container.
 FILES = (CPUINFO, STAT, PRESSURE, PRODUCT, GOVERNOR, SMT, NO_TURBO, BOOST)
-FileReader = Callable[[Path], str | None]  # the text of a file, stripped; None where there is none
+FileReader = Callable[[Path], str | None]  # returns the stripped text of a file, or None if it does not exist
 
 
 def read_machine() -> Machine:
-    """The machine as it is now, graded."""
-    known = Machine(
+    """Return the current facts and the grade of this machine."""
+    machine = Machine(
         hostname=socket.gethostname(),
         os=_os_name(),
         kernel=platform.release(),
@@ -41,16 +41,16 @@ def read_machine() -> Machine:
         load_average=os.getloadavg()[0],
         cpu_quota=_cpu_quota(),
     )
-    return with_grade(add_kernel_facts(known, _read))
+    return with_grade(add_kernel_facts(machine, _read))
 
 
-def add_kernel_facts(known: Machine, read: FileReader) -> Machine:
-    """The machine with what its kernel's files tell."""
+def add_kernel_facts(machine: Machine, read: FileReader) -> Machine:
+    """Return ``machine`` with the facts from the kernel's files."""
     cpuinfo, ticks = read(CPUINFO) or "", steal_ticks(read)
     model = re.search(r"^model name\s*: (.+)$", cpuinfo, re.MULTILINE)
     guest = re.search(r"^flags\b.* hypervisor\b", cpuinfo, re.MULTILINE)
     no_turbo, boost, smt = (read(path) for path in (NO_TURBO, BOOST, SMT))
-    return known.model_copy(
+    return machine.model_copy(
         update={
             "governor": read(GOVERNOR),
             "turbo": no_turbo != "1" if no_turbo else boost == "1" if boost else None,
@@ -58,36 +58,39 @@ def add_kernel_facts(known: Machine, read: FileReader) -> Machine:
             "virtualised": (read(PRODUCT) or "hypervisor") if guest else None,
             "pressure_cpu": cpu_pressure(read),
             "steal_share": ticks[0] / ticks[1] if ticks and ticks[1] else None,
-            "cpu_model": model[1] if model else known.cpu_model,
+            "cpu_model": model[1] if model else machine.cpu_model,
         }
     )
 
 
-def with_grade(known: Machine) -> Machine:
-    """The machine with what would disturb a measurement there, and its grade.
+def with_grade(machine: Machine) -> Machine:
+    """Return ``machine`` with its concerns and its grade.
 
-    ``A``: fixed clock, own cores, quiet; ``B``: one concern; ``C``: several; ``D``: too few CPUs, or busy.
+    The grades are A (no concerns), B (one concern), C (several concerns) and D (busy, or fewer than four CPUs).
     """
-    concerns = _concerns(known)
-    busy = (known.pressure_cpu or 0) > 20 or (known.load_average or 0) > len(known.cpus_usable)
-    grade = "D" if busy or len(known.cpus_usable) < 4 else "ABC"[min(len(concerns), 2)]
-    return known.model_copy(update={"concerns": concerns, "grade": grade})
+    cpus = len(machine.cpus_usable)
+    concerns = (*_hardware_concerns(machine, cpus), *_load_concerns(machine, cpus))
+    busy = (machine.pressure_cpu or 0) > 20 or (machine.load_average or 0) > cpus
+    grade = "D" if busy or cpus < 4 else "ABC"[min(len(concerns), 2)]
+    return machine.model_copy(update={"concerns": concerns, "grade": grade})
 
 
 def usable_cpus() -> tuple[int, ...]:
-    """CPUs that this process may run on; raises EnvironmentLacksError on another system than Linux."""
+    """Return the CPUs that this process may run on; raise EnvironmentLacksError on systems other than Linux."""
     if not hasattr(os, "sched_getaffinity"):
-        raise EnvironmentLacksError("measuring needs Linux: a machine, a virtual machine or a container with it")
+        raise EnvironmentLacksError(
+            "tfb measures on Linux only: run it on a Linux machine, virtual machine or container"
+        )
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def free_memory() -> float:
-    """Bytes that further processes may take without swapping (``MemAvailable``)."""
+    """Return the bytes that are available without swapping (``MemAvailable``)."""
     return float(psutil.virtual_memory().available)
 
 
 def steal_ticks(read: "FileReader | None" = None) -> tuple[float, float] | None:
-    """(stolen, all) CPU ticks of the machine so far, from the first line of /proc/stat."""
+    """Return the stolen and the total CPU ticks since boot, from the first line of /proc/stat."""
     line = (read or _read)(STAT)
     if not line:
         return None
@@ -96,43 +99,44 @@ def steal_ticks(read: "FileReader | None" = None) -> tuple[float, float] | None:
 
 
 def cpu_pressure(read: "FileReader | None" = None) -> float | None:
-    """Share of the last ten seconds in which some task waited for a CPU, in per cent (PSI)."""
+    """Return the percentage of the last ten seconds in which a task waited for a CPU (PSI)."""
     text = (read or _read)(PRESSURE)
     return float(text.split("avg10=")[1].split()[0]) if text and "avg10=" in text else None
 
 
 def raise_open_file_limit() -> int:
-    """Raise the soft limit of open files to the hard one, for this process and its children; returns it."""
+    """Raise the soft limit of open files to the hard limit for this process and its children; return the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
-def _concerns(machine: Machine) -> tuple[str, ...]:
-    """What would disturb a measurement, one sentence each with what mends it."""
-    cpus = len(machine.cpus_usable)
-    found = []
+def _hardware_concerns(machine: Machine, cpus: int) -> Iterator[str]:
+    """Yield the properties of CPUs and hypervisor that could disturb a measurement."""
     if machine.governor not in (None, "performance"):
-        found.append(f"CPU governor is {machine.governor}, not performance: clock speed follows the load")
+        yield f"CPU governor is {machine.governor}, not performance: clock speed follows the load"
     if machine.turbo:
-        found.append("turbo is on: clock speed follows temperature and the number of busy cores")
+        yield "turbo is on: clock speed follows temperature and the number of busy cores"
     if machine.smt:
-        found.append("SMT is on: two busy threads share a core")
+        yield "SMT is on: two busy threads share a core"
     if cpus < 4:
-        found.append(f"only {cpus} CPUs: server, database and generator share them; compare CPU per request")
+        yield f"only {cpus} CPUs: server, database and generator share them; compare CPU per request"
     if machine.virtualised:
-        found.append(f"virtual machine ({machine.virtualised}): neighbours can take CPU time unseen")
+        yield f"virtual machine ({machine.virtualised}): other virtual machines can take CPU time"
+
+
+def _load_concerns(machine: Machine, cpus: int) -> Iterator[str]:
+    """Yield signs of other programs and limits that could disturb a measurement."""
     if machine.load_average is not None and machine.load_average > 0.3 * cpus:
-        found.append(f"load average {machine.load_average:.1f} before the run: something else is working")
+        yield f"load average {machine.load_average:.1f} before the run: other programs are running"
     if machine.pressure_cpu is not None and machine.pressure_cpu > 5:
-        found.append(f"CPU pressure {machine.pressure_cpu:.0f} %: tasks wait for CPUs")
+        yield f"CPU pressure {machine.pressure_cpu:.0f} %: tasks wait for CPUs"
     if machine.steal_share is not None and machine.steal_share > 0.01:
-        found.append(f"{machine.steal_share:.1%} of CPU time stolen by the hypervisor since boot")
+        yield f"{machine.steal_share:.1%} of CPU time stolen by the hypervisor since boot"
     if machine.cpu_quota is not None and machine.cpu_quota < cpus:
-        found.append(f"a cgroup quota of {machine.cpu_quota:.1f} CPUs throttles what runs here")
+        yield f"a cgroup quota of {machine.cpu_quota:.1f} CPUs throttles all programs"
     if machine.nofile_hard is not None and machine.nofile_hard < 18_000:
-        found.append(f"at most {machine.nofile_hard} open files: not enough for 16,384 connections")
-    return tuple(found)
+        yield f"at most {machine.nofile_hard} open files: not enough for 16,384 connections"
 
 
 def _read(path: Path) -> str | None:
@@ -143,13 +147,13 @@ def _read(path: Path) -> str | None:
 
 
 def _os_name() -> str:
-    named = re.search(r'^PRETTY_NAME="?([^"\n]+)', _read(Path("/etc/os-release")) or "", re.MULTILINE)
-    return named[1] if named else platform.system()
+    match = re.search(r'^PRETTY_NAME="?([^"\n]+)', _read(Path("/etc/os-release")) or "", re.MULTILINE)
+    return match[1] if match else platform.system()
 
 
 def _cpu_quota() -> float | None:
-    """CPUs that the cgroup's quota allows, v2 then v1; None without a limit."""
+    """Return the number of CPUs that the cgroup's quota allows (v2 or v1), or None without a limit."""
     v1 = Path("/sys/fs/cgroup/cpu")
-    of_v1 = f"{_read(v1 / 'cpu.cfs_quota_us')} {_read(v1 / 'cpu.cfs_period_us')}"
-    quota, period = (_read(Path("/sys/fs/cgroup/cpu.max")) or of_v1).split()
+    v1_limits = f"{_read(v1 / 'cpu.cfs_quota_us')} {_read(v1 / 'cpu.cfs_period_us')}"
+    quota, period = (_read(Path("/sys/fs/cgroup/cpu.max")) or v1_limits).split()
     return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else None

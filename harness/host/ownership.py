@@ -1,4 +1,4 @@
-"""Who made what may outlive its maker: a process by pid, start, namespace and boot, so that no later one is meant."""
+"""Identifies the process that owns a resource: by pid, start time, pid namespace and boot, which are never reused."""
 
 import os
 import stat
@@ -14,33 +14,33 @@ from harness.records import safe_write
 from harness.records.remove_tree import remove_tree_if_possible
 
 OwnerState = Literal["alive", "dead", "unknown"]
-SCRATCH_PREFIX = "tfb-scratch-"  # of the names of all scratch folders
-OWNER_FILE = "owner"  # in a scratch folder: its maker
-MARK_BYTES = 200  # of that file, at most
-_places: list[Path] = []  # where further scratch folders are made; empty: in the temporary folder
+SCRATCH_PREFIX = "tfb-scratch-"  # prefix of the names of scratch folders
+OWNER_FILE = "owner"  # file in a scratch folder that identifies the owner
+MAX_OWNER_BYTES = 200  # bytes that are read from this file
+_parents: list[Path] = []  # parents of new scratch folders; empty: the temporary folder
 
 
 def own_identity() -> str:
-    """This process, as it is written down: ``pid.start.namespace.boot``."""
-    return f"{os.getpid()}.{process_start(os.getpid()) or '0'}.{_place()}"
+    """Return the identity of this process: ``pid.start.namespace.boot``."""
+    return f"{os.getpid()}.{process_start(os.getpid()) or '0'}.{_namespace_and_boot()}"
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Whether a process lives; unknown of another machine or container, whose processes are not seen from here."""
-    pid, start, place = (*owner.split(".", 2), "", "")[:3]
-    if place != _place() or not pid.isdecimal() or len(pid) > 9:
+    """Return whether an owner runs. Processes of other machines and containers are invisible, hence unknown."""
+    pid, start, namespace_and_boot = (*owner.split(".", 2), "", "")[:3]
+    if namespace_and_boot != _namespace_and_boot() or not pid.isdecimal() or len(pid) > 9:
         return "unknown"
     return "alive" if process_start(int(pid)) == start else "dead"
 
 
 def boot_id(owner: str) -> str:
-    """The boot in which a process lives or has lived."""
+    """Return the boot of an owner's machine."""
     return owner.rpartition(".")[2]
 
 
 @cache
-def _place() -> str:
-    """Pid namespace and boot."""
+def _namespace_and_boot() -> str:
+    """Return the pid namespace and the boot of this process."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
         return f"{Path('/proc/self/ns/pid').stat().st_ino}.{boot}"
@@ -50,19 +50,19 @@ def _place() -> str:
 
 @contextmanager
 def scratch_within(folder: Path) -> Iterator[None]:
-    """Make this process's further scratch folders in a scratch folder of its own."""
-    _places.append(folder)
+    """Create scratch folders of this process in ``folder`` until the block ends."""
+    _parents.append(folder)
     try:
         yield
     finally:
-        _places.pop()
+        _parents.pop()
 
 
 @contextmanager
 def make_scratch_folder(kind: str) -> Iterator[Path]:
-    """Yield a folder of this process's own, of mode 0700; its mark tells a killed run's folder, which is removed."""
-    place = _places[-1] if _places else None
-    folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-", dir=place)).resolve()
+    """Yield a new folder with mode 0700, and remove it afterwards. Its owner file identifies folders of killed runs."""
+    parent = _parents[-1] if _parents else None
+    folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-", dir=parent)).resolve()
     try:
         with safe_write.append(folder / OWNER_FILE) as file:
             file.write(own_identity().encode("ascii"))
@@ -73,59 +73,59 @@ def make_scratch_folder(kind: str) -> Iterator[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class ScratchFolder:
-    """A scratch folder of this user: whose it is, and what tells it from a folder that took its place."""
+    """A scratch folder of this user."""
 
     path: Path
-    owner: str  # as ``own_identity`` writes it; empty where nobody has written that down
+    owner: str  # identity of the owning process, or empty if unknown
     changed_at: float  # epoch seconds
-    identity: tuple[int, int]  # device and inode
+    identity: tuple[int, int]  # device and inode, which change if another folder replaces this one
 
 
 def find_scratch_folders() -> Iterator[ScratchFolder]:
-    """Yield the scratch folders that processes of this user have made, by name.
+    """Yield the scratch folders of this user's processes, ordered by name; also root does not see those of others.
 
-    A folder belongs to its maker, or, for servers and PostgreSQL of a run as root, to their account: there the mark in
-    it belongs to root, which no other account can imitate. Folders of other users are passed over, also for root.
+    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. Its owner file then belongs to
+    root, so no other account can forge it.
     """
-    place = Path(tempfile.gettempdir())
-    with os.scandir(place) as entries:
+    temporary = Path(tempfile.gettempdir())
+    with os.scandir(temporary) as entries:
         names = sorted(entry.name for entry in entries if entry.name.startswith(SCRATCH_PREFIX))
     for name in names:
         with suppress(OSError):
-            if found := _scratch(place / name):
-                yield found
+            if scratch := _read_scratch_folder(temporary / name):
+                yield scratch
 
 
-def _scratch(path: Path) -> ScratchFolder | None:
-    """Return a scratch folder of this user, or None; raises OSError for what is no folder or cannot be entered."""
+def _read_scratch_folder(path: Path) -> ScratchFolder | None:
+    """Return a scratch folder, or None if it is not this user's. Raises OSError if it cannot be opened."""
     folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        found, owner = os.fstat(folder), _mark(folder)
+        status, owner = os.fstat(folder), _read_owner(folder)
     finally:
         os.close(folder)
-    if found.st_uid != os.geteuid() and not owner:
+    if status.st_uid != os.geteuid() and not owner:
         return None
-    return ScratchFolder(path=path, owner=owner, changed_at=found.st_mtime, identity=(found.st_dev, found.st_ino))
+    return ScratchFolder(path=path, owner=owner, changed_at=status.st_mtime, identity=(status.st_dev, status.st_ino))
 
 
-def _mark(folder: int) -> str:
-    """Return what this user has written down as the maker of an open scratch folder; empty for anything else."""
+def _read_owner(folder: int) -> str:
+    """Return the owner of an open scratch folder; empty if the owner file is missing or not written by this user."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         if not stat.S_ISREG(os.lstat(OWNER_FILE, dir_fd=folder).st_mode):
-            return ""  # opening a device may do something
+            return ""  # opening a device can have side effects
         descriptor = os.open(OWNER_FILE, flags, dir_fd=folder)
     except OSError:
         return ""
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink > 1:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink > 1:
             return ""
-        return file.read(MARK_BYTES).decode("ascii", "replace").strip()
+        return file.read(MAX_OWNER_BYTES).decode("ascii", "replace").strip()
 
 
 def process_start(pid: int) -> str | None:
-    """When a living process began, in ticks; None when there is none of that number."""
+    """Return the start time of a process in clock ticks, or None if the process has exited."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

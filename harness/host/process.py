@@ -1,4 +1,4 @@
-"""The one door to other programs: every command is logged, bounded in time, and stopped with all its children."""
+"""Starts all other programs: logs each command, limits its time, and stops it with all its children."""
 
 import contextlib
 import ctypes
@@ -24,134 +24,143 @@ from harness.host.spawn import DEVNULL, PIPE, Account, Enclosure
 from harness.plain_text import printable
 from harness.records import safe_write
 
-__all__ = ["DEVNULL", "PIPE", "Account", "Child", "CompletedCommand", "Enclosure", "run", "running"]
+__all__ = ["DEVNULL", "PIPE", "Account", "Child", "CompletedCommand", "Enclosure", "ProcessOptions", "run", "running"]
 logger = logging.getLogger("tfb.process")
 
-STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
-MARK_VARIABLE = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
-MAX_LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's; of a command's output, too
-POLL_SECONDS = 1.0  # between looks at the output of a command
+STOP_SECONDS = 5.0  # time for a server to stop after SIGTERM
+MARK_VARIABLE = "TFB_CHILD"  # environment variable that identifies the child from which a daemon descends
+MAX_LOG_BYTES = 20 << 20  # size limit of logs and of a command's output, the same as for containers
+POLL_SECONDS = 1.0  # interval between checks of a command's output
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
-_starting = threading.Lock()  # a child of one thread is not yet among the living: it is no orphan for another
-_living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
+_starting = threading.Lock()  # no thread takes a child for an orphan that another thread is just starting
+_living: dict[int, "Child"] = {}  # children that were not stopped, by pid
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompletedCommand:
-    """How a bounded command ended."""
+    """The exit status and the output of a command."""
 
     status: int
     stdout: str
 
 
 class CommandTimeoutError(TfbError):
-    """A command took longer than it may; it has been stopped with all its children."""
+    """A command exceeded its time limit and was stopped with all its children."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions:
+    """How a program is run.
+
+    Attributes:
+        cwd: The working directory; None means /, where only root can place files.
+        env: The whole environment; None means tfb's environment.
+        account: The account to run as; None means tfb's account.
+        cpus: The CPUs that the program may use; None means tfb's CPUs.
+        isolated: Whether the program cannot trace or signal processes that it has not started, if the kernel allows.
+        stop_signal: The signal that asks the program to stop. SIGINT is PostgreSQL's fast shutdown.
+    """
+
+    cwd: Path | None = None
+    env: Mapping[str, str] | None = None
+    account: Account | None = None
+    cpus: Sequence[int] | None = None
+    isolated: bool = False
+    stop_signal: signal.Signals = signal.SIGTERM
 
 
 class Child:
-    """A running program in a session of its own, so that Ctrl-C reaches the harness first and it stops in order.
+    """A running program in its own session, so that Ctrl-C reaches only tfb, which then stops its children.
 
-    The guardian starts it, and ends it with all its descendants if tfb is killed.
+    The guardian starts the program, and kills it with all its descendants if tfb is killed.
     """
 
     def __init__(
         self,
         command: Sequence[str],
+        options: ProcessOptions = ProcessOptions(),
         *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
         stdin: int = DEVNULL,
         stdout: IO[bytes] | int = DEVNULL,
         stderr: IO[bytes] | int = spawn.STDOUT,
-        account: Account | None = None,
-        cpus: Sequence[int] | None = None,
-        isolated: bool = False,
-        first: signal.Signals = signal.SIGTERM,
     ) -> None:
-        """Start it.
+        """Start a program; raise EnvironmentLacksError if it cannot be run.
 
         Args:
-            command: The program and its arguments. Without a slash, the program is looked for on the PATH of ``env``.
-            cwd: The working directory; None: /, where only root can place files.
-            env: Its whole environment; None: the one of tfb.
-            stdin: DEVNULL, PIPE or a descriptor, as for ``stdout`` and ``stderr``.
-            stdout: Where its output goes.
-            stderr: Where its messages go; by default, where its output goes.
-            account: The account that it runs as; None: the one of tfb.
-            cpus: The CPUs that it may use; None: those of tfb.
-            isolated: Whether it cannot trace or signal processes that it has not started, where the kernel offers that.
-            first: The signal that asks it to stop. SIGINT is PostgreSQL's fast shutdown.
-
-        Raises:
-            EnvironmentLacksError: The program cannot be run.
+            command: The program and its arguments. A name without a slash is searched on the PATH of ``options.env``.
+            options: Account, environment and limits.
+            stdin: DEVNULL, PIPE or a descriptor.
+            stdout: DEVNULL, PIPE, a file or a descriptor.
+            stderr: The same; by default, errors go to ``stdout``.
         """
         logger.info("start: %s", shlex.join(command))
-        self.command, self.account, self.first = tuple(command), account, first
-        # Not later than it is born, in the kernel's ticks since the boot; one that has ended has no start to read.
+        self.command, self.account, self.stop_signal = tuple(command), options.account, options.stop_signal
+        # The start time in clock ticks since boot, or slightly earlier. It is unavailable once the program has exited.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.own_identity()}.{next(_numbers)}"
+        cwd = options.cwd
         if cwd is not None and not cwd.is_dir():
             raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist")
-        order = spawn.SpawnRequest(
+        request = spawn.SpawnRequest(
             command=command,
-            env={**(os.environ if env is None else env), MARK_VARIABLE: self.mark},
+            env={**(os.environ if options.env is None else options.env), MARK_VARIABLE: self.mark},
             cwd=cwd or spawn.NEUTRAL_FOLDER,
-            account=account,
-            cpus=cpus,
-            isolated=isolated,
-            postmaster=first is signal.SIGINT,
+            account=options.account,
+            cpus=options.cpus,
+            isolated=options.isolated,
+            postmaster=options.stop_signal is signal.SIGINT,
         )
         _adopt_orphans()
         self._stopped = False
         try:
             with interruption.held(), _starting:
-                self._spawned = spawn.spawn(order, stdin=stdin, stdout=stdout, stderr=stderr)
+                self._spawned = spawn.spawn(request, stdin=stdin, stdout=stdout, stderr=stderr)
                 self.pid, self.stdin, self.stdout = self._spawned.pid, self._spawned.stdin, self._spawned.stdout
                 _living[self.pid] = self
         except OSError as error:
-            raise EnvironmentLacksError(_why_not(command[0], cwd, error)) from error
+            raise EnvironmentLacksError(_explain_failure(command[0], cwd, error)) from error
         except KeyboardInterrupt:
             self.stop()
             raise
 
     def poll(self) -> int | None:
-        """Exit status (negative: the signal), or None while it runs."""
+        """Return the exit status (negative: number of the signal), or None while the program runs."""
         return self._spawned.poll()
 
     def wait(self, seconds: float) -> int | None:
-        """Wait at most that long; exit status or None. Wakes at once when the child ends, without polling."""
+        """Wait for the program; return the exit status, or None if it still runs after ``seconds``."""
         return self._spawned.wait(seconds)
 
     def interrupt(self) -> None:
-        """Send SIGINT to the child alone: wrk answers with the result so far."""
+        """Send SIGINT to the program, but not to its children; wrk then prints the result so far."""
         if self.poll() is None:
             self._spawned.send_signal(signal.SIGINT)
 
     def adopted(self) -> list[int]:
-        """Return the processes that left the tree and were adopted: they are still this child's work."""
-        return [pid for pid in _orphans() if _whose(pid) is self]
+        """Return the pids of this child's descendants that were adopted, because their parents have exited."""
+        return [pid for pid in _orphans() if _find_child_of(pid) is self]
 
-    def ask(self) -> None:
-        """Ask it to stop, without waiting."""
+    def terminate(self) -> None:
+        """Ask the program to stop, without waiting."""
         if self.poll() is None:
-            self._spawned.send_signal(self.first)
+            self._spawned.send_signal(self.stop_signal)
 
     def kill(self) -> None:
-        """Kill its process group: its own session, so that nobody else is in it."""
+        """Kill the program's process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self, grace: float = STOP_SECONDS) -> None:
-        """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs; once only."""
+        """Ask the program to stop, wait up to ``grace`` seconds, then kill all remaining descendants."""
         if self._stopped:
-            return  # its number may be another's by now
+            return  # the kernel may have reused the pid
         try:
             if self.poll() is None:
                 logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
-                self.ask()
+                self.terminate()
                 if self.wait(grace) is None:
-                    logger.warning("pid %d ignored %s for %.0f s: killed", self.pid, self.first.name, grace)
+                    logger.warning("pid %d ignored %s for %.0f s: killed", self.pid, self.stop_signal.name, grace)
         except KeyboardInterrupt:
             self.wait(grace)
             raise
@@ -159,11 +168,11 @@ class Child:
             self._kill_tree()
 
     def _kill_tree(self) -> None:
-        """Kill the descendants: those whose parents have exited are adopted by the guardian, or by this process."""
+        """Kill the descendants, including those that the guardian or this process has adopted."""
         tree = _tree(self.pid)[1:]
         self.kill()
         self.wait(STOP_SECONDS)
-        # Killing a daemon hands us its children: look again, but not for ever.
+        # When a daemon is killed, its children are adopted, too.
         for _ in range(10):
             _kill(tree)
             tree = [process for pid in self.adopted() for process in _tree(pid)]
@@ -178,12 +187,12 @@ class Child:
 
 
 def _uids() -> set[int]:
-    """Return the accounts of living children."""
+    """Return the uids of living children."""
     return {child.account.uid for child in _living.values() if child.account}
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-    """A process and its descendants; empty for one that is gone."""
+    """Return a process and its descendants; empty if the process has exited."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -197,64 +206,66 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(tree, timeout=2)
 
 
-def _why_not(program: str, cwd: Path | None, error: OSError) -> str:
-    """Return why a program could not be run; the kernel's words for some reasons mislead."""
-    place = Path(cwd or "", program)
+def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
+    """Return why a program could not be run. The kernel's message is misleading for some reasons."""
+    path = Path(cwd or "", program)
     if error.errno == errno.ENOENT:
         if "/" not in program:
             return f"{program}: not found on PATH; ./tfb doctor shows what is missing"
-        if place.exists():
-            return f"{program}: cannot be run: the interpreter that its first line names does not exist"
-        return f"{program}: not found: there is no file {place}"
+        if path.exists():
+            return f"{program}: cannot be run: the interpreter in its first line does not exist"
+        return f"{program}: not found: {path} does not exist"
     if error.errno == errno.ENOEXEC:
-        return f"{program}: cannot be run: {error.strerror}: it is neither a program of this machine nor a script (#!)"
+        return (
+            f"{program}: cannot be run: {error.strerror}: the file is neither a program for this machine nor a script"
+        )
     if error.errno == errno.EACCES and "/" in program:
-        kind = "it is a folder" if place.is_dir() else f"Permission denied: chmod +x {place}"
-        return f"{program}: cannot be run: {kind}"
+        reason = "it is a folder" if path.is_dir() else f"Permission denied: chmod +x {path}"
+        return f"{program}: cannot be run: {reason}"
     return f"{program}: cannot be run: {error.strerror}"
 
 
 def _orphans() -> list[int]:
-    """Return the adopted processes: those whose parents have exited, which the guardian or this process has now.
+    """Return the pids of processes that the guardian or this process has adopted.
 
-    Every child has a session of its own; what is in this process's session came from elsewhere.
+    Processes in tfb's own session do not descend from a child, since each child has its own session.
     """
-    found: list[int] = []
+    pids: list[int] = []
     with _starting:
         for parent in filter(None, (os.getpid(), spawn.guardian_pid())):
-            found += guardian.children(parent)
-        found = [pid for pid in found if pid not in _living]
+            pids += guardian.children(parent)
+        pids = [pid for pid in pids if pid not in _living]
     orphans = []
-    for pid in found:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             if os.getsid(pid) != os.getsid(0):
                 orphans.append(pid)
     return orphans
 
 
-def _whose(pid: int) -> Child | None:
-    """Return the child whose work an orphan is, by its account, else by the mark in its environment.
+def _find_child_of(pid: int) -> Child | None:
+    """Return the child from which an orphan descends, by its account or the mark in its environment.
 
-    One that has wiped the mark off is put down to the child that was started last before it, since that is when servers
-    make daemons of themselves.
+    Servers become daemons when they start. An orphan without a mark is therefore attributed to the last child that was
+    started before it.
     """
     mark, born, uid = None, int(ownership.process_start(pid) or 0), None
-    with contextlib.suppress(psutil.Error, OSError):  # it has ended
+    with contextlib.suppress(psutil.Error, OSError):  # the process has exited
         uid = psutil.Process(pid).uids().real
-    with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is another user's
+    with contextlib.suppress(psutil.Error, OSError):  # the process has exited, or belongs to another user
         mark = psutil.Process(pid).environ().get(MARK_VARIABLE)
 
-    def made(child: Child) -> bool:
+    def is_ancestor(child: Child) -> bool:
         if child.account and child.account.alone:
             return child.account.uid == uid
         return child.mark == mark if mark else child.born <= born
 
-    return next((child for child in reversed(list(_living.values())) if made(child)), None)
+    return next((child for child in reversed(list(_living.values())) if is_ancestor(child)), None)
 
 
 @contextlib.contextmanager
 def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
-    """Stop the child with its tree on the way out, however that happens."""
+    """Stop the child with all its descendants at the end of the block."""
     try:
         yield child
     finally:
@@ -262,21 +273,21 @@ def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
 
 
 def terminate_all() -> None:
-    """Ask every living child to stop, without waiting: whoever waits for an answer of theirs gets an error instead."""
+    """Ask every living child to stop, without waiting, so that threads that wait for a server get an error."""
     for child in list(_living.values()):
-        if child.first is signal.SIGTERM:  # PostgreSQL is stopped last, by whoever started it
-            child.ask()
+        if child.stop_signal is signal.SIGTERM:  # PostgreSQL stops last
+            child.terminate()
 
 
 def kill_all() -> None:
-    """Kill those that ``terminate_all`` asked and that still run."""
+    """Kill the children that ``terminate_all`` asked to stop."""
     for child in list(_living.values()):
-        if child.first is signal.SIGTERM:
+        if child.stop_signal is signal.SIGTERM:
             child.kill()
 
 
 def stop_all() -> None:
-    """Stop whatever is left, last started first; in the end no child of this process lives."""
+    """Stop all children, the last started first, and the guardian."""
     for child in reversed(list(_living.values())):
         child.stop()
     spawn.end_guardian()
@@ -285,7 +296,7 @@ def stop_all() -> None:
 
 @cache
 def _adopt_orphans() -> None:
-    """Have the kernel make descendants whose parents have died our children (prctl(2)), so that none gets away."""
+    """Let this process adopt descendants whose parents have exited (prctl(2)), so that they can be found."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -298,35 +309,33 @@ def run(
     log: Path | None = None,
     account: Account | None = None,
 ) -> CompletedCommand:
-    """Run to the end within ``seconds``; output goes to ``log`` (appended) or into the result.
+    """Run a command until it exits; append its output to ``log``, or return it in the result.
 
-    What is too late is asked to end, and killed two seconds later. Raises CommandTimeoutError after that,
-    EnvironmentLacksError when the program is not there. A non-zero status is the caller's to judge.
+    Raises:
+        CommandTimeoutError: The command was still running after ``seconds`` and has been stopped.
+        EnvironmentLacksError: The program cannot be run.
     """
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         path = log or stack.enter_context(ownership.make_scratch_folder("output")) / "output"
         output = stack.enter_context(safe_write.append(path, private=True))
         if log:
             output.write(f"$ {shlex.join(command)}\n".encode())
             output.flush()
-        child = Child(command, cwd=cwd, env=env, stdout=output, account=account)
+        child = Child(command, ProcessOptions(cwd=cwd, env=env, account=account), stdout=output)
         stack.enter_context(running(child, grace=2.0))
-        while (status := child.wait(min(POLL_SECONDS, until - time.monotonic()))) is None:
+        while (status := child.wait(min(POLL_SECONDS, deadline - time.monotonic()))) is None:
             truncate_log(path)
             interruption.raise_if_pending()
-            if time.monotonic() > until:
-                where = f"; its output is in {log}" if log else ""
-                raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
+            if time.monotonic() > deadline:
+                hint = f"; its output is in {log}" if log else ""
+                raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{hint}")
         interruption.raise_if_pending()
         return CompletedCommand(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
 
 
 def truncate_log(log: Path) -> None:
-    """Cut a log that grew beyond ``MAX_LOG_BYTES`` to its first half and what comes now.
-
-    Whoever writes it appends, so that its next line stands behind the cut.
-    """
+    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``; its writers must append."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return
@@ -335,11 +344,11 @@ def truncate_log(log: Path) -> None:
             end = file.read(MAX_LOG_BYTES // 4)
             file.truncate(MAX_LOG_BYTES // 2)
             file.seek(0, os.SEEK_END)
-            file.write(b"\n[tfb: the log was longer than it may be, its middle is left out]\n" + end)
+            file.write(b"\n[tfb: the log exceeded its size limit, and the middle was removed]\n" + end)
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """The last lines of a log, without reading all of it."""
+    """Return the last lines of a log, or an empty text if it cannot be read."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 64 * 1024))
@@ -350,7 +359,7 @@ def tail(log: Path, lines: int = 15) -> str:
 
 
 def describe_status(status: int) -> str:
-    """``exit status 3`` or ``killed by SIGKILL``."""
+    """Return ``exit status 3`` or ``killed by SIGKILL``, for example."""
     if status >= 0:
         return f"exit status {status}"
     try:

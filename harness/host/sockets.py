@@ -1,10 +1,10 @@
-"""Byte counters of the generator's sockets, by sock_diag(7): per-second throughput of any generator, unmodified.
+"""Reads byte counters of the load generator's sockets with sock_diag(7), for any load generator.
 
-The kernel answers with one message a socket that holds ``struct tcp_info``; its ``tcpi_bytes_received`` summed over the
-connections to the server's port, divided by the verified size of a response, is the number of responses so far, and
-``tcpi_bytes_acked`` divided by the size of a request that of requests.
+The kernel returns ``struct tcp_info`` for each socket. The sum of ``tcpi_bytes_received`` divided by the size of a
+response is the number of responses. The sum of ``tcpi_bytes_acked`` divided by the size of a request is the number of
+requests.
 
-Also within the image of ``toolset/meter``, where there is the standard library alone.
+The image of ``toolset/meter`` contains this module without third-party packages.
 """
 
 import contextlib
@@ -23,27 +23,28 @@ DIAG_MESSAGE = 72  # struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
-AT_LEAST_AT_MOST = {False: (4, 5), True: (2, 3)}  # of destination ports; served: of source ports
+# Codes of the comparisons "at least" and "at most": for destination ports, and for source ports of served connections.
+COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SocketCounters:
-    """Established client connections to a port, and the bytes that they have received and sent in all."""
+    """The number of established connections to a port, and the bytes that their clients have received and sent."""
 
     connections: int
     bytes_received: int
-    bytes_sent: int = 0  # those that the server's kernel has acknowledged
+    bytes_sent: int = 0  # acknowledged by the server's kernel
 
 
 class SocketMeter:
-    """Follows the connections of clients here to one port; counters of connections that close are kept.
+    """A meter of the TCP connections from this machine to a port; closed connections count with their last values.
 
-    ``served``: those of clients elsewhere, to a port of this machine.
+    With ``served``, it meters connections from clients to a port of this machine.
     """
 
     def __init__(self, port: int, *, served: bool = False) -> None:
         self.port, self.served = port, served
-        self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes that its client sent, and received
+        self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes that the client sent and received
         self._netlink: socket.socket | None = None
         with contextlib.suppress(OSError, AttributeError):
             self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
@@ -51,7 +52,7 @@ class SocketMeter:
             self._netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 
     def read(self) -> SocketCounters | None:
-        """The counters now, or None where the kernel does not answer (another operating system, a sandbox)."""
+        """Return the counters, or None if the kernel does not provide them."""
         if self._netlink is None:
             return None
         established = 0
@@ -65,12 +66,12 @@ class SocketMeter:
         return SocketCounters(connections=established, bytes_received=received, bytes_sent=sent)
 
     def _dump(self, netlink: socket.socket, family: int) -> int:
-        """Update the counters of one address family; number of established connections."""
-        # struct inet_diag_req_v2: family, protocol, extensions wanted, pad, states, then the id: ports, addresses,
-        # interface, cookie. The port of the id does not filter a dump, but the attached byte code does.
+        """Update the counters of an address family; return the number of established connections."""
+        # struct inet_diag_req_v2: family, protocol, extensions, padding, states, then the id: ports, addresses,
+        # interface, cookie. The attached bytecode filters by port, because a dump ignores the port of the id.
         identity = struct.pack(">HH", 0, 0) + bytes(32) + struct.pack("=L", 0) + b"\xff" * 8
         request = struct.pack("=BBBBL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << TCP_ESTABLISHED)
-        payload = request + identity + _only_port(self.port, AT_LEAST_AT_MOST[self.served])
+        payload = request + identity + _port_filter(self.port, COMPARISON_CODES[self.served])
         netlink.send(HEADER.pack(16 + len(payload), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 1, 0) + payload)
         established = 0
         while True:
@@ -82,24 +83,25 @@ class SocketMeter:
                     return established
                 if kind == NLMSG_ERROR:
                     raise OSError("sock_diag refused the request")
-                if counted := _bytes(data, at + 16, at + length):
-                    cookie, acknowledged, received = counted
-                    sent = max(0, acknowledged - 1)  # the SYN of a client counts for one
+                if counters := _byte_counters(data, at + 16, at + length):
+                    cookie, acknowledged, received = counters
+                    sent = max(0, acknowledged - 1)  # the client's SYN counts as a byte
                     self._seen[cookie] = (received, acknowledged) if self.served else (sent, received)
                     established += 1
                 at += (length + 3) & ~3
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the netlink socket."""
         if self._netlink is not None:
             self._netlink.close()
             self._netlink = None
 
 
-def _only_port(port: int, codes: tuple[int, int]) -> bytes:
-    """INET_DIAG_REQ_BYTECODE for sockets whose port is ``port``: at least and at most, each with its port.
+def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
+    """Return INET_DIAG_REQ_BYTECODE that accepts the sockets of a port.
 
-    An instruction is (code, offset when true, offset when false); a jump beyond the end by four bytes rejects.
+    An instruction consists of a code and the offsets to jump to if it is true or false. A jump of four bytes beyond the
+    end rejects the socket.
     """
     (at_least, at_most), no_op = codes, 0
     code = struct.pack("=BBH", at_least, 8, 20) + struct.pack("=BBH", no_op, 0, port)
@@ -107,8 +109,8 @@ def _only_port(port: int, codes: tuple[int, int]) -> bytes:
     return ATTRIBUTE.pack(4 + len(code), 1) + code
 
 
-def _bytes(data: bytes, start: int, end: int) -> tuple[bytes, int, int] | None:
-    """Cookie and bytes acknowledged and received of one inet_diag_msg, or None for a kernel too old to tell."""
+def _byte_counters(data: bytes, start: int, end: int) -> tuple[bytes, int, int] | None:
+    """Return cookie, acknowledged bytes and received bytes of an inet_diag_msg, or None if the kernel is too old."""
     cookie = data[start + 44 : start + 52]
     at = start + DIAG_MESSAGE
     while at + 4 <= end:

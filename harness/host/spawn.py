@@ -23,29 +23,28 @@ import harness
 from harness.host import environment, guardian, ownership
 
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
-IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # folder from which the guardian imports tfb
+IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # where the guardian finds tfb's modules
 LEDGER_FILE = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
 END_SECONDS = 5.0
 # Only root can place files here. Cargo, rustup and version managers execute what files of the working directory name.
 NEUTRAL_FOLDER = Path("/")
-_sending = threading.Lock()
+_request_lock = threading.Lock()
 _current: list["_Guardian"] = []  # the running guardian, or empty
 
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
-    """The folders that a program may write to: those of ``shared`` without ``closed`` in them, and those of ``own``.
+    """The folders that a program may write to; everything else is read-only.
 
-    Everything else is read-only, and what is ``hidden`` is empty. What the program writes to ``home`` goes to
-    ``layer``, and no other program sees it.
+    ``child_setup.enter_mount_namespace`` describes the fields.
     """
 
-    shared: tuple[Path, ...]
-    closed: tuple[Path, ...]
-    own: tuple[Path, ...]
+    writable: tuple[Path, ...]
+    protected: tuple[Path, ...]
+    private: tuple[Path, ...]
     home: Path | None
-    layer: Path  # has the folders ``changes``, ``work`` and ``empty``
-    hidden: tuple[Path, ...] = ()  # folders and sockets
+    overlay: Path
+    hidden: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +55,9 @@ class Account:
     uid: int
     gid: int
     rights: tuple[str, ...] = ()  # capabilities that children keep, by the kernel's names; they cannot gain more
-    alone: bool = False  # only this child's server uses the account, so all processes of the account end with it
+    alone: bool = False  # whether only one server uses the account, so that all its processes end with the server
     enclosure: Enclosure | None = None
-    isolated: bool = False  # whether each of its programs is started as ``Order.isolated`` says
+    isolated: bool = False  # whether all programs of the account are isolated, see ``SpawnRequest``
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,11 +137,11 @@ class _Guardian:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.SCRATCH_PREFIX}guardian-"))
         (self.folder / ownership.OWNER_FILE).write_text(ownership.own_identity(), encoding="ascii")
         ours, theirs = socket.socketpair()
-        words = [str(theirs.fileno()), str(self.folder / LEDGER_FILE), ownership.own_identity(), str(IMPORT_FOLDER)]
+        arguments = [str(theirs.fileno()), str(self.folder / LEDGER_FILE), ownership.own_identity(), str(IMPORT_FOLDER)]
         with theirs:
-            # In tfb's session, since other sessions belong to children; in a group that a terminal does not signal.
+            # In tfb's session, because other sessions belong to children. The terminal does not signal its group.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
-                [sys.executable, "-I", "-S", "-X", "utf8", guardian.__file__, *words],
+                [sys.executable, "-I", "-S", "-B", "-X", "utf8", guardian.__file__, *arguments],
                 cwd="/",
                 env=environment.helper_environment(),
                 stdin=DEVNULL,
@@ -156,7 +155,7 @@ class _Guardian:
     def close(self) -> None:
         """Tell the guardian that tfb exits normally, and wait for its end."""
         with contextlib.suppress(OSError):
-            self.socket.sendall(_framed(guardian.BYE))
+            self.socket.sendall(_framed(guardian.GOODBYE))
         self.socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_SECONDS)
@@ -165,8 +164,8 @@ class _Guardian:
 
 def start_guardian() -> None:
     """Start the guardian if it is not running."""
-    with _sending:
-        _running()
+    with _request_lock:
+        _running_guardian()
 
 
 def guardian_pid() -> int | None:
@@ -176,12 +175,12 @@ def guardian_pid() -> int | None:
 
 def end_guardian() -> None:
     """End the guardian. Stop all children first."""
-    with _sending:
+    with _request_lock:
         while _current:
             _current.pop().close()
 
 
-def _running() -> _Guardian:
+def _running_guardian() -> _Guardian:
     if _current and _current[0].process.poll() is not None:  # killed: tfb has adopted the children
         _current.pop().socket.close()
     if not _current:
@@ -201,8 +200,8 @@ def spawn(
         report, writer = os.pipe()
         passed.callback(os.close, writer)
         try:
-            with _sending:
-                _send(_running().socket, request, [their_in, their_out, their_err, writer])
+            with _request_lock:
+                _send(_running_guardian().socket, request, [their_in, their_out, their_err, writer])
             passed.close()
             line = _line(report)
             pid = _pid(line)
@@ -216,12 +215,12 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account that was used by a single server."""
+    """Kill all processes of an account that only one server used."""
     report, writer = os.pipe()
-    request = _framed(json.dumps({"sweep": uid}).encode("ascii"))
+    request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:
-        with _sending, contextlib.suppress(OSError):
-            _send(_running().socket, request, [writer])
+        with _request_lock, contextlib.suppress(OSError):
+            _send(_running_guardian().socket, request, [writer])
     finally:
         os.close(writer)
     select.select([report], [], [], END_SECONDS)  # readable when the guardian has closed the pipe
@@ -230,18 +229,18 @@ def kill_account_processes(uid: int) -> None:
 
 def _send(control: socket.socket, request: bytes, files: Sequence[int]) -> None:
     descriptors = array.array("i", files)
-    control.sendmsg([request[: guardian.HEADER]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
-    control.sendall(request[guardian.HEADER :])
+    control.sendmsg([request[: guardian.HEADER_BYTES]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
+    control.sendall(request[guardian.HEADER_BYTES :])
 
 
 def _line(pipe: int) -> bytes:
     """Read the guardian's first line; the exit status may follow immediately."""
     line = bytearray()
     while not line.endswith(b"\n"):
-        more = os.read(pipe, 1)
-        if not more:
+        byte = os.read(pipe, 1)
+        if not byte:
             return b""
-        line += more
+        line += byte
     return bytes(line[:-1])
 
 
@@ -255,13 +254,13 @@ def _pid(line: bytes) -> int:
 
 
 def _framed(body: bytes) -> bytes:
-    return len(body).to_bytes(guardian.HEADER, "big") + body
+    return len(body).to_bytes(guardian.HEADER_BYTES, "big") + body
 
 
 def _request(order: SpawnRequest) -> dict[str, object]:
     account = order.account
     return {
-        "command": [_text(word) for word in order.command],
+        "command": [_text(argument) for argument in order.command],
         "env": {_text(key): _text(value) for key, value in order.env.items()},
         "cwd": _text(str(order.cwd.absolute())),
         "cpus": list(order.cpus or ()),
@@ -276,38 +275,38 @@ def _request(order: SpawnRequest) -> dict[str, object]:
     }
 
 
-def _enclosure(given: Enclosure) -> dict[str, object]:
-    closed = (*given.closed, *(guardian.folder for guardian in _current))
+def _enclosure(enclosure: Enclosure) -> dict[str, object]:
+    protected = (*enclosure.protected, *(guardian.folder for guardian in _current))
     return {
-        "shared": [_text(str(path)) for path in given.shared],
-        "closed": [_text(str(path)) for path in closed],
-        "own": [_text(str(path)) for path in given.own],
-        "hidden": [_text(str(path)) for path in given.hidden],
-        "home": _text(str(given.home)) if given.home else "",
-        "layer": _text(str(given.layer)),
+        "writable": [_text(str(path)) for path in enclosure.writable],
+        "protected": [_text(str(path)) for path in protected],
+        "private": [_text(str(path)) for path in enclosure.private],
+        "hidden": [_text(str(path)) for path in enclosure.hidden],
+        "home": _text(str(enclosure.home)) if enclosure.home else "",
+        "overlay": _text(str(enclosure.overlay)),
     }
 
 
-def _text(word: str) -> str:
-    """Encode a word for JSON, a character for each byte. Raises OSError if the word cannot be an argument."""
+def _text(argument: str) -> str:
+    """Encode an argument for JSON, a character for each byte. Raises OSError if no program can receive it."""
     try:
-        encoded = os.fsencode(word)
+        encoded = os.fsencode(argument)
     except UnicodeEncodeError as error:
-        raise OSError(errno.EILSEQ, f"{word!r} cannot be encoded") from error
+        raise OSError(errno.EILSEQ, f"{argument!r} cannot be encoded") from error
     if b"\0" in encoded:
-        raise OSError(errno.EINVAL, f"{word!r} contains a NUL byte")
+        raise OSError(errno.EINVAL, f"{argument!r} contains a NUL byte")
     return encoded.decode("latin-1")
 
 
-def _stream(wanted: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
+def _stream(stream: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
     """Return tfb's end of the stream if it is a pipe, and the descriptor to pass."""
-    if wanted == DEVNULL:
+    if stream == DEVNULL:
         null = os.open(os.devnull, os.O_RDWR)
         passed.callback(os.close, null)
         return None, null
-    if wanted == PIPE:
+    if stream == PIPE:
         reader, writer = os.pipe()
         own, theirs = (writer, reader) if write else (reader, writer)
         passed.callback(os.close, theirs)
         return os.fdopen(own, "wb" if write else "rb"), theirs
-    return None, wanted if isinstance(wanted, int) else wanted.fileno()
+    return None, stream if isinstance(stream, int) else stream.fileno()

@@ -20,7 +20,7 @@ from pydantic import (
 
 from harness.paths import CONFIG
 from harness.plain_text import require_printable
-from harness.plan.profile import Section
+from harness.plan.profile import ConfigSection
 from harness.plan.testtypes.registry import TEST_TYPES
 
 SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
@@ -30,7 +30,7 @@ DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "
 OperatingSystem = Literal["Linux", "Windows"]
 # Names become parts of paths (logs, verdicts, images): a letter or digit first, and no separator anywhere.
 NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # of a framework or variant
-NAME_WORDS = "a name: a letter or digit first, at most 100 characters, no / in it"
+NAME_DESCRIPTION = "a name: a letter or digit first, at most 100 characters, no / in it"
 NAME_BYTES = 100  # two names, a copy's suffix and a number are a part of a path, which has 255 bytes at most
 
 
@@ -41,22 +41,24 @@ def require_short(name: str) -> str:
     return name
 
 
-ConfigName = Annotated[str, Field(pattern=NAME.pattern, description=NAME_WORDS), AfterValidator(require_short)]
+ConfigName = Annotated[str, Field(pattern=NAME.pattern, description=NAME_DESCRIPTION), AfterValidator(require_short)]
 ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
 # Of a command; NUL and broken Unicode are refused where files are read.
-ConfigWord = Annotated[str, Field(max_length=1 << 16)]
-URL_WORDS = "a path that begins with / and has no spaces, such as /json"
-Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_WORDS)]  # in a request line
+CommandWord = Annotated[str, Field(max_length=1 << 16)]
+URL_DESCRIPTION = "a path that begins with / and has no spaces, such as /json"
+Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_DESCRIPTION)]  # in a request line
 # A program, and perhaps a package to install: no trailing ``-`` or ``+``, which tell apt to remove or to install; g++
 # is a name.
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
-CONDITION_WORDS = "a condition such as >=20 or ==20.11"
-Condition = Annotated[
-    str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}$", max_length=60, description=CONDITION_WORDS)
+CONDITION_DESCRIPTION = "a condition such as >=20 or ==20.11"
+VersionCondition = Annotated[
+    str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}$", max_length=60, description=CONDITION_DESCRIPTION)
 ]
-PATH_WORDS = "a path below the folder, without .. and spaces"
-RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300, description=PATH_WORDS)]
-Command = Annotated[tuple[ConfigWord, ...], Field(min_length=1, max_length=1000)]
+PATH_DESCRIPTION = "a path below the folder, without .. and spaces"
+RelativePath = Annotated[
+    str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300, description=PATH_DESCRIPTION)
+]
+Command = Annotated[tuple[CommandWord, ...], Field(min_length=1, max_length=1000)]
 # As npm spells the names of packages.
 PACKAGE_NAME = r"^(@[a-z0-9~][a-z0-9._~-]*/)?[a-zA-Z0-9~][a-zA-Z0-9._~-]*$"
 PackageName = Annotated[str, Field(pattern=PACKAGE_NAME, max_length=214)]
@@ -73,7 +75,7 @@ def _no_bool(value: object) -> object:
 Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=65535)]  # also "9000", as TechEmpower's tree has it
 
 
-class Local(Section):
+class LocalRun(ConfigSection):
     """How to build and run an implementation without Docker; the working directory is its folder.
 
     ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
@@ -83,11 +85,11 @@ class Local(Section):
     Install scripts of npm packages do not run, but for packages that ``install_scripts`` names.
     """
 
-    requires: dict[ToolName, Condition] = Field(default={})
+    requires: dict[ToolName, VersionCondition] = Field(default={})
     build: tuple[Command, ...] = ()
     run: Command
     install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()
-    env: dict[EnvironmentKey, ConfigWord] = Field(default={})
+    env: dict[EnvironmentKey, CommandWord] = Field(default={})
 
     @field_validator("build", mode="before")
     @classmethod
@@ -95,7 +97,7 @@ class Local(Section):
         return [value] if isinstance(value, list) and value and isinstance(value[0], str) else value
 
 
-class TestEntry(Section):
+class TestEntry(ConfigSection):
     """One implementation: an entry of ``tests``."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -119,11 +121,11 @@ class TestEntry(Section):
     versus: ConfigText | None = None
     tags: Annotated[tuple[ConfigText, ...], Field(max_length=100)] = ()
     dockerfile: RelativePath | None = None
-    docker_cmd: ConfigWord | None = None
+    docker_cmd: CommandWord | None = None
     wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = (
         None  # seconds
     )
-    local: Local | None = None
+    local: LocalRun | None = None
 
     @field_validator("database")
     @classmethod
@@ -165,7 +167,7 @@ class TestEntry(Section):
 Tests = Annotated[dict[ConfigName, TestEntry], Field(min_length=1)]  # "default" and named variants
 
 
-class BenchmarkConfig(Section):
+class BenchmarkConfig(ConfigSection):
     """The whole file: one framework with its ``default`` test and named variants."""
 
     framework: ConfigName

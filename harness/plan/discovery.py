@@ -11,18 +11,18 @@ from typing import Literal
 from harness.errors import ConfigError, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, REPOSITORY
 from harness.plan import trees
-from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
-from harness.plan.lenient import tolerate
-from harness.plan.suggestions import naming, suggest
+from harness.plan.benchmark_config import BenchmarkConfig, LocalRun, TestEntry, json_schema
+from harness.plan.folder_problems import MAX_CONFIG_BYTES, FolderProblem, folder_problem, missing_config_problems
+from harness.plan.lenient import parse_leniently
+from harness.plan.suggestions import name_file_in_errors, suggest
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.troubles import CONFIG_BYTES, Trouble, missing, trouble
 from harness.records import safe_read
 from harness.records.run_info import BuildRecord, ImplementationInfo
 
 MISPLACED = "lies where a language's folder should be; move it to <Language>/<name>/"
-MOST_TOLD = 5  # broken files beside an unknown name
-RESERVED = ("run", "all")  # names of many: the core ones, and all
+MAX_SHOWN_PROBLEMS = 5  # broken files beside an unknown name
+RESERVED_NAMES = ("run", "all")  # names of many: the core ones, and all
 Rules = Literal["tfb", "techempower"]
 
 
@@ -70,27 +70,27 @@ class Implementation:
         return f"{url}1" if test_type.counts_rows else test_type.target(url)
 
     @property
-    def broken(self) -> bool:
+    def is_broken(self) -> bool:
         """Marked as broken: known, but never run."""
         return "broken" in (tag.lower() for tag in self.entry.tags)
 
     @property
-    def core(self) -> bool:
+    def is_core(self) -> bool:
         """Among those that ``--test run`` takes."""
-        return CORE in (tag.lower() for tag in self.entry.tags)
+        return CORE_TAG in (tag.lower() for tag in self.entry.tags)
 
     @property
-    def declared(self) -> str:
+    def declared_name(self) -> str:
         """The name that its file gives it, whatever it is called in a run."""
         return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
 
     @property
     def dockerfile(self) -> Path:
         """The Dockerfile that builds it."""
-        return self.folder / (self.entry.dockerfile or f"{self.declared}.dockerfile")
+        return self.folder / (self.entry.dockerfile or f"{self.declared_name}.dockerfile")
 
     @property
-    def lacking(self) -> str | None:
+    def unsupported_reason(self) -> str | None:
         """Why it cannot be run here although it can be read: the database that it asks for; None: it can."""
         database = self.entry.database
         if database in ("postgres", "none"):
@@ -99,7 +99,7 @@ class Implementation:
         return f"asks for {name}, and only PostgreSQL is served: a variant of it that declares no database would run"
 
     @property
-    def local(self) -> Local | None:
+    def local(self) -> LocalRun | None:
         """How to run it without Docker, if it says so."""
         return self.entry.local
 
@@ -138,30 +138,30 @@ class Implementation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scan:
+class ScanResult:
     """What trees hold: the implementations by name, and what is wrong with their folders."""
 
     implementations: tuple[Implementation, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
+    folder_problems: tuple[FolderProblem, ...] = ()
     named: frozenset[Path] = frozenset()  # folders of implementations that were given in place of a tree
     trees: tuple[Path, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
         """One message for each broken file or test."""
-        return tuple(str(each) for each in self.troubles if each.kind == "problem")
+        return tuple(str(each) for each in self.folder_problems if each.kind == "problem")
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """One message for each key of another tree that was set aside."""
-        return tuple(str(each) for each in self.troubles if each.kind == "warning")
+        return tuple(str(each) for each in self.folder_problems if each.kind == "warning")
 
-    def about(self, folders: Collection[Path]) -> list[Trouble]:
+    def problems_of(self, folders: Collection[Path]) -> list[FolderProblem]:
         """Return what is wrong with these folders."""
-        return [each for each in self.troubles if not each.folders.isdisjoint(folders)]
+        return [each for each in self.folder_problems if not each.folders.isdisjoint(folders)]
 
 
-def scan(*folders: Path) -> Scan:
+def scan_folders(*folders: Path) -> ScanResult:
     """Read every configuration below the folders (default: ours); a broken one becomes a problem, not a crash.
 
     A folder is a tree, a checkout with one, or a part of one (``harness.plan.trees``). Another tree than ours is read
@@ -169,66 +169,68 @@ def scan(*folders: Path) -> Scan:
     behind it: ``vertx-web@other``.
     """
     found: dict[str, Implementation] = {}
-    troubles: list[Trouble] = []
+    problems: list[FolderProblem] = []
     named: set[Path] = set()
     seen: set[Path] = set()
-    places = [trees.find(folder) for folder in folders or (FRAMEWORKS,)]
+    places = [trees.find_tree(folder) for folder in folders or (FRAMEWORKS,)]
     for tree in places:
         before = frozenset(found)
-        troubles += [trouble("misplaced", folder, MISPLACED) for folder in tree.misplaced()]
+        problems += [folder_problem("misplaced", folder, MISPLACED) for folder in tree.misplaced()]
         for folder in tree.folders():
             if folder.resolve() in seen:  # two of the folders overlap
                 continue
             seen.add(folder.resolve())
-            made, wrong = _read_folder(folder, foreign=not is_ours(tree.root))
-            troubles += wrong
+            made, wrong = _read_folder(folder, foreign=not is_own_tree(tree.root))
+            problems += wrong
             if folder == tree.part:
                 named.add(folder)
             for each in made:
                 implementation = replace(each, name=f"{each.name}@{_label(tree.root)}") if each.name in before else each
                 if unusable := _unusable(implementation, each.name, found):
-                    troubles.append(unusable)
+                    problems.append(unusable)
                 else:
                     found[implementation.name] = implementation
-    return Scan(
+    return ScanResult(
         implementations=tuple(sorted(found.values(), key=lambda i: i.name)),
-        troubles=tuple(troubles),
+        folder_problems=tuple(problems),
         named=frozenset(named),
         trees=tuple(tree.part for tree in places),
     )
 
 
-def _read_folder(folder: Path, *, foreign: bool) -> tuple[tuple[Implementation, ...], list[Trouble]]:
+def _read_folder(folder: Path, *, foreign: bool) -> tuple[tuple[Implementation, ...], list[FolderProblem]]:
     """Return the implementations of a folder and what is wrong with it."""
     path = folder / CONFIG_FILE
     try:
         path.lstat()
     except FileNotFoundError:
-        return (), list(missing(folder))
+        return (), list(missing_config_problems(folder))
     except OSError as error:
-        return (), [trouble("problem", folder, f"cannot be read: {error.strerror}")]
+        return (), [folder_problem("problem", folder, f"cannot be read: {error.strerror}")]
     try:
-        made, aside, wrong = read(path, foreign=foreign)
+        made, aside, wrong = read_config(path, foreign=foreign)
     except ConfigError as error:
-        return (), [trouble("problem", folder, str(error).removeprefix(f"{path}: "))]
-    warnings = [trouble("warning", folder, words) for words in aside]
-    return made, [*warnings, *(trouble("problem", folder, words) for words in wrong)]
+        return (), [folder_problem("problem", folder, str(error).removeprefix(f"{path}: "))]
+    warnings = [folder_problem("warning", folder, words) for words in aside]
+    return made, [*warnings, *(folder_problem("problem", folder, words) for words in wrong)]
 
 
-def _unusable(made: Implementation, own: str, found: Mapping[str, Implementation]) -> Trouble | None:
+def _unusable(made: Implementation, own: str, found: Mapping[str, Implementation]) -> FolderProblem | None:
     """Return why an implementation cannot have its name, which it shares or which means many."""
-    if own in RESERVED:
-        return trouble("problem", made.folder, f"the name {own!r} means many implementations: give it another one")
+    if own in RESERVED_NAMES:
+        return folder_problem(
+            "problem", made.folder, f"the name {own!r} means many implementations: give it another one"
+        )
     if other := found.get(made.name):
         message = (
             f"the name {made.name!r} is taken by {other.folder / CONFIG_FILE}; change framework, or the key of the "
             "variant in tests, in one of the two files"
         )
-        return trouble("problem", made.folder, message, other.folder)
+        return folder_problem("problem", made.folder, message, other.folder)
     return None
 
 
-def is_ours(tree: Path) -> bool:
+def is_own_tree(tree: Path) -> bool:
     """This repository's folder, or that of another of its commits (a worktree, which has our launcher beside it)."""
     return tree == FRAMEWORKS or ((tree.parent / "harness").is_dir() and (tree.parent / "tfb").is_file())
 
@@ -237,15 +239,15 @@ def _label(tree: Path) -> str:
     return tree.parent.name if tree.name == "frameworks" else tree.name
 
 
-def read(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
+def read_config(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
     """The implementations of a file, and the warnings and problems of a foreign one.
 
     Raises ConfigError that names the file, the key and what is allowed.
     """
-    with naming(path, json_schema):
-        document = safe_read.parse(_text(safe_read.read(path, CONFIG_BYTES)))
+    with name_file_in_errors(path, json_schema):
+        document = safe_read.parse_json(_text(safe_read.read(path, MAX_CONFIG_BYTES)))
         if foreign:
-            config, aside, wrong = tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
+            config, aside, wrong = parse_leniently(document, folder=path.parent.name, language=path.parent.parent.name)
         else:
             config, aside, wrong = BenchmarkConfig.model_validate(document), [], []
     made = tuple(
@@ -257,7 +259,7 @@ def read(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ..
             maintainers=config.maintainers,
             entry=entry,
             # What shows what must not be done breaks requirements of ours on purpose: those warn, none is let off.
-            rules="techempower" if foreign or ANTIPATTERN in entry.tags else "tfb",
+            rules="techempower" if foreign or ANTIPATTERN_TAG in entry.tags else "tfb",
         )
         for tests in config.tests
         for variant, entry in tests.items()
@@ -276,8 +278,8 @@ def _text(data: bytes) -> bytes:
     return safe_read.require_no_nul(data)
 
 
-ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost
-CORE = "core"  # tag of the implementations that --test run takes
+ANTIPATTERN_TAG = "antipattern"  # tag of what is measured to show its cost
+CORE_TAG = "core"  # tag of the implementations that --test run takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,7 +293,7 @@ class Selection:
     exclude: tuple[str, ...] = ()
 
 
-def select(found: Scan, wanted: Selection) -> tuple[Implementation, ...]:
+def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implementation, ...]:
     """Return the selected implementations without those that are tagged as broken.
 
     Raises ConfigError that says what is wrong with a folder whose implementation is named, and UsageError with the
@@ -302,16 +304,16 @@ def select(found: Scan, wanted: Selection) -> tuple[Implementation, ...]:
     languages, folders = {lang.lower() for lang in wanted.test_lang}, {_folder(name) for name in wanted.test_dir}
     tags = {tag.lower() for tag in wanted.tag}
     known_languages = {i.folder.parent.name.lower() for i in implementations}
-    known_languages |= {t.path.parent.parent.name.lower() for t in found.troubles if t.kind == "problem"}
-    require_sound(found, wanted)
-    _require_known(found, "", {*wanted.test} - {*RESERVED}, by_name)  # with and without a flag before it
-    broken = {name for each in found.troubles for name in each.names}
+    known_languages |= {t.path.parent.parent.name.lower() for t in found.folder_problems if t.kind == "problem"}
+    require_selected_valid(found, wanted)
+    _require_known(found, "", {*wanted.test} - {*RESERVED_NAMES}, by_name)  # with and without a flag before it
+    broken = {name for each in found.folder_problems for name in each.names}
     _require_known(found, "--exclude: ", {name for name in wanted.exclude if name.lower() not in broken}, by_name)
     _require_known(found, "--test-lang: ", languages, known_languages)
     _require_known(found, "--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
     _require_known(found, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.core} or {*by_name}  # a folder without the tag is all core
+    core = {i.name for i in implementations if i.is_core} or {*by_name}  # a folder without the tag is all core
     takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
 
     def named(i: Implementation) -> bool:
@@ -320,43 +322,43 @@ def select(found: Scan, wanted: Selection) -> tuple[Implementation, ...]:
         language = i.folder.parent.name.lower()
         return language in languages | folders or _place(i) in folders or any(t.lower() in tags for t in i.entry.tags)
 
-    return tuple(i for i in implementations if named(i) and i.name not in wanted.exclude and not i.broken)
+    return tuple(i for i in implementations if named(i) and i.name not in wanted.exclude and not i.is_broken)
 
 
-def require_sound(found: Scan, wanted: Selection) -> None:
+def require_selected_valid(found: ScanResult, wanted: Selection) -> None:
     """Raise ConfigError when something is wrong with a folder that the selection names.
 
     Raises UsageError for a folder's name that is not the name of its implementation.
     """
     by_name = {i.name: i for i in found.implementations}
     named = set(found.named)
-    for name in {*wanted.test} - {*RESERVED}:
+    for name in {*wanted.test} - {*RESERVED_NAMES}:
         named |= {by_name[name].folder} if name in by_name else _meant(found, name)
     sound = {_place(i) for i in found.implementations}
     for place in map(_folder, wanted.test_dir):
         named |= {i.folder for i in found.implementations if _place(i) == place}
         named |= _meant(found, place) if place not in sound else set()
-    if troubles := found.about(named):
+    if troubles := found.problems_of(named):
         told = [str(each).removesuffix(", set aside") for each in troubles]
         if any(each.kind == "warning" for each in troubles):
             told.append("correct or remove these keys: they are set aside only where no command names the folder")
         raise ConfigError("\n".join(told))
     for name in wanted.test:
         within = [i.name for i in found.implementations if _folder(name) in (i.folder.name.lower(), _place(i))]
-        if within and name not in (*by_name, *RESERVED):
+        if within and name not in (*by_name, *RESERVED_NAMES):
             raise UsageError(f"{name} is a folder, which holds {', '.join(within)}: name these")
-        if name not in (*by_name, *RESERVED) and name in {i.folder.parent.name for i in found.implementations}:
+        if name not in (*by_name, *RESERVED_NAMES) and name in {i.folder.parent.name for i in found.implementations}:
             raise UsageError(f"{name} is a language's folder: select its implementations with --test-lang {name}")
 
 
-def _meant(found: Scan, name: str) -> set[Path]:
+def _meant(found: ScanResult, name: str) -> set[Path]:
     """Return the folders that a name may mean: by folder, or a broken one by its framework or a variant of it."""
     name = _folder(name)
-    exact = {folder for each in found.troubles if name in each.names for folder in each.folders}
+    exact = {folder for each in found.folder_problems if name in each.names for folder in each.folders}
     exact |= {i.folder for i in found.implementations if name in (i.folder.name.lower(), _place(i))}
     variants = {
         folder
-        for each in found.troubles
+        for each in found.folder_problems
         if each.has_names and any(name.startswith(f"{framework}-") for framework in each.names)
         for folder in each.folders
     }
@@ -372,7 +374,7 @@ def _folder(path: str) -> str:
     return path.removeprefix("./").removeprefix("frameworks/").strip("/").lower()
 
 
-def _require_known(found: Scan, flag: str, names: Iterable[str], known: Collection[str]) -> None:
+def _require_known(found: ScanResult, flag: str, names: Iterable[str], known: Collection[str]) -> None:
     """Raise UsageError for the first unknown name, with the files that could not be read and may hold it."""
     for name in sorted(names):
         if name in known:
@@ -382,6 +384,8 @@ def _require_known(found: Scan, flag: str, names: Iterable[str], known: Collecti
         else:
             where = ", ".join(map(str, found.trees)) or "the selection"
             hint = f"{where} holds no implementations; expected <Language>/<name>/{CONFIG_FILE}"
-        unread = [*found.problems[:MOST_TOLD]]
-        unread += [f"and {len(found.problems) - MOST_TOLD} more"] if len(found.problems) > MOST_TOLD else []
+        unread = [*found.problems[:MAX_SHOWN_PROBLEMS]]
+        unread += (
+            [f"and {len(found.problems) - MAX_SHOWN_PROBLEMS} more"] if len(found.problems) > MAX_SHOWN_PROBLEMS else []
+        )
         raise UsageError("\n".join((f"{flag}unknown name {name!r}; {hint}", *unread)))

@@ -34,10 +34,10 @@ def base_images(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def of_file(path: Path) -> tuple[str, ...]:
+def base_images_of_file(path: Path) -> tuple[str, ...]:
     """Those of a file; none where it cannot be read."""
     try:
-        return base_images(safe_read.read(path, safe_read.TEXT_BYTES).decode("utf-8-sig", errors="replace"))
+        return base_images(safe_read.read(path, safe_read.MAX_TEXT_BYTES).decode("utf-8-sig", errors="replace"))
     except OSError:
         return ()
 
@@ -66,7 +66,7 @@ def _filled(word: str, arguments: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class ImageRecipe:
     """What the last stage of a Dockerfile says of the image, and what all its stages take from the folder."""
 
     command: tuple[str, ...] = ()  # ENTRYPOINT and CMD as the engine joins them; empty: those of the base image
@@ -74,7 +74,7 @@ class Recipe:
     copied: tuple[str, ...] = ()  # sources within the build context, as they are written
 
 
-def instructions(text: str) -> list[tuple[str, str]]:
+def parse_instructions(text: str) -> list[tuple[str, str]]:
     """Return name (upper case) and arguments of each instruction; continuation lines are joined, comments left out."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\[ \t]*\n", " ", "\n".join(lines))
@@ -82,14 +82,14 @@ def instructions(text: str) -> list[tuple[str, str]]:
     return [(words[0].upper(), words[1] if len(words) > 1 else "") for words in parts]
 
 
-def recipe(text: str) -> Recipe:
+def parse_recipe(text: str) -> ImageRecipe:
     """Return what a Dockerfile makes of its last stage."""
     entry: list[str] = []
     command: list[str] = []
     stages: dict[str, str | None] = {}
     stage, user = "", None
     copied: list[str] = []
-    for name, rest in instructions(text):
+    for name, rest in parse_instructions(text):
         if name == "FROM":
             match = FROM.match(f"FROM {rest}")
             image, stage = (match[1].lower(), (match[2] or "").lower()) if match else ("", "")
@@ -98,31 +98,31 @@ def recipe(text: str) -> Recipe:
         elif name == "USER":
             user = rest.strip().strip("\"'")
         elif name == "ENTRYPOINT":
-            entry, command = words(rest), []  # an ENTRYPOINT resets the CMD of the base image
+            entry, command = split_command(rest), []  # an ENTRYPOINT resets the CMD of the base image
         elif name == "CMD":
-            command = words(rest)
+            command = split_command(rest)
         elif name in ("COPY", "ADD"):
             copied += _sources(rest)
         stages[stage] = user
-    return Recipe(command=(*entry, *command), user=user, copied=tuple(copied))
+    return ImageRecipe(command=(*entry, *command), user=user, copied=tuple(copied))
 
 
-def environment(text: str) -> dict[str, str]:
+def environment_variables(text: str) -> dict[str, str]:
     """Return the variables that ENV sets in the last stage of a Dockerfile and in the stages that it builds upon."""
     stages: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
-    for name, rest in instructions(text):
+    for name, rest in parse_instructions(text):
         if name == "FROM" and (match := FROM.match(f"FROM {rest}")):
             current = dict(stages.get(match[1].lower(), {}))
             stages[(match[2] or "").lower()] = current
         elif name == "ENV":
-            parts = words(rest)
+            parts = split_command(rest)
             old_form = len(parts) > 1 and "=" not in parts[0]
-            current |= {parts[0]: " ".join(parts[1:])} if old_form else assignments(parts)
+            current |= {parts[0]: " ".join(parts[1:])} if old_form else parse_assignments(parts)
     return current
 
 
-def assignments(parts: Sequence[str]) -> dict[str, str]:
+def parse_assignments(parts: Sequence[str]) -> dict[str, str]:
     """Return the variables that the leading words NAME=value set, after an optional ``env``."""
     found = {}
     for word in parts[1:] if [*parts[:1]] == ["env"] else parts:
@@ -133,7 +133,7 @@ def assignments(parts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def words(text: str) -> list[str]:
+def split_command(text: str) -> list[str]:
     """Return the words of a command in exec form (JSON), or in shell form without the shell."""
     try:
         found = json.loads(text)
@@ -153,5 +153,5 @@ def _sources(rest: str) -> list[str]:
     given = flags[0] if flags else ""
     if "--from=" in given:
         return []
-    found = words(rest[len(given) :])[:-1]
+    found = split_command(rest[len(given) :])[:-1]
     return [word for word in found if not re.match(r"<<|\$|\w+://|git@", word)]

@@ -30,18 +30,18 @@ NO_DIALECT: Any = None  # result of the library for an unknown dialect
 IN_PLACE = ("not", "if", "then", "else")
 
 
-def check(schema: Schema) -> None:
+def check_schema(schema: Schema) -> None:
     """Check a schema without fetching remote references. Raises ConfigError that names the invalid keyword."""
     _require_bounded(schema)
     _require_valid(schema)
     _Walk(schema).check()
 
 
-def validator(schema: Schema) -> "Validator":
-    """Return a validator of a schema. Raises ConfigError as ``check`` does."""
+def schema_validator(schema: Schema) -> "Validator":
+    """Return a validator of a schema. Raises ConfigError as ``check_schema`` does."""
     from referencing import Registry
 
-    check(schema)
+    check_schema(schema)
     return _dialect(schema)(schema, registry=Registry())
 
 

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, json_schema
 from harness.plan.profile import Model
-from harness.plan.suggestions import explain, keys_of, plainly, suggest
+from harness.plan.suggestions import explain_violation, explain_violations, schema_keys, suggest
 
 ANY_DATABASE = {"any_database": True}  # context of the validation: one that is not served is named, not refused
 
 
-def tolerate(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
+def parse_leniently(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
     """Return what could be read of a parsed file, warnings for keys that were set aside, and unusable tests.
 
     ``folder`` and ``language`` (names of the folders) stand in for names that it lacks. Raises ConfigError for a
@@ -77,7 +77,7 @@ def _leniently(
             for violation in error.errors():
                 location = [str(part) for part in violation["loc"]] or ["urls"]  # the model's own gathering of them
                 key = location[-1] if location[0] == "urls" else location[0]
-                said = plainly(violation, json_schema())
+                said = explain_violation(violation, json_schema())
                 if key not in entry or key in warnings:
                     continue
                 found = entry.pop(key)
@@ -98,9 +98,9 @@ def _strictly(model: type[Model], entry: Mapping[str, object], within: str) -> M
     try:
         return model.model_validate(entry)
     except ValidationError as error:
-        raise ConfigError("; ".join(explain(error, json_schema(), within))) from error
+        raise ConfigError("; ".join(explain_violations(error, json_schema(), within))) from error
 
 
 @cache
 def _known() -> set[str]:
-    return keys_of(json_schema())
+    return schema_keys(json_schema())

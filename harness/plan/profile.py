@@ -7,19 +7,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from harness.paths import PROFILES
 from harness.plain_text import require_printable
-from harness.plan.suggestions import naming
+from harness.plan.suggestions import name_file_in_errors
 from harness.plugins import Extensions
 from harness.records import safe_read
 from harness.records.measurements import LatencyGoal
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """Base of all that a configuration file holds: frozen, and an unknown key is an error; built when first used."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-MOST_LEVELS = 1000  # of one sweep
+MAX_LOADS = 1000  # of one sweep
 ConnectionCount = Annotated[int, Field(ge=1, le=1_000_000)]
 Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # a request; servers cap them at 500, and a level may ask for more
 PositiveCount = Annotated[int, Field(ge=1, le=10_000)]
@@ -28,7 +28,7 @@ TrialSeconds = Annotated[float, Field(ge=1, le=30 * 86_400)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 ProfileText = Annotated[str, Field(max_length=1000), AfterValidator(require_printable)]
-LEVELS = Field(min_length=1, max_length=MOST_LEVELS)
+LEVELS = Field(min_length=1, max_length=MAX_LOADS)
 
 
 CORE_DESIGNS = ("interleaved", "search", "techempower", "gate")
@@ -41,7 +41,7 @@ def _require_design(name: str) -> str:
     return name
 
 
-class Levels(Section):
+class LoadLevels(ConfigSection):
     """The levels of the sweeps."""
 
     concurrency: tuple[ConnectionCount, ...] = LEVELS
@@ -51,7 +51,7 @@ class Levels(Section):
     query_concurrency: ConnectionCount  # connections of the tests that sweep the query count
 
 
-class WarmUpLimits(Section):
+class WarmUpLimits(ConfigSection):
     """When a server counts as warm: ``harness.experiment.warm_up`` has the rule and its error rates."""
 
     span: int = Field(default=7, ge=1, le=1000)  # windows of a second: these are compared with as many before them
@@ -59,7 +59,7 @@ class WarmUpLimits(Section):
     jit_cap_seconds: Seconds = 60.0  # of implementations with a just-in-time compiler
 
 
-class Processes(Section):
+class ProcessLimits(ConfigSection):
     """How many fresh processes of each implementation, and when to stop."""
 
     minimum: PositiveCount = 2
@@ -75,7 +75,7 @@ class Processes(Section):
         return self
 
 
-class Interleaved(Section):
+class InterleavedSettings(ConfigSection):
     """Servers are up side by side; every round visits each cell once, in random order."""
 
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None  # of all measuring, builds not counted
@@ -84,7 +84,7 @@ class Interleaved(Section):
     witness: bool = True  # one trial of each headline cell, in its first process, by the other generator
 
 
-class OpenLoopSettings(Section):
+class OpenLoopSettings(ConfigSection):
     """What holds for every load at a rate: of an open loop and of a scenario."""
 
     goal: LatencyGoal = LatencyGoal()
@@ -93,7 +93,7 @@ class OpenLoopSettings(Section):
     lag_share: float = Field(default=0.2, ge=0, le=100)  # send lag p99 / latency p99: more, and it was the generator
 
 
-class Rates(Section):
+class RateLoads(ConfigSection):
     """Loads at given rates in the design ``search``."""
 
     shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()  # of the process's closed-loop throughput
@@ -101,16 +101,16 @@ class Rates(Section):
     seconds: TrialSeconds = 1.0  # of one load
 
 
-class OrderLoads(Section):
+class OrderLoads(ConfigSection):
     """Loads of the order service: arrivals of its use cases."""
 
-    factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MOST_LEVELS)
+    factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
     # of 445 arrivals and 1,000 requests a minute; each has a table, the middle one is warmed at
     seconds: TrialSeconds = 4.0  # of one load
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)  # of "create order", from the due time
 
 
-class Profile(Section):
+class Profile(ConfigSection):
     """One file of config/profiles."""
 
     name: ProfileText
@@ -120,25 +120,25 @@ class Profile(Section):
     duration_seconds: TrialSeconds  # of a trial; wrk counts in whole seconds
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
     ranked: bool = True  # False: it checks that things run, and its figures rank nothing
-    levels: Levels
+    levels: LoadLevels
     warm_up: WarmUpLimits = WarmUpLimits()
-    processes: Processes = Processes()
-    interleaved: Interleaved = Interleaved()
+    processes: ProcessLimits = ProcessLimits()
+    interleaved: InterleavedSettings = InterleavedSettings()
     open_loop: OpenLoopSettings = OpenLoopSettings()
-    rates: Rates = Rates()
+    rates: RateLoads = RateLoads()
     orders: OrderLoads = OrderLoads()  # of --type order
     reference: str | None = None  # implementation that scores are relative to, where it is selected
 
 
-def names() -> tuple[str, ...]:
+def profile_names() -> tuple[str, ...]:
     """All profiles, by name."""
     return tuple(sorted(path.stem for path in PROFILES.glob("*.toml")))
 
 
-def load(name: str) -> Profile:
+def load_profile(name: str) -> Profile:
     """The profile of this name, or of a path to a TOML file of one's own."""
     path = Path(name) if name.endswith(".toml") else PROFILES / f"{name}.toml"
-    absent = f"no profile {name!r}: there are {', '.join(names())}, or give a path ending in .toml"
+    absent = f"no profile {name!r}: there are {', '.join(profile_names())}, or give a path ending in .toml"
     return read_toml(path, Profile, absent, name=path.stem)
 
 
@@ -147,5 +147,5 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def read_toml(path: Path, model: type[Model], absent: str = "", **usual: object) -> Model:
     """A file as its model reads it; raises ConfigError that names file and key, ``absent`` where there is no file."""
-    with naming(path, model.model_json_schema, absent):
-        return model.model_validate({**usual, **safe_read.toml(path)})
+    with name_file_in_errors(path, model.model_json_schema, absent):
+        return model.model_validate({**usual, **safe_read.read_toml_document(path)})

@@ -15,29 +15,31 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from harness.errors import ConfigError
 from harness.plan import json_schema_limits
-from harness.plan.profile import Section
-from harness.plan.suggestions import naming
+from harness.plan.profile import ConfigSection
+from harness.plan.suggestions import name_file_in_errors
 from harness.records import confined, safe_read
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 SERVICE_FILE = "tfb.toml"
-FILE_BYTES = 16 << 20  # of a CSV file, a body or a schema
-TABLE_BYTES = 64 << 20  # of all prepared requests of one declared one, which has fewer of them where its body is long
-TAKEN = ("all", "http", "load")  # names that no request can have
-FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})  # the generator's own
+MAX_REQUEST_FILE_BYTES = 16 << 20  # of a CSV file, a body or a schema
+MAX_TABLE_BYTES = (
+    64 << 20
+)  # of all prepared requests of one declared one, which has fewer of them where its body is long
+RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names that no request can have
+GENERATOR_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})  # the generator's own
 
 RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # becomes a part of file names
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
-Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]  # as a drawn float can tell them apart
+ExactInteger = Annotated[int, Field(ge=-(2**53), le=2**53)]  # as a drawn float can tell them apart
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class RequestFiles:
     """The folder in which a service names files, and the repository that these may not leave."""
 
     folder: Path
@@ -45,18 +47,18 @@ class Files:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a file; raise ConfigError for one outside the repository or no regular file."""
-        with naming(self.folder / name):
-            return confined.read(self.root, f"{self.folder.relative_to(self.root)}/{name}", FILE_BYTES)
+        with name_file_in_errors(self.folder / name):
+            return confined.read(self.root, f"{self.folder.relative_to(self.root)}/{name}", MAX_REQUEST_FILE_BYTES)
 
 
-class Values(Section):
+class ValueSource(ConfigSection):
     """What ``{name}`` stands for: one of a list, a whole number of a range, or a cell of a column of a CSV file.
 
     Columns of one file are drawn together: a user's name comes with their own password.
     """
 
     list: tuple[Scalar, ...] = ()
-    range: tuple[Whole, Whole] | None = None  # both included
+    range: tuple[ExactInteger, ExactInteger] | None = None  # both included
     csv: FileName | None = None  # its first line names the columns
     column: str | None = None
     number: bool = False  # its cells are numbers, and not texts
@@ -73,7 +75,7 @@ class Values(Section):
             raise ValueError(f"range {self.range[0]} to {self.range[1]} is empty")
         return self
 
-    def all(self, files: "Files") -> Sequence[Scalar]:
+    def all(self, files: "RequestFiles") -> Sequence[Scalar]:
         """Return the values to draw from, in order; raise ConfigError where the file lacks the column, or any row."""
         if self.range is not None:
             return range(self.range[0], self.range[1] + 1)
@@ -93,7 +95,7 @@ class Values(Section):
             ) from error
 
 
-class Expect(Section):
+class Expect(ConfigSection):
     """What a right answer is. Its ``json`` and ``body`` may hold ``{name}``, as the request that is answered does."""
 
     status: int = Field(default=200, ge=200, le=599)
@@ -108,7 +110,7 @@ class Expect(Section):
     @cached_property
     def schema_validator(self) -> "Validator":
         """A validator of the schema, for schemas of this repository: others may take any time (``verify.schemas``)."""
-        return json_schema_limits.validator(self._schema)
+        return json_schema_limits.schema_validator(self._schema)
 
     @cached_property
     def schema_text(self) -> bytes | None:
@@ -119,7 +121,7 @@ class Expect(Section):
     def _schema(self) -> dict[str, JsonValue]:
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
-    def read(self, files: "Files", request: str) -> "Expect":
+    def read(self, files: "RequestFiles", request: str) -> "Expect":
         """Return the same with the schema that its file holds, checked.
 
         Raises ConfigError that names the file, the request and the keyword of the schema.
@@ -131,13 +133,13 @@ class Expect(Section):
         if isinstance(document, str):
             file = document
             data = files.read(file)
-            with naming(files.folder / file):
-                document = safe_read.parse(data)
+            with name_file_in_errors(files.folder / file):
+                document = safe_read.parse_json(data)
         key = f'{file}: request "{request}": expect.json_schema'
         if not isinstance(document, dict):
             raise ConfigError(f"{key}: should be an object, the schema (found {document!r:.60})")
         try:
-            json_schema_limits.check(document)
+            json_schema_limits.check_schema(document)
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from error
         found = self.model_copy(update={"json_schema": document})
@@ -145,7 +147,7 @@ class Expect(Section):
         return found
 
 
-class Request(Section):
+class Request(ConfigSection):
     """One kind of request of a service. ``{name}`` in path, headers and body stands for a value that is drawn."""
 
     name: RequestName
@@ -155,17 +157,17 @@ class Request(Section):
     body: str | None = None
     body_file: FileName | None = None  # sent as it is
     document: JsonValue = Field(default=None, alias="json")  # a text that is one {name} becomes what the value is
-    values: dict[Annotated[str, Field(pattern=r"^\w+$")], Values] = Field(default={})
+    values: dict[Annotated[str, Field(pattern=r"^\w+$")], ValueSource] = Field(default={})
     weight: float = Field(default=1.0, ge=0, le=1e6)  # share in what is said of all; 0: none
     expect: Expect = Expect()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.name in TAKEN:
+        if self.name in RESERVED_REQUEST_NAMES:
             raise ValueError(f"name {self.name!r} has a meaning of its own: another one")
         if [self.body, self.body_file, self.document].count(None) < 2:
             raise ValueError("one of body, body_file and json is the body")
-        if taken := FRAMING & {name.lower() for name in self.headers}:
+        if taken := GENERATOR_HEADERS & {name.lower() for name in self.headers}:
             raise ValueError(f"headers: {', '.join(sorted(taken))} is set by the load generator")
         unknown = {name for name in re.findall(r"\{(\w+)\}", self.path) if name not in self.values}
         if unknown:
@@ -195,7 +197,7 @@ class PreparedRequest:
         return "\r\n".join((f"{self.method} {self.target} HTTP/1.1", *lines, "\r\n")).encode()
 
 
-def prepare(
+def prepare_requests(
     request: Request, folder: Path, seed: int, count: int, *, root: Path | None = None
 ) -> tuple[PreparedRequest, ...]:
     """Return ``count`` requests drawn by seed, or one request where nothing is drawn.
@@ -203,7 +205,7 @@ def prepare(
     Files are named in ``folder`` and may not leave ``root`` (None: ``folder``). Raises ConfigError for a file that
     cannot be read or lacks what the request needs.
     """
-    files = Files(folder=folder, root=root or folder)
+    files = RequestFiles(folder=folder, root=root or folder)
     expect = request.expect.read(files, request.name)
     body = files.read(request.body_file) if request.body_file else None
     if not request.values:
@@ -212,7 +214,7 @@ def prepare(
     dice = random.Random(f"{seed} {request.name}")
     made: list[PreparedRequest] = []
     size = 0
-    while len(made) < count and size <= TABLE_BYTES:
+    while len(made) < count and size <= MAX_TABLE_BYTES:
         places: dict[str, float] = {}  # one for all columns of a file
         drawn = {
             name: pool[int(places.setdefault(request.values[name].csv or f"{{{name}}}", dice.random()) * len(pool))]

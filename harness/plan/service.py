@@ -6,19 +6,19 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from harness.plan.benchmark_config import Local, TestEntry
+from harness.plan.benchmark_config import LocalRun, TestEntry
 from harness.plan.discovery import Implementation
-from harness.plan.profile import ConnectionCount, Section, read_toml
+from harness.plan.profile import ConfigSection, ConnectionCount, read_toml
 from harness.plan.requests import SERVICE_FILE, FileName, Request
-from harness.plan.testtypes import TestType, declared
+from harness.plan.testtypes import TestType, declared_test_types
 
 FILE = SERVICE_FILE
-SEVERAL = ("&&", "||", ";", "|", "\n")  # commands: the shell stays above them
-BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")  # the shell's own
+SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")  # commands: the shell stays above them
+SHELL_BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")  # the shell's own
 ShellCommand = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
-class Service(Section):
+class Service(ConfigSection):
     """How it is built and started, from the folder that holds the file; commands are the shell's.
 
     A command, an image that a Dockerfile describes or that is there already, a service of a compose file with what it
@@ -59,19 +59,19 @@ class Service(Section):
         return self.model_copy(update={**ways, "postgres": self.postgres and "start" in way, **way})
 
 
-class ServiceFile(Section):
+class ServiceFile(ConfigSection):
     """The whole file."""
 
     service: Service
     request: tuple[Request, ...] = Field(min_length=1, max_length=50)
 
 
-def read(folder: Path) -> ServiceFile:
+def read_service(folder: Path) -> ServiceFile:
     """The file of a folder; raises ConfigError that names the key and what is allowed."""
     return read_toml(folder / FILE, ServiceFile, f"{folder / FILE}: not there; ./tfb init writes one")
 
 
-def side(
+def service_implementation(
     file: ServiceFile,
     folder: Path,
     name: str,
@@ -88,17 +88,19 @@ def side(
     build = () if own.build is None else (("sh", "-c", own.build),)
     command = own.start or "false"  # where it is no command, the runtime does not ask
     # In the shell's place, also where it begins with VARIABLE=value.
-    whole = command.lstrip().partition(" ")[0] in BUILTINS or any(word in command.strip() for word in SEVERAL)
+    whole = command.lstrip().partition(" ")[0] in SHELL_BUILTINS or any(
+        word in command.strip() for word in SHELL_OPERATORS
+    )
     start = command if whole else f"exec env {command}"
     entry = TestEntry.model_validate(
         {
             "json_url": "/",  # never asked: its requests are its own
             "language": own.language or "unknown",
             "database": "postgres" if own.postgres else "none",
-            "local": Local(build=build, run=("sh", "-c", start), env=own.env),
+            "local": LocalRun(build=build, run=("sh", "-c", start), env=own.env),
         }
     )
-    kinds = declared(file.request, asked, seed) if kinds is None else kinds
+    kinds = declared_test_types(file.request, asked, seed) if kinds is None else kinds
     plain = [each for each in file.request if each.method == "GET" and each.expect.status == 200 and not each.headers]
     shown = (plain or file.request)[0].name
     return Implementation(

@@ -15,7 +15,7 @@ CHECKOUT = "frameworks"  # folder of a checkout that contains the tree
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tree:
+class ImplementationTree:
     """The tree of a named folder, and the part of it that was named."""
 
     root: Path  # parent of the language folders
@@ -35,17 +35,17 @@ class Tree:
             yield from (folder for folder in _folders(self.root) if is_implementation(folder))
 
 
-def find(named: Path) -> Tree:
+def find_tree(named: Path) -> ImplementationTree:
     """Return the tree that a named folder belongs to."""
     inner = named / CHECKOUT
     if is_implementation(named):
-        return Tree(root=named.parent.parent, part=named)
+        return ImplementationTree(root=named.parent.parent, part=named)
     # Ignore configurations outside frameworks/, for example TechEmpower's toolset/scaffolding.
     if inner.is_dir() and not _holds_implementations(inner):
-        return Tree(root=inner, part=inner)
+        return ImplementationTree(root=inner, part=inner)
     if _holds_implementations(named) and not any(map(_is_language, _folders(named))):
-        return Tree(root=named.parent, part=named)
-    return Tree(root=named, part=named)
+        return ImplementationTree(root=named.parent, part=named)
+    return ImplementationTree(root=named, part=named)
 
 
 def is_implementation(folder: Path) -> bool:

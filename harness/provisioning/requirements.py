@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harness.host import process
 from harness.paths import TOOLSET
-from harness.plan.config import Consent
 from harness.plan.discovery import Implementation
+from harness.plan.run_settings import Consent
 from harness.provisioning import advice, crates, toolchain
 from harness.provisioning.toolchain import Tool
 

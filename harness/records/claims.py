@@ -1,21 +1,18 @@
 """claims.json of a results folder: the last verdict on every claim, with what it was made from."""
 
 from pathlib import Path
-from typing import Literal, get_args
 
 from pydantic import Field
 
 from harness.errors import StoreError
 from harness.paths import RESULTS
-from harness.records.reader import bounded, first_complaint, of_newer_version
+from harness.records.reader import first_error, newer_version_message, read_bounded
 from harness.records.record import EpochSeconds, Record
+from harness.records.verdicts import ClaimConclusion
 
-FILE = "claims.json"
-SCHEMA_VERSION = 2
+CLAIMS_FILE = "claims.json"
+CLAIMS_SCHEMA_VERSION = 2
 PUBLISHED = RESULTS / "rounds" / "1"  # verdicts that ship with the project
-
-VerdictWord = Literal["supported", "direction only", "refuted", "needs a larger machine", "undecided"]
-WORDS: tuple[VerdictWord, ...] = get_args(VerdictWord)
 
 
 class StatementVerdict(Record):
@@ -38,7 +35,7 @@ class StatementVerdict(Record):
     figures_of: tuple[float, ...] = ()  # of each process, SI units
     figures_to: tuple[float, ...] = ()
     context: bool = False  # the source does not say it: no part of the verdict on the claim
-    verdict: VerdictWord
+    verdict: ClaimConclusion
     reason: str  # one sentence
     more: float = 0.0  # processes of each that would decide more
     takes: str = ""  # the same in a sentence; empty when all is decided
@@ -55,7 +52,7 @@ class ClaimVerdict(Record):
     said: str
     conditions: str
     here: str = ""
-    verdict: VerdictWord
+    verdict: ClaimConclusion
     sentence: str  # the verdict with its figures
     statements: tuple[StatementVerdict, ...]
     runs: tuple[str, ...] = ()  # whose trials it rests on
@@ -74,24 +71,24 @@ class ClaimVerdict(Record):
 class ClaimsRecord(Record):
     """All verdicts, by name of the claim."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = CLAIMS_SCHEMA_VERSION
     verdicts: dict[str, ClaimVerdict] = Field(default_factory=dict)
 
 
-def read(results: Path) -> ClaimsRecord:
+def read_claims(results: Path) -> ClaimsRecord:
     """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
-    path = results / FILE
+    path = results / CLAIMS_FILE
     try:
-        data = bounded(path)
-        if newer := of_newer_version(data, SCHEMA_VERSION):
+        data = read_bounded(path)
+        if newer := newer_version_message(data, CLAIMS_SCHEMA_VERSION):
             raise StoreError(f"{path}: {newer}")
         return ClaimsRecord.model_validate_json(data)
     except FileNotFoundError:
         return ClaimsRecord()
     except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: {first_complaint(error)}; move it away to begin anew") from error
+        raise StoreError(f"{path}: {first_error(error)}; move it away to begin anew") from error
 
 
-def latest(results: Path) -> dict[str, ClaimVerdict]:
+def latest_verdicts(results: Path) -> dict[str, ClaimVerdict]:
     """The verdicts of a results folder, and the published ones on what it has none of. Raises StoreError."""
-    return {**read(PUBLISHED).verdicts, **read(results).verdicts}
+    return {**read_claims(PUBLISHED).verdicts, **read_claims(results).verdicts}

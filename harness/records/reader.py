@@ -21,14 +21,16 @@ from harness.records.run_records import ReadProblem, RunProgress, RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
-FILE_BYTES = 64 * 2**20  # of a file that is one document
-RUN_BYTES = 8 * 2**20  # of run.json; 500 implementations take 2 MiB
-LINES_BYTES = 2**30  # of a JSON-lines file; a larger one is not read at all
-LINES_MEMORY = 512 * 2**20  # that the records of one file may take, estimated as VALUE_MEMORY says; 50,000 trials
-VALUE_MEMORY = 150  # bytes of a value in a record, beside the bytes of its line: measured, for values in models
-LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
-LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
-MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
+MAX_FILE_BYTES = 64 * 2**20  # of a file that is one document
+MAX_RUN_INFO_BYTES = 8 * 2**20  # of run.json; 500 implementations take 2 MiB
+MAX_LINES_FILE_BYTES = 2**30  # of a JSON-lines file; a larger one is not read at all
+MAX_RECORDS_MEMORY = 512 * 2**20  # that the records of one file may take, estimated as VALUE_MEMORY says; 50,000 trials
+BYTES_PER_VALUE = 150  # bytes of a value in a record, beside the bytes of its line: measured, for values in models
+MAX_LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
+MAX_LINE_CONTAINERS = (
+    100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
+)
+MAX_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -42,12 +44,12 @@ class RunReader:
         self.problems: list[ReadProblem] = []
         self.info = self._info()
 
-    def records(self, *, whole: bool = False) -> RunRecords:
+    def records(self, *, with_series: bool = False) -> RunRecords:
         """Return everything, for stats and the reports; only ``whole`` with windows and histograms of loads.
 
         Those are most of a trial, and no figure is made from them.
         """
-        trials = list(self.lines("trials.jsonl", Trial, shorten=None if whole else Trial.without_series))
+        trials = list(self.lines("trials.jsonl", Trial, shorten=None if with_series else Trial.without_series))
         processes, verdicts = self.processes(), self.verdicts()
         problems = tuple(f"{self.folder / problem.file}: {problem.message}" for problem in self.problems)
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
@@ -83,14 +85,14 @@ class RunReader:
         having = [json.dumps(value, ensure_ascii=False).encode() for value in wanted.values()]
         unread: list[str] = []
         memory = 0
-        for record, size in sized_lines(path, model, unread, having, growing=self.info.status == "running"):
+        for record, size in read_sized_lines(path, model, unread, having, growing=self.info.status == "running"):
             if any(getattr(record, key) != value for key, value in wanted.items()):
                 continue
             short, left_out = shorten(record) if shorten else (record, 0)
-            memory += size - left_out * VALUE_MEMORY
-            if memory > LINES_MEMORY:
+            memory += size - left_out * BYTES_PER_VALUE
+            if memory > MAX_RECORDS_MEMORY:
                 unread.append(
-                    f"holds more than this version reads ({LINES_MEMORY >> 20} MiB in memory); the rest is left out"
+                    f"holds more than this version reads ({MAX_RECORDS_MEMORY >> 20} MiB in memory); the rest is left out"
                 )
                 break
             yield short
@@ -100,14 +102,14 @@ class RunReader:
     def progress(self) -> RunProgress | None:
         """progress.json, or None without one."""
         try:
-            return RunProgress.model_validate_json(bounded(self.folder / "progress.json"))
+            return RunProgress.model_validate_json(read_bounded(self.folder / "progress.json"))
         except (OSError, ValueError):
             return None  # it is a running commentary: the next second brings the next one
 
     def _info(self) -> RunInfo:
         try:
-            data = bounded(self.folder / "run.json", RUN_BYTES)
-            if newer := of_newer_version(data, SCHEMA_VERSION):
+            data = read_bounded(self.folder / "run.json", MAX_RUN_INFO_BYTES)
+            if newer := newer_version_message(data, SCHEMA_VERSION):
                 raise StoreError(f"run.json: run {self.id} {newer}")
             info = RunInfo.model_validate_json(data)
         except FileNotFoundError as error:
@@ -115,7 +117,7 @@ class RunReader:
             seen = f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
             raise StoreError(f"run.json: not there{seen}") from error
         except (OSError, ValueError) as error:
-            raise StoreError(f"run.json: {first_complaint(error)}") from error
+            raise StoreError(f"run.json: {first_error(error)}") from error
         return info.model_copy(update={"run_id": self.id})
 
     def _problem(self, file: str, message: str) -> None:
@@ -124,12 +126,12 @@ class RunReader:
             self.problems.append(problem)
 
 
-def bounded(path: Path, most: int = FILE_BYTES) -> bytes:
+def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     """Return the bytes of a file that is one document; raises OSError or ValueError for one that is far too large."""
-    return files.require_few(files.read(path, most))
+    return files.require_bounded_json(files.read(path, most))
 
 
-def of_newer_version(data: bytes, known: int) -> str:
+def newer_version_message(data: bytes, known: int) -> str:
     """Return what to say of a document that a newer version wrote, or an empty text.
 
     Its other keys may have another meaning: they are not looked at.
@@ -159,10 +161,10 @@ def read_lines(
 
     ``problems`` gains what cannot be read. The end of a file that is ``growing`` may be half a line.
     """
-    return (record for record, _ in sized_lines(path, model, problems, having, growing=growing, start=start))
+    return (record for record, _ in read_sized_lines(path, model, problems, having, growing=growing, start=start))
 
 
-def sized_lines(
+def read_sized_lines(
     path: Path,
     model: type[AnyRecord],
     problems: list[str],
@@ -174,56 +176,56 @@ def sized_lines(
     """Yield the records as ``read_lines`` does, each with an estimate of the bytes that it takes in memory."""
     try:
         with files.open_regular(path) as file:
-            if (size := os.fstat(file.fileno()).st_size) > LINES_BYTES and not start:
+            if (size := os.fstat(file.fileno()).st_size) > MAX_LINES_FILE_BYTES and not start:
                 _complain(
                     problems,
-                    f"is not read: it has {size / 2**30:.1f} GiB, and at most {LINES_BYTES >> 30} GiB are read",
+                    f"is not read: it has {size / 2**30:.1f} GiB, and at most {MAX_LINES_FILE_BYTES >> 30} GiB are read",
                 )
                 return
             file.seek(start)
             for number, line in _numbered(file):
-                if line.endswith(b"\n") and len(line) <= LINE_BYTES:
+                if line.endswith(b"\n") and len(line) <= MAX_LINE_BYTES:
                     if all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
                         try:
                             values = _values(line)
                             record = model.model_validate_json(line)
                         except ValueError as error:
-                            _complain(problems, f"line {number}: {first_complaint(error)}")
+                            _complain(problems, f"line {number}: {first_error(error)}")
                         else:
-                            yield record, len(line) + values * VALUE_MEMORY
-                elif len(line) > LINE_BYTES:
-                    _complain(problems, f"line {number}: longer than {LINE_BYTES // 2**20} MiB")
+                            yield record, len(line) + values * BYTES_PER_VALUE
+                elif len(line) > MAX_LINE_BYTES:
+                    _complain(problems, f"line {number}: longer than {MAX_LINE_BYTES // 2**20} MiB")
                 elif not growing:
                     _complain(problems, f"line {number}: cut off")
     except FileNotFoundError:
         return
     except OSError as error:
-        _complain(problems, first_complaint(error))
+        _complain(problems, first_error(error))
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield the lines with their numbers; of one that is too long the beginning, one byte more than a line may have."""
     number = 0
-    while line := file.readline(LINE_BYTES + 1):
+    while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         yield number, line
-        while len(line) > LINE_BYTES and not line.endswith(b"\n"):
-            line = file.readline(LINE_BYTES + 1)
+        while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE_BYTES + 1)
 
 
 def _values(line: bytes) -> int:
     """Return how many values a line holds at most; raises ValueError where reading it would fill memory."""
-    files.require_few(line, LINE_OPENED)
+    files.require_bounded_json(line, MAX_LINE_CONTAINERS)
     return line.count(b",") + line.count(b"{") + line.count(b"[")
 
 
 def _complain(problems: list[str], message: str) -> None:
     """Of very many lines that cannot be read the first ones are named."""
-    if len(problems) <= MOST_PROBLEMS:
-        problems.append(message if len(problems) < MOST_PROBLEMS else "further lines cannot be read, either")
+    if len(problems) <= MAX_PROBLEMS:
+        problems.append(message if len(problems) < MAX_PROBLEMS else "further lines cannot be read, either")
 
 
-def first_complaint(error: OSError | ValueError) -> str:
+def first_error(error: OSError | ValueError) -> str:
     """Return the first complaint about a file in a few words: where, and what."""
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror}"

@@ -25,6 +25,6 @@ class Record(BaseModel):
     # Built when used. JSON has no infinity and no NaN: one in a record would be written as null.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True, allow_inf_nan=False)
 
-    def recorded(self, indent: int | None = None) -> str:
+    def to_json(self, indent: int | None = None) -> str:
         """Return the JSON that stands in files and that commands print, without declared secrets."""
         return redacted_json(self.model_dump_json(indent=indent, by_alias=True))

@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 
 from pydantic_core import from_json
 
-TEXT_BYTES = 4 << 20  # of a file that people write
+MAX_TEXT_BYTES = 4 << 20  # of a file that people write
 # Brackets and commas of a document: a parser takes some hundred bytes for each, so few megabytes could fill memory.
-MOST_VALUES = 10_000_000  # of numbers mostly, as a run of TechEmpower's size holds
-MOST_OPENED = 500_000  # a ranking.json of 31 MB has 280,000
+MAX_JSON_VALUES = 10_000_000  # of numbers mostly, as a run of TechEmpower's size holds
+MAX_JSON_CONTAINERS = 500_000  # a ranking.json of 31 MB has 280,000
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u0000|U00000000)")
 
 
@@ -39,10 +39,10 @@ def read(path: Path, most: int) -> bytes:
     return data
 
 
-def toml(path: Path) -> dict[str, Any]:
+def read_toml_document(path: Path) -> dict[str, Any]:
     """A file of TOML; raises OSError as ``read``, and ValueError that says what is wrong with it."""
     try:
-        return tomllib.loads(require_no_nul(read(path, TEXT_BYTES)).decode("utf-8-sig"))
+        return tomllib.loads(require_no_nul(read(path, MAX_TEXT_BYTES)).decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("not valid TOML: nested too deep") from None
     except ValueError as error:  # also a number of thousands of digits
@@ -56,7 +56,7 @@ def require_no_nul(data: bytes) -> bytes:
     return data
 
 
-def require_few(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUES) -> bytes:
+def require_bounded_json(data: bytes, opened: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> bytes:
     """The bytes of a JSON document as they are; raises ValueError where parsing them would fill memory."""
     found = data.count(b"[") + data.count(b"{")
     if found > opened or data.count(b",") > values:
@@ -64,7 +64,7 @@ def require_few(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUE
     return data
 
 
-def parse(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUES) -> object:
+def parse_json(data: bytes, opened: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> object:
     """The JSON of a document, or of a server's answer; raises ValueError that says what is wrong with it.
 
     That is: more levels than pydantic's parser takes, more than so many arrays and objects or values, a byte order
@@ -74,7 +74,9 @@ def parse(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUES) -> 
     try:
         if data.startswith(codecs.BOM_UTF8):
             raise ValueError("begins with a byte order mark; save it as UTF-8 without one")  # noqa: TRY301 - said as the others
-        from_json(require_few(data, opened, values), allow_inf_nan=False)  # refuses what the standard library takes
+        from_json(
+            require_bounded_json(data, opened, values), allow_inf_nan=False
+        )  # refuses what the standard library takes
         return json.loads(data, object_pairs_hook=_once, parse_float=_finite)
     except ValueError as error:
         raise ValueError(f"not valid JSON: {error}") from error

@@ -127,7 +127,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
         sync_folder(path.parent)
 
 
-def replace_for(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
+def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
     """Replace a file in a folder that belongs to another account, which may place links there at any time.
 
     ``owner``: uid and gid of the new file, which only that account may read; None: those of this process.

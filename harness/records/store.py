@@ -17,18 +17,16 @@ from harness.errors import ChangedRecordsError, StoreError, UsageError
 from harness.records import safe_write
 from harness.records.machine_record import Machine, NoiseFloor
 from harness.records.process_record import ProcessRecord
-from harness.records.reader import LINE_BYTES, RunReader, bounded
+from harness.records.reader import MAX_LINE_BYTES, RunReader, read_bounded
 from harness.records.record import Record
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.run_info import RunInfo
 from harness.records.run_records import RunRecords
-from harness.records.runs import find as find
-from harness.records.runs import runs as runs
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
-LOCK = ".lock"
-LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
+LOCK_FILE = ".lock"
+PROCESS_FILES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
 KEPT = "what was measured before is kept: --resume continues"
 ROOM = "free space or choose another folder"
 NAME_BYTES = 200  # of the most that file systems take, 255
@@ -72,15 +70,15 @@ class RunStore:
         return cls(folder, started_at=started_at)
 
     @property
-    def begun(self) -> bool:
+    def has_run_info(self) -> bool:
         """Return whether run.json is there: without it the folder is no run."""
         return safe_write.exists(self.folder / "run.json")
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases however this process ends."""
-        with _written(self.folder / LOCK):
-            file = safe_write.append(self.folder / LOCK)
+        with _written(self.folder / LOCK_FILE):
+            file = safe_write.append(self.folder / LOCK_FILE)
         with file:
             if not _lock(file):
                 raise UsageError(f"run {self.run_id} is still going on in another process")
@@ -88,7 +86,7 @@ class RunStore:
 
     def discard_if_empty(self) -> None:
         """Remove the folder of a run that never began, unless it holds the log of an installation."""
-        if not self.begun and not (self.folder / "logs" / "install.log").exists():
+        if not self.has_run_info and not (self.folder / "logs" / "install.log").exists():
             remove_tree_if_possible(self.folder)
 
     def log(self, implementation: str, name: str) -> Path:
@@ -100,7 +98,7 @@ class RunStore:
 
     def write_info(self, info: RunInfo) -> None:
         """Replace run.json."""
-        text = info.recorded(indent=1)
+        text = info.to_json(indent=1)
         self.write_text("run.json", text)
         self._written["run.json"] = 0, sha256(f"{text}\n".encode())
 
@@ -127,11 +125,11 @@ class RunStore:
         """Append to verdicts.jsonl; the last one of an implementation, test type and process counts."""
         self._append("verdicts.jsonl", verdict)
 
-    def set_aside(self, unwanted: Callable[[tuple[str, int]], bool]) -> None:
-        """Move records out of the run, as the function ``set_aside`` does. Raises StoreError."""
+    def quarantine(self, unwanted: Callable[[tuple[str, int]], bool]) -> None:
+        """Move records out of the run, as the function ``quarantine_records`` does. Raises StoreError."""
         self.require_unchanged()
-        set_aside(self.folder, unwanted)
-        for name in (f"{kind}.jsonl" for kind in LINES):
+        quarantine_records(self.folder, unwanted)
+        for name in (f"{kind}.jsonl" for kind in PROCESS_FILES):
             if name in self._written:
                 self._written[name] = 0, self._hash(name, 0)
 
@@ -159,7 +157,7 @@ class RunStore:
             size = os.fstat(file.fileno()).st_size
             _, written = self._written.setdefault(name, (size, sha256()))
             try:
-                line = record.recorded().encode() + b"\n"
+                line = record.to_json().encode() + b"\n"
                 write_all(file, line)
                 os.fsync(file.fileno())
                 written.update(line)
@@ -168,7 +166,7 @@ class RunStore:
                 raise
 
 
-def info(folder: Path) -> RunInfo:
+def read_info(folder: Path) -> RunInfo:
     """Return what run.json holds. Raises StoreError."""
     try:
         return RunReader(folder).info
@@ -176,13 +174,13 @@ def info(folder: Path) -> RunInfo:
         raise StoreError(f"{folder}/{error}") from error
 
 
-def read(folder: Path, *, whole: bool = False) -> RunRecords:
+def read_run(folder: Path, *, with_series: bool = False) -> RunRecords:
     """Read a run by the one reader; what cannot be read is in ``problems``. Raises StoreError without a run.json.
 
     Only ``whole`` has windows and histograms of loads.
     """
     try:
-        return RunReader(folder).records(whole=whole)
+        return RunReader(folder).records(with_series=with_series)
     except StoreError as error:
         raise StoreError(f"{folder}/{error}") from error
 
@@ -198,13 +196,13 @@ def _lock(file: IO[bytes]) -> bool:
 def is_locked(folder: Path) -> bool:
     """Whether a live harness works in this folder."""
     try:
-        with safe_write.read(folder.resolve() / LOCK) as file:
+        with safe_write.read(folder.resolve() / LOCK_FILE) as file:
             return not _lock(file)
     except (OSError, StoreError):
         return False  # there is none
 
 
-def numbered(runs: Iterable[RunRecords]) -> list[RunRecords]:
+def renumber_processes(runs: Iterable[RunRecords]) -> list[RunRecords]:
     """Runs whose processes are numbered on from one to the next; those that stood side by side still do."""
     found: list[RunRecords] = []
     before = 0
@@ -216,11 +214,11 @@ def numbered(runs: Iterable[RunRecords]) -> list[RunRecords]:
             verdicts=[_after(before, each) for each in records.verdicts],
         )
         found.append(moved)
-        before = max((number + 1 for number in numbers(moved)), default=before)
+        before = max((number + 1 for number in process_numbers(moved)), default=before)
     return found
 
 
-def numbers(records: RunRecords) -> set[int]:
+def process_numbers(records: RunRecords) -> set[int]:
     """Of the processes of a run."""
     return {each.process for each in records.trials} | {each.process for each in records.processes}
 
@@ -229,7 +227,7 @@ def _after(before: int, record: OfProcess) -> OfProcess:
     return record.model_copy(update={"process": before + record.process})
 
 
-def joined(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
+def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
     """What they hold as of one run; the logs of its processes lie with theirs."""
     return RunRecords(
         info=info,
@@ -239,7 +237,7 @@ def joined(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
     )
 
 
-def finished(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
+def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
     """The processes (implementation, number) that came up and ended so, with as many trials as their record says."""
     there = Counter((trial.implementation, trial.process) for trial in records.trials)
     return frozenset(
@@ -251,14 +249,14 @@ def finished(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) 
     )
 
 
-def set_aside(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
+def quarantine_records(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
     """Move the records of the processes (implementation, number) that are unwanted to ``*.unfinished.jsonl``.
 
     Those processes are measured again from the beginning, in a fresh server. Lines that are no records are moved, too.
     The moved lines are on the disk before the file without them takes its place. Raises StoreError.
     """
     folder = folder.resolve()
-    for name in LINES:
+    for name in PROCESS_FILES:
         path, aside = folder / f"{name}.jsonl", folder / f"{name}.unfinished.jsonl"
         if not safe_write.exists(path):
             continue
@@ -278,7 +276,7 @@ def set_aside(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None
 def _lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, a longer one than a record in parts."""
     with safe_write.read(path) as file:
-        while line := file.readline(LINE_BYTES):
+        while line := file.readline(MAX_LINE_BYTES):
             yield line
 
 
@@ -314,17 +312,17 @@ def _file_name(text: str) -> str:
     return f"{safe.encode()[:NAME_BYTES].decode(errors='ignore')}-{sha256(text.encode()).hexdigest()[:16]}"
 
 
-def noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
+def read_noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
     """What was measured last for this machine and profile, or None."""
     try:
-        return NoiseFloor.model_validate_json(bounded(_floor_file(results, profile, machine)))
+        return NoiseFloor.model_validate_json(read_bounded(_floor_file(results, profile, machine)))
     except (OSError, ValueError):
         return None
 
 
-def keep_noise_floor(results: Path, machine: Machine, floor: NoiseFloor) -> None:
+def write_noise_floor(results: Path, machine: Machine, floor: NoiseFloor) -> None:
     """Write a noise floor. Raises StoreError."""
     target = _floor_file(results.resolve(), floor.profile, machine)
     with _written(target, ROOM):
         safe_write.make_folder(target.parent)
-        safe_write.replace(target, f"{floor.recorded(indent=1)}\n".encode())
+        safe_write.replace(target, f"{floor.to_json(indent=1)}\n".encode())

@@ -10,7 +10,7 @@ from harness.report import Report, markdown, techempower, terminal
 
 def export_ranking(report: Report, out: TextIO) -> None:
     """The ranking itself as JSON: the model of ``harness.stats.ranking_model``, as ranking.json holds it."""
-    out.write(json_text(report.ranking.recorded(indent=1)) + "\n")
+    out.write(json_text(report.ranking.to_json(indent=1)) + "\n")
 
 
 EXPORTERS: dict[str, Callable[[Report, TextIO], None]] = {

@@ -144,10 +144,10 @@ class SharedDatabase(Database, Protocol):
         """How it ended, or lost its sessions, since it was last restored; None while all is well."""
 
     @property
-    def divisible(self) -> bool:
+    def supports_copies(self) -> bool:
         """Whether servers that are up side by side may each have seeded tables of their own."""
 
-    def own(self, name: str, *, empty: bool = False) -> AbstractContextManager[Database]:
+    def private_database(self, name: str, *, empty: bool = False) -> AbstractContextManager[Database]:
         """Seeded tables for one server, whose use is counted apart; they can be restored while it is connected.
 
         ``empty``: nothing, in a database that belongs to the server.
@@ -181,15 +181,15 @@ class GeneratorStart:
     client: str
     connections: int
     threads: int
-    word_at: float  # time.monotonic() at which it was sent its word
-    seen_at: float | None  # at which it was seen to have begun; None where it does not tell
+    go_sent_at: float  # time.monotonic() at which it was sent its word
+    start_seen_at: float | None  # at which it was seen to have begun; None where it does not tell
 
 
 @runtime_checkable
 class GeneratorGroup(Protocol):
     """Generators on several clients that answer as one ``RunningGenerator``."""
 
-    def begun(self) -> Sequence[GeneratorStart]:
+    def starts(self) -> Sequence[GeneratorStart]:
         """Of each, in the order of their results."""
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import accounts, leftovers, machine
-from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
-from harness.plan.hosts import LOOPBACK, Postgres
+from harness.plan.hosts import LOOPBACK, ExistingDatabase
+from harness.plan.run_settings import Settings, split_cpus
 from harness.plugins import Hook
 from harness.provisioning import requirements
 from harness.runtime import Runtime, compose, limits, techempower_container
@@ -27,7 +27,7 @@ def choose_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
 ) -> Runtime:
     """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
-    if settings.hosts.elsewhere:
+    if settings.hosts.uses_remote_machines:
         return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
     if uses_local_runtime(settings):
         return make_local_runtime(settings, implementations, logs)
@@ -37,7 +37,7 @@ def choose_runtime(
 
 def uses_local_runtime(settings: Settings) -> bool:
     """Whether servers will run as processes of this machine."""
-    if settings.hosts.elsewhere or settings.runtime == "docker":
+    if settings.hosts.uses_remote_machines or settings.runtime == "docker":
         return False
     try:
         return settings.runtime == "local" or not compose.engine_version()
@@ -55,9 +55,9 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
-    wanted = requirements.tool_requirements(implementations, **settings.needed)
+    wanted = requirements.tool_requirements(implementations, **settings.requirements)
     notes = requirements.install_missing(wanted, settings.consent, logs / "install.log")
-    found = requirements.tool_requirements(implementations, **settings.needed)
+    found = requirements.tool_requirements(implementations, **settings.requirements)
     still = ", ".join(need.description for need in found if need.tool is None and not need.required_by)
     if still:
         raise EnvironmentLacksError(f"missing: {still}. {'. '.join(notes)}")
@@ -67,7 +67,7 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
         if why := accounts.account_obstacle():
             logger.warning("servers run as root: %s; start ./tfb as an ordinary user", why)
             pool = None
-    server, others = divided_cpus(settings.cpuset_cpus, machine.usable_cpus())
+    server, others = split_cpus(settings.cpuset_cpus, machine.usable_cpus())
     return LocalRuntime(work=logs, server_cpus=server, other_cpus=others, server_port=settings.server_port, pool=pool)
 
 
@@ -86,15 +86,15 @@ def make_docker_runtime(
         raise UsageError(f"--allow {inside[0].name}: it has a local block; the consent is for folders without one")
     # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
     bridge = settings.network_mode == "bridge" or bool(theirs)
-    database = settings.hosts.database if isinstance(settings.hosts.database, Postgres) else None
+    database = settings.hosts.database if isinstance(settings.hosts.database, ExistingDatabase) else None
     if bridge and database and database.host in LOOPBACK:
         raise UsageError(
             f"--database-host postgresql://{database.host}:{database.port} is the container itself with "
             "--network-mode bridge: give an address of this machine that containers can reach"
         )
     others = ""
-    if not settings.hosts.elsewhere:  # other machines have other CPUs: their engines refuse what they lack
-        others = ",".join(map(str, divided_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
+    if not settings.hosts.uses_remote_machines:  # other machines have other CPUs: their engines refuse what they lack
+        others = ",".join(map(str, split_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
     variables = {
         "TFB_SERVER_CPUS": settings.cpuset_cpus or "",
         "TFB_DATABASE_CPUS": others,
@@ -121,7 +121,7 @@ def make_docker_runtime(
         found = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
         if found and settings.consent == "yes":
             logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
-            for kept in leftovers.remove(found):
+            for kept in leftovers.remove_leftovers(found):
                 logger.warning("could not be removed: %s", kept)
         runtime.prepare()
     return runtime

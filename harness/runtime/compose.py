@@ -152,13 +152,13 @@ class Project:
         return f"tfb-{self.run_id.lower()}-{self.token}"
 
     @property
-    def own(self) -> dict[str, str]:
+    def ownership_labels(self) -> dict[str, str]:
         """Labels by which this run's resources are found."""
         return ownership_labels(self.run_id)
 
     def labels(self, service: str = "") -> tuple[str, ...]:
         """Return the flags that label a container as compose labels its own, as one of a service if that is named."""
-        known = self.own
+        known = self.ownership_labels
         if service:
             known |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
         return label_flags(known)
@@ -198,7 +198,7 @@ class Project:
         raise StartError(f"compose made no container for {service}")
 
     def _containers(self, service: str, project: str | None) -> list[str]:
-        wanted = self.own | {
+        wanted = self.ownership_labels | {
             "com.docker.compose.service": service,
             "com.docker.compose.project": project or self.name,
         }
@@ -212,7 +212,7 @@ class Project:
     def remove_now(self, project: str) -> None:
         """Remove what this run has made in one compose project, as far as it is there by now."""
         for thing in RESOURCE_KINDS:
-            if found := find_labelled(thing, self.own | {"com.docker.compose.project": project}, self.at):
+            if found := find_labelled(thing, self.ownership_labels | {"com.docker.compose.project": project}, self.at):
                 docker(*thing.removal, *found, at=self.at)
 
     def remove_all(self) -> None:
@@ -220,7 +220,7 @@ class Project:
         for thing in RESOURCE_KINDS:
             # What was being made when a run was interrupted may appear after the first look.
             for _ in range(3):
-                found = find_labelled(thing, self.own, self.at)
+                found = find_labelled(thing, self.ownership_labels, self.at)
                 if found == []:
                     break
                 if found:

@@ -133,7 +133,7 @@ def follow_log(docker_command: Sequence[str], container: str, log: Path) -> proc
     blocks = str(FOLLOWED_BYTES // 512)
     with safe_write.append(log, private=True) as output:
         command = ["sh", "-c", FOLLOW, "sh", blocks, container, *docker_command]
-        return process.Child(command, stdout=output, env=client_environment())
+        return process.Child(command, process.ProcessOptions(env=client_environment()), stdout=output)
 
 
 def describe_end(container: str, at: Sequence[str] = ()) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import process
 from harness.plan.discovery import Implementation
-from harness.plan.dockerfile import of_file
+from harness.plan.dockerfile import base_images_of_file
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Server, images, techempower_container
@@ -114,7 +114,7 @@ class DockerRuntime:
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
-            stand_ins=tuple(name for name in of_file(recipe) if is_stand_in(name)),
+            stand_ins=tuple(name for name in base_images_of_file(recipe) if is_stand_in(name)),
         )
 
     def prepare(self) -> None:

@@ -98,6 +98,6 @@ def run_generator(
     """
     with tempfile.TemporaryFile() as output:
         stdin = process.PIPE if waits_for_go else process.DEVNULL
-        child = process.Child(command, stdout=output, stdin=stdin, env=env, cpus=cpus)
+        child = process.Child(command, process.ProcessOptions(env=env, cpus=cpus), stdin=stdin, stdout=output)
         with process.running(child):
             yield GeneratorProgram(command, child, output, child.stdin)

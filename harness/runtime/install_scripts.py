@@ -10,7 +10,7 @@ from harness.errors import BuildError
 from harness.host import process
 from harness.paths import CONFIG_FILE
 from harness.plain_text import printable
-from harness.plan.benchmark_config import Local
+from harness.plan.benchmark_config import LocalRun
 from harness.records import safe_read
 
 # Disables install scripts, unless the build command enables them: npm ci --ignore-scripts=false.
@@ -49,7 +49,9 @@ def script_hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
 class InstallScriptPolicy:
     """The packages of a build that may run install scripts."""
 
-    def __init__(self, local: Local, folder: Path, environment: Mapping[str, str], log: Path, seconds: float) -> None:
+    def __init__(
+        self, local: LocalRun, folder: Path, environment: Mapping[str, str], log: Path, seconds: float
+    ) -> None:
         self._left = list(local.install_scripts)
         self._folder, self._log, self._seconds = folder, log, seconds
         self._environment = {**environment, **SCRIPTS_ON}
@@ -107,7 +109,7 @@ def _scripts(package: Path) -> list[str]:
     """Return the install scripts of a package. Raises BuildError if package.json cannot be read."""
     path = package / "package.json"
     try:
-        document = json.loads(safe_read.read(path, safe_read.TEXT_BYTES))
+        document = json.loads(safe_read.read(path, safe_read.MAX_TEXT_BYTES))
         known = document.get("scripts") or {}
         return [script for script in SCRIPTS if known.get(script)]
     except (OSError, ValueError, AttributeError) as error:

@@ -64,7 +64,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
     def end(self) -> float | None:
         """Ask it to stop with SIGTERM; return the seconds until it had ended, or None if it still runs then."""
         began = time.monotonic()
-        self.child.ask()
+        self.child.terminate()
         return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
 
     def require_listening(self, port: int) -> None:
@@ -217,15 +217,10 @@ class LocalRuntime:
             spawn.start_guardian()  # not a part of the server's startup time
             began = time.monotonic()
             with safe_write.append(log, private=True) as output, naming_run_command(implementation):
-                child = process.Child(
-                    local.run,
-                    cwd=implementation.folder,
-                    env=variables,
-                    stdout=output,
-                    cpus=self.server_cpus,
-                    account=account,
-                    isolated=True,
+                options = process.ProcessOptions(
+                    cwd=implementation.folder, env=variables, account=account, cpus=self.server_cpus, isolated=True
                 )
+                child = process.Child(local.run, options, stdout=output)
             stack.enter_context(process.running(child))
             program = LocalProgram(implementation.name, child, log)
             endpoint = Endpoint(host="127.0.0.1", port=port)

@@ -50,7 +50,7 @@ def build_arguments(implementation: Implementation, environment: str) -> list[st
     """The build arguments that the toolset gives; ``environment`` is the run's ``--results-environment``."""
     values = {
         "BENCHMARK_ENV": environment,
-        "TFB_TEST_NAME": implementation.declared,
+        "TFB_TEST_NAME": implementation.declared_name,
         "TFB_TEST_DATABASE": implementation.entry.database,
     }
     return [argument for key, value in values.items() for argument in ("--build-arg", f"{key}={value}")]

@@ -15,7 +15,7 @@ from statistics import fmean, median
 import numpy as np
 from scipy import special
 
-from harness.plan.profile import OpenLoopSettings, OrderLoads, Processes
+from harness.plan.profile import OpenLoopSettings, OrderLoads, ProcessLimits
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import Latency, LatencyGoal
 from harness.records.outcome import Outcome
@@ -285,7 +285,7 @@ def order_results(
     found = [(table.load.factor, table) for table in test_types[scenario].tables if isinstance(table.load, Scenario)]
     names = [one.name for one in info.implementations if scenario in one.test_types]
     processes = {trial.process for own in measured.values() for trial in own}
-    alpha = alpha_at(profile_section(info, "processes", Processes), len(processes))
+    alpha = alpha_at(profile_section(info, "processes", ProcessLimits), len(processes))
     return ranking_model.OrderResults(
         tables=tuple(
             _order_table(info, table, factor, measured, alpha)

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunInfo
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
+from harness.records.verdicts import Verdict, is_equivalent
 from harness.stats import pairs
 from harness.stats.cell_values import (
     CPU_PER_REQUEST,
@@ -31,10 +31,10 @@ from harness.stats.unranked import unranked_reasons
 from harness.stats.value_tables import SINGLE_TABLE, ValueTables
 
 TrialsByCell = Mapping[CellKey, CellTrials]
-MISSING_EFFECT = Effect(ratio=None, verdict="missing")
+MISSING_EFFECT = Effect(ratio=None, verdict="cannot tell")
 
 
-def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
+def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B with run A.
 
     The two sides of ``compare --base`` were measured in the same rounds and are compared within rounds. Separate runs
@@ -43,7 +43,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     Args:
         a: the earlier run, or base.
         b: the later run, or head.
-        fail_over: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
+        threshold: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -54,7 +54,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     effects = []
     for metric, noise in ((THROUGHPUT, floor and floor.throughput), (CPU_PER_REQUEST, floor and floor.cpu_per_request)):
         differences = (_within_rounds if interleaved else _between_runs)(cells_a, cells_b, metric)
-        effects.append(_effects(differences, metric, noise or 0.0))
+        effects.append(_effects(differences, metric, noise or 0.0, threshold))
     compared = [
         CellComparison(
             implementation=key[0], test_type=key[1], load=key[2], reason=reason,
@@ -65,7 +65,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     return Comparison(
         run_a=a.info.run_id,
         run_b=b.info.run_id,
-        fail_over=fail_over,
+        threshold=threshold,
         interleaved=interleaved,
         cells=tuple(sorted(compared, key=_sort_key)),
         noise_floor=floor,
@@ -140,8 +140,8 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
         if len(logs) < 2:
             raise ValueError(f"a noise floor needs at least two A/A pairs, there are {len(logs)}")
         half = student_half_width(logs.var(ddof=1) / len(logs), np.asarray(len(logs) - 1), CONFIDENCE)
-        effects = _effects(_within_rounds(own_cells, copy_cells, metric), metric, 0.0).values()
-        different = [each.ratio for each in effects if each.ratio and each.verdict != "tie"]
+        effects = _effects(_within_rounds(own_cells, copy_cells, metric), metric, 0.0, 0.0).values()
+        different = [each.ratio for each in effects if each.ratio and each.verdict in ("faster", "slower")]
         ends = [max(1 / (each.low or 1.0), each.high or 1.0) for each in different]
         floors.append(max([float(np.exp(abs(logs.mean()) + half)), *ends]) - 1)
     return NoiseFloor(
@@ -191,15 +191,20 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
     }
 
 
-def _effects(differences: Mapping[CellKey, Differences], metric: Metric, floor: float) -> dict[CellKey, Effect]:
+def _effects(
+    differences: Mapping[CellKey, Differences], metric: Metric, floor: float, margin: float
+) -> dict[CellKey, Effect]:
+    """Return ratios with verdicts; ``floor`` and ``margin`` are relative differences."""
     p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
     effects = {}
     for key, each in differences.items():
         (value,) = each.ratios()
-        verdict: Literal["faster", "slower", "tie"] = "tie"
-        if rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
+        verdict: Verdict = "cannot tell"
+        if is_equivalent(value.low, value.high, margin):
+            verdict = "same"
+        elif rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
             verdict = "faster" if (value.value > 1) == metric.higher else "slower"
         effects[key] = Effect(ratio=value, verdict=verdict)
     return effects

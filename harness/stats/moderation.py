@@ -131,11 +131,25 @@ def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
     return ModeratedVariances(variance=np.where(outliers, own, shrunk.variance), df=np.where(outliers, df, shrunk.df))
 
 
-def _shrink(own: FloatArray, df: FloatArray, prior_df: float, expected: ModeratedVariances) -> ModeratedVariances:
+def _shrink(
+    own: FloatArray, df: FloatArray, prior_df: float | FloatArray, expected: ModeratedVariances
+) -> ModeratedVariances:
     """Return the moderated variance (d0 s0² + d s²) / (d0 + d), with at most ``expected.df`` (Smyth 2004)."""
-    weight = DEFAULT_PRIOR_DF if np.isnan(prior_df) else prior_df
+    weight = np.where(np.isnan(prior_df), DEFAULT_PRIOR_DF, prior_df)
     variance = (weight * expected.variance + df * own) / (weight + df)
     return ModeratedVariances(variance=variance, df=np.minimum(weight + df, expected.df))
+
+
+def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVariances:
+    """Return each variance, shrunk towards the pooled variance of the other rows (Smyth 2004).
+
+    The pooled variance has the weight ``DEFAULT_PRIOR_DF``, but at most half of the other rows' degrees of freedom,
+    because the rows of a process share the process's deviation (``CROSS_TEST_R2``).
+    """
+    other_df = df.sum() - df
+    pooled = ((variance * df).sum() - variance * df) / np.maximum(other_df, 1e-9)
+    weight = np.minimum(DEFAULT_PRIOR_DF, other_df * CROSS_TEST_R2)
+    return _shrink(variance, df, weight, ModeratedVariances(variance=pooled, df=np.full(len(df), np.inf)))
 
 
 def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, float]:

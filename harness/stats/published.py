@@ -69,7 +69,7 @@ def read_round(path: Path) -> PublishedRates:
         UsageError: the file cannot be read or is not a TechEmpower results.json.
     """
     try:
-        document: Any = safe_read.parse(safe_read.read(path, MAX_FILE_BYTES))
+        document: Any = safe_read.parse_json(safe_read.read(path, MAX_FILE_BYTES))
         seconds = _parse_number(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
         for key, by_name in document["rawData"].items():

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import Load, Scenario
 from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunInfo
@@ -46,7 +46,7 @@ class _RankingInput:
     """The input of all tables of a run."""
 
     info: RunInfo
-    rules: Processes
+    rules: ProcessLimits
     cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load
     tables: Sequence[tuple[Metric, ValueTables, float]]  # for throughput and CPU per request; with its noise floor
     unranked: Mapping[tuple[str, str], str]
@@ -89,7 +89,7 @@ def rank(
     startup = collect_process_values(processes, METRICS["startup-time"])
     run = _RankingInput(
         info=info,
-        rules=profile_section(info, "processes", Processes),
+        rules=profile_section(info, "processes", ProcessLimits),
         cells=group_by_test_type(collected),
         tables=(
             (THROUGHPUT, ValueTables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),

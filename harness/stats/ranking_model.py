@@ -8,6 +8,7 @@ from harness.records.loads import Load, Scenario
 from harness.records.machine_record import NoiseFloor
 from harness.records.measurements import LatencyGoal
 from harness.records.record import Record
+from harness.records.verdicts import Verdict
 
 SCORING_VERSION = 6
 
@@ -214,7 +215,7 @@ class Effect(Record):
     """Ratio and verdict of a metric of a cell, B relative to A."""
 
     ratio: Ratio | None  # B / A; None if a side has no figure
-    verdict: Literal["faster", "slower", "tie", "missing"]  # for CPU per request, "faster" is less CPU
+    verdict: Verdict  # for CPU per request, "faster" is less CPU
 
 
 class CellComparison(Record):
@@ -233,7 +234,7 @@ class Comparison(Record):
 
     run_a: str
     run_b: str
-    fail_over: float
+    threshold: float
     interleaved: bool  # A and B were measured in the same rounds
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from harness.plan.profile import Processes, Section
+from harness.plan.profile import ConfigSection, ProcessLimits
 from harness.records.run_info import RunInfo
 from harness.records.trial_record import Trial
 from harness.stats import pairs
@@ -28,7 +28,7 @@ from harness.stats.cell_values import (
 from harness.stats.moderation import CONFIDENCE, RowMeans
 from harness.stats.value_tables import ValueTables
 
-AnySection = TypeVar("AnySection", bound=Section)
+AnySection = TypeVar("AnySection", bound=ConfigSection)
 
 
 def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
@@ -40,12 +40,12 @@ def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySect
         return kind()
 
 
-def planned_looks(rules: Processes) -> tuple[int, ...]:
+def planned_looks(rules: ProcessLimits) -> tuple[int, ...]:
     """Return the numbers of processes at which the data is examined; the last is the maximum."""
     return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
 
 
-def alpha_at(rules: Processes, processes: int) -> float:
+def alpha_at(rules: ProcessLimits, processes: int) -> float:
     """Return the family-wise error that the look at this number of processes may spend.
 
     The spent share grows with the square of the number of processes (Kim & DeMets 1987, rho = 2). Early looks decide
@@ -59,7 +59,7 @@ def alpha_at(rules: Processes, processes: int) -> float:
 
 
 def undecided(
-    trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: Processes
+    trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: ProcessLimits
 ) -> Sequence[tuple[str, str]]:
     """Return which of the expected (implementation, test type) need another process; empty if the run is done.
 
@@ -77,7 +77,7 @@ def undecided(
 
 
 def _undecided_at_look(
-    cells: Mapping[CellKey, CellTrials], expected: Sequence[tuple[str, str]], rules: Processes, alpha: float
+    cells: Mapping[CellKey, CellTrials], expected: Sequence[tuple[str, str]], rules: ProcessLimits, alpha: float
 ) -> set[tuple[str, str]]:
     """Return what is undecided at a look: rows of the headline tables, and expected rows without a figure."""
     tables: dict[str, dict[str, CellTrials]] = {kind: {} for _, kind in expected}
@@ -97,7 +97,7 @@ def _undecided_at_look(
     return found
 
 
-def _undecided_rows(table: RowMeans, rules: Processes, alpha: float) -> Iterator[str]:
+def _undecided_rows(table: RowMeans, rules: ProcessLimits, alpha: float) -> Iterator[str]:
     """Yield rows whose order relative to a neighbour is neither decided nor a tie within the target half-width."""
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument("pairs", nargs="+", metavar="OURS=THEIRS", help="implementations; join tests with +")
     options = parser.parse_args(argv)
-    records = store.read(options.run)
+    records = store.read_run(options.run)
     columns = (*TYPES, "geometric mean")
     print(f"| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
     for pair in options.pairs:

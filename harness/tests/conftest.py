@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, embedded_database
 from harness.tests.distribution import Grouped
 from harness.tests.scene import Scene, new_scene
+
+REMOVABLE = re.compile(r"harness(\.tests)?\.extras\.")
 
 
 def pytest_configure() -> None:
@@ -42,7 +45,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         if lacks_engine and item.get_closest_marker("docker"):
-            item.add_marker(pytest.mark.skip(reason=f"no container engine answers: {requirements.ENGINE_REMEDY}"))
+            item.add_marker(pytest.mark.skip(reason=f"no container engine responds: {requirements.ENGINE_REMEDY}"))
         for mark in item.iter_markers("needs"):
             kind, condition = mark.args
             if toolchain.find_tool(kind, condition) is None:
@@ -58,6 +61,21 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip modules that need an extra whose folder has been removed."""
+    report = yield
+    error = report.call.excinfo.value if report.failed and report.call and report.call.excinfo else None
+    while error and not isinstance(error, ModuleNotFoundError):
+        error = error.__cause__
+    if error and REMOVABLE.match(error.name or ""):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"Skipped: {error.name} has been removed")
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -18,6 +18,7 @@ import psutil
 from harness.host.process import MARK_VARIABLE
 from harness.paths import REPOSITORY
 from harness.records import store
+from harness.records.run_folders import list_runs
 from harness.records.run_records import RunRecords
 
 MOST_MEMORY = 300 * 2**20  # bytes that a command may take
@@ -98,7 +99,7 @@ class CommandResult:
     def judged(self) -> "CommandResult":
         """What no command may do, whatever it is given."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
-        assert "a mistake of the harness" not in self.text, self.text.strip()[-600:]
+        assert "internal error in tfb" not in self.text, self.text.strip()[-600:]
         assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
         assert _CONTROL.search(self.text) is None, f"control characters on the terminal: {self.text[-300:]!r}"
         assert self.peak_bytes < MOST_MEMORY, f"{self.peak_bytes / 2**20:.0f} MiB of memory"
@@ -260,11 +261,11 @@ class Scene:
 
     def folder(self) -> Path:
         """The newest run."""
-        return store.runs(self.results)[-1]
+        return list_runs(self.results)[-1]
 
     def records(self) -> RunRecords:
         """What it holds."""
-        return store.read(self.folder())
+        return store.read_run(self.folder())
 
     def measured(self) -> set[str]:
         """Implementations of which there is a valid trial."""

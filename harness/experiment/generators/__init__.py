@@ -9,7 +9,7 @@ from harness.plan.requests import PreparedRequest
 from harness.plan.scenarios import UseCase
 from harness.records.loads import Load
 from harness.records.measurements import LoadCounts
-from harness.verify.checks.evidence import RequestAccount, Sampling
+from harness.verify.checks.evidence import RequestCounts, Sampling
 
 RESPONSES_FILE = "answers.jsonl"  # in a load's folder: the answers that were written out
 DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario
@@ -49,7 +49,7 @@ class LoadResult(LoadCounts):
     wait_seconds: float | None = None  # that its threads were ready and had no CPU; wrk does not tell
     parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
     in_time: int | None = None  # good answers before its end; None: by wrk
-    account: RequestAccount | None = None  # None: by wrk
+    account: RequestCounts | None = None  # None: by wrk
 
 
 class LoadGenerator(Protocol):

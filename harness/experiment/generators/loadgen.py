@@ -31,7 +31,7 @@ from harness.plan.scenarios import plan
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, OperationTimes, UseCaseTimes
 from harness.runtime import Runtime
-from harness.verify.checks.evidence import RequestAccount
+from harness.verify.checks.evidence import RequestCounts
 
 PLAN_FILE, REQUESTS_FILE = (
     "plan.json",
@@ -196,7 +196,12 @@ class Loadgen:
                 words += ["--depth", str(load.depth)]
             if run.sampling:
                 words += ["--answers", str(folder / RESPONSES_FILE), "--answers-share", f"{run.sampling.share:.6g}"]
-                words += ["--answers-limit", str(run.sampling.answers), "--answers-bytes", str(run.sampling.bytes)]
+                words += [
+                    "--answers-limit",
+                    str(run.sampling.max_responses),
+                    "--answers-bytes",
+                    str(run.sampling.max_bytes),
+                ]
         if run.requests:
             (folder / REQUESTS_FILE).write_text(
                 "".join(_line(each, run.host) for each in run.requests), encoding="utf-8"
@@ -362,22 +367,22 @@ def _latency(times: Times | None, *, closed: bool) -> Latency | None:
     )
 
 
-def _account(total: Total) -> RequestAccount:
+def _account(total: Total) -> RequestCounts:
     """What has no answer after a drain as long as the timeout is missing, not under way."""
-    return RequestAccount(
+    return RequestCounts(
         sent=total.sent,
         received=total.received,
         successes=total.successes,
         failed=total.received - total.successes,
-        unasked=total.unasked_responses,
-        unasked_bytes=total.unasked_bytes,
+        unsolicited=total.unasked_responses,
+        unsolicited_bytes=total.unasked_bytes,
         unfinished=0 if total.drain_seconds >= TIMEOUT_SECONDS else total.unfinished,
-        hung=total.connections_hung,
-        closed=total.connections_closed_by_peer,
-        cut=total.errors.closed + total.errors.write,
-        unsound=total.errors.framing + total.errors.dropped,
+        hung_connections=total.connections_hung,
+        closed_connections=total.connections_closed_by_peer,
+        interrupted=total.errors.closed + total.errors.write,
+        malformed=total.errors.framing + total.errors.dropped,
         statuses=total.statuses,
-        whole=total.sampled == total.received,
+        all_recorded=total.sampled == total.received,
     )
 
 

@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 from harness.extras.claims import show
 from harness.extras.claims.claim import ERRORS, Claim, Statement
-from harness.records.claims import ClaimVerdict, StatementVerdict, VerdictWord
+from harness.records.claims import ClaimVerdict, StatementVerdict
 from harness.records.machine_record import Machine
 from harness.records.run_info import RunInfo
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
+from harness.records.verdicts import ClaimConclusion
 from harness.stats import cell_values
 from harness.stats.cell_comparison import ratio, ratio_of_values
 from harness.stats.ranking_model import Ratio
@@ -38,7 +39,7 @@ CONFIDENCE = 0.98
 AGAIN = "another run: what was to be compared has no figure"
 MANY = 100  # number of further processes above which no estimate is shown
 # A claim gets the first of these verdicts that one of its statements has; the last if a single statement suffices.
-ORDER: tuple[VerdictWord, ...] = ("refuted", "undecided", "needs a larger machine", "direction only", "supported")
+ORDER: tuple[ClaimConclusion, ...] = ("refuted", "undecided", "needs a larger machine", "direction only", "supported")
 
 
 class Range(NamedTuple):
@@ -56,7 +57,7 @@ class Range(NamedTuple):
 class Assessment:
     """A verdict with a reason, and the number of further processes per side that could decide more."""
 
-    word: VerdictWord
+    word: ClaimConclusion
     reason: str
     more: float = 0.0
     range: Range | None = None
@@ -115,7 +116,7 @@ def of_order(order: str, least: float, measured: Ratio, processes: int, *, subst
 
 
 def _open(
-    word: VerdictWord, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str
+    word: ClaimConclusion, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str
 ) -> Assessment:
     """Return an undecided finding with an estimate of the processes that move the interval off the nearest edge.
 
@@ -133,7 +134,7 @@ def _open(
 
 def of_count(count: int, said: str, total: int, what: str) -> Assessment:
     """Judge a count against "none" or "some"; ``total`` is the number of requests or starts, named by ``what``."""
-    word: VerdictWord = "supported" if (count == 0) == (said == "none") else "refuted"
+    word: ClaimConclusion = "supported" if (count == 0) == (said == "none") else "refuted"
     return Assessment(word=word if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 
 
@@ -152,7 +153,7 @@ def of_size(finding: Assessment, loads: Sequence[tuple[float, float]], cpus: int
     return replace(finding, word="needs a larger machine", reason=reason, more=0.0)
 
 
-def of_claim(words: Sequence[VerdictWord], *, can: bool = False) -> VerdictWord:
+def of_claim(words: Sequence[ClaimConclusion], *, can: bool = False) -> ClaimConclusion:
     """Return the verdict on a claim: the least favourable of the statements, or the most favourable if ``can``."""
     return next((word for word in (ORDER[::-1] if can else ORDER) if word in words), "undecided")
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from harness.errors import UsageError
 from harness.paths import CLAIMS
-from harness.plan.profile import Section, read_toml
+from harness.plan.profile import ConfigSection, read_toml
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop, Load, Scenario
@@ -27,7 +27,7 @@ def _known(what: str, names: Sequence[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-class ClaimSide(Section):
+class ClaimSide(ConfigSection):
     """A side of a statement: an implementation on a test type under a load."""
 
     implementation: str
@@ -54,7 +54,7 @@ class ClaimSide(Section):
         return f"{self.implementation} {self.test_type} {self.load.label}"
 
 
-class Rounds(Section):
+class Rounds(ConfigSection):
     """A ratio of waiting times: ``calls`` equal calls on ``CPUs - less`` workers, compared with all calls at once."""
 
     calls: int = Field(ge=1)
@@ -65,7 +65,7 @@ class Rounds(Section):
         return math.ceil(self.calls / max(1, cpus - self.less))
 
 
-class Needs(Section):
+class Needs(ConfigSection):
     """Requests/s that each side must reach before the effect of a statement can be observed."""
 
     of: float = Field(gt=0)
@@ -73,7 +73,7 @@ class Needs(Section):
     why: str
 
 
-class Statement(Section):
+class Statement(ConfigSection):
     """A statement of a claim: a ratio or an order of two cells, or whether a cell has errors ("none" or "some").
 
     A statement about a program has ``figures`` instead of cells: keys of the JSON object that the program prints.
@@ -127,7 +127,7 @@ class Statement(Section):
         return self.rounds.ratio(cpus) if self.rounds else self.ratio
 
 
-class Claim(Section):
+class Claim(ConfigSection):
     """A claim: the content of a file in config/claims."""
 
     name: str

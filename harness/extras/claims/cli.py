@@ -12,7 +12,8 @@ from cyclopts import App, Parameter
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags, results_folder
 from harness.cli.output import write_file
-from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.run import run_benchmark
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
 from harness.experiment import workflow
@@ -20,7 +21,7 @@ from harness.extras.claims import assessment, measure, show
 from harness.extras.claims.claim import Claim, chosen, read
 from harness.host import machine
 from harness.plain_text import json_text
-from harness.plan.config import Settings
+from harness.plan.run_settings import Settings
 from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
@@ -37,7 +38,7 @@ def listing(
     results: Annotated[str | None, Parameter(help="another results folder", metavar="DIR")] = None,
 ) -> int:
     """List claims with the latest verdicts; show every statement of the claims that are named."""
-    claims, known = chosen(read(), names), recorded.latest(results_folder(results))
+    claims, known = chosen(read(), names), recorded.latest_verdicts(results_folder(results))
     if output:
         write_file(output, show.page(claims, known))
     elif json:
@@ -49,7 +50,7 @@ def listing(
 
 def _recorded(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> str:
     record = ClaimsRecord(verdicts={each.name: known[each.name] for each in claims if each.name in known})
-    return json_text(record.recorded())
+    return json_text(record.to_json())
 
 
 @command.command
@@ -61,19 +62,20 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
     if flags.resume:
         raise UsageError("--resume: ./tfb claims run always continues with earlier measurements. Remove the flag")
     claims = chosen(read(), names)
-    asked = Invocation(mode="benchmark", test=(), flags=replace(flags, profile=flags.profile or "claims"))
-    given = resolve_settings(asked, ("claims", "run", *names))
+    flags = replace(flags, profile=flags.profile or "claims")
+    command_line = ("claims", "run", *names)
+    given = resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=command_line))
     if flags.dry_run:
         return _show_plan(claims, given, flags.time)
     given = replace(given, consent=resolve_consent(given))
-    known = recorded.read(given.results).verdicts
+    known = recorded.read_claims(given.results).verdicts
     for claim in claims:
         if claim.program and (names or claim.name not in known):
             where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
             starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
             measure.keep(given.results, [assessment.of_program(claim, starts, machine.read_machine(), **where)])
     code = _measured(claims, given, flags.time)
-    known = recorded.read(given.results).verdicts
+    known = recorded.read_claims(given.results).verdicts
     if flags.json:
         print(_recorded(claims, known))
     else:
@@ -83,7 +85,7 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
 
 def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
     """Print the groups of claims that would be measured, with the plan and the duration of each run."""
-    groups = measure.open_groups(claims, recorded.read(given.results).verdicts)
+    groups = measure.open_groups(claims, recorded.read_claims(given.results).verdicts)
     for claim in claims:
         if claim.program:
             print(f"{claim.name}: {' '.join(claim.program)}, {measure.PROGRAM_STARTS} starts")
@@ -117,7 +119,7 @@ def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]
     An earlier verdict remains if the usable runs lack a cell of the claim, for example after a change of kernel.
     """
     records, behind = measure.evidence(given.results) or (None, {})
-    known, verdicts = recorded.read(given.results).verdicts, {}
+    known, verdicts = recorded.read_claims(given.results).verdicts, {}
     there = {(each.implementation, each.test_type, each.load) for each in records.trials} if records else set()
     for claim in claims:
         if claim.name in known and not there.issuperset(cell.key for cell in claim.cells):

@@ -23,8 +23,8 @@ from harness.extras.claims.claim import Claim, ClaimSide
 from harness.host import machine, process
 from harness.host.git import Repository
 from harness.paths import REPOSITORY
-from harness.plan.config import Settings
 from harness.plan.discovery import Selection
+from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.provisioning import toolchain
 from harness.records import claims as recorded
@@ -32,6 +32,7 @@ from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.records.loads import Load
 from harness.records.reader import RunReader
+from harness.records.run_folders import list_runs
 from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.run_records import RunRecords
 
@@ -139,7 +140,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
     newest build. Processes are numbered consecutively over the runs. Returns None without runs for claims.
     """
     readers = []
-    for folder in store.runs(results):
+    for folder in list_runs(results):
         with suppress(StoreError):  # doctor and report name unreadable runs
             reader = RunReader(folder)
             if reader.info.settings.get("claims") and not reader.info.sets:
@@ -158,7 +159,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
     for records in runs:
         info = records.info
         same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
-        done = {key for key in store.finished(records, ("ok",)) if key[0] in same}
+        done = {key for key in store.finished_processes(records, ("ok",)) if key[0] in same}
         kept.append(
             RunRecords(
                 info=info,
@@ -170,7 +171,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
         for name in sorted({name for name, _ in done}):
             behind[name].append(info)
     together = newest.model_copy(update={"implementations": tuple(each for each, _ in known.values())})
-    return store.joined(store.numbered(kept), together), behind
+    return store.join_runs(store.renumber_processes(kept), together), behind
 
 
 def _place(info: RunInfo) -> object:
@@ -220,7 +221,9 @@ def figures_of(claim: Claim) -> dict[str, float]:
 
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
     """Record verdicts, which replace earlier verdicts on the same claims. Raises StoreError."""
-    known = {**recorded.read(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
+    known = {**recorded.read_claims(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
     write_managed_file(
-        results.resolve(), recorded.FILE, ClaimsRecord(verdicts=dict(sorted(known.items()))).recorded(indent=1) + "\n"
+        results.resolve(),
+        recorded.CLAIMS_FILE,
+        ClaimsRecord(verdicts=dict(sorted(known.items()))).to_json(indent=1) + "\n",
     )

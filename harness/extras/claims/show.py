@@ -12,13 +12,16 @@ from rich.text import Text
 
 from harness.extras.claims.claim import Claim
 from harness.plain_text import escape_markdown
-from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, VerdictWord
+from harness.records.claims import ClaimVerdict, StatementVerdict
+from harness.records.verdicts import CLAIM_CONCLUSIONS, ClaimConclusion
 from harness.report.tables import draw_interval, format_ratio
 from harness.stats.ranking_model import Ratio
 
 TEMPLATE = Path(__file__).with_name("page.md")
-STYLES: Mapping[VerdictWord, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
-LEADS: Mapping[VerdictWord, str] = {
+STYLES: Mapping[ClaimConclusion, str] = dict(
+    zip(CLAIM_CONCLUSIONS, ("green", "yellow", "red", "cyan", "dim"), strict=True)
+)
+LEADS: Mapping[ClaimConclusion, str] = {
     "supported": "It holds here",
     "direction only": "The order is as said, the size is not",
     "refuted": "It does not hold here",
@@ -29,7 +32,7 @@ NEVER = "not measured yet"
 NARROWEST = math.log(1.25)  # minimum width of a diagram, as a natural logarithm
 
 
-def sentence(word: VerdictWord, statements: Sequence[StatementVerdict]) -> str:
+def sentence(word: ClaimConclusion, statements: Sequence[StatementVerdict]) -> str:
     """Return a claim's verdict as a sentence with the decisive figures."""
     of = [each for each in statements if each.verdict == word]
     shown = of[: 1 if word == "needs a larger machine" else 3]
@@ -93,7 +96,7 @@ def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console:
     console.print(table)
 
 
-def _styled(word: VerdictWord | None) -> Text:
+def _styled(word: ClaimConclusion | None) -> Text:
     return Text(word, STYLES[word]) if word else Text(NEVER, "dim")
 
 
@@ -112,7 +115,7 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
     rows = [f"| {_cell(claim.title)} | {NEVER} | | |" for claim in claims if claim.name not in verdicts]
     rows = [f"| {_cell(v.title)} | **{v.verdict}** | {_cell(v.sentence)} | {_deciding(v)} |" for v in found] + rows
     return TEMPLATE.read_text(encoding="utf-8").format(
-        counts=", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word]) or f"all {NEVER}",
+        counts=", ".join(f"{counts[word]} {word}" for word in CLAIM_CONCLUSIONS if counts[word]) or f"all {NEVER}",
         places="\n".join(where) or f"- {NEVER}",
         rows="\n".join(rows),
     )

@@ -113,7 +113,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Con
         MachineLostError: The engine does not respond.
         UsageError: The address is missing.
     """
-    if host.by == "context":
+    if host.reached_by == "context":
         if host.address is None and addressed:
             raise UsageError(f"{host.text}: other machines need an address for this machine: {host.text}=ADDRESS")
         machine = ConnectedMachine(name=host.text, address=host.address or "", at=("--context", host.name))

@@ -82,14 +82,14 @@ class Generators:
                 client=machine.name,
                 connections=share.connections,
                 threads=share.threads,
-                word_at=word_at,
-                seen_at=time.monotonic() if self._tell and program.await_begun() else None,
+                go_sent_at=go_sent_at,
+                start_seen_at=time.monotonic() if self._tell and program.await_begun() else None,
             )
-            for (machine, share, program), word_at in zip(self._parts, told, strict=True)
+            for (machine, share, program), go_sent_at in zip(self._parts, told, strict=True)
         )
 
-    def begun(self) -> Sequence[GeneratorStart]:
-        """Return each client's share and start. ``seen_at`` may be slightly late, but is never early."""
+    def starts(self) -> Sequence[GeneratorStart]:
+        """Return each client's share and start. ``start_seen_at`` may be slightly late, but is never early."""
         return self._begun
 
     def wait(self, seconds: float) -> int | None:

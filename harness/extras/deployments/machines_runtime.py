@@ -18,9 +18,9 @@ from harness.extras.deployments.connected_machine import ConnectedMachine, reach
 from harness.extras.deployments.remote_container import METER_IMAGE, RemoteContainer
 from harness.extras.deployments.survey import METER
 from harness.host import process
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host, Hosts
+from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord, RunInfo

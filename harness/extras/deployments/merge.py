@@ -22,7 +22,13 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
         UsageError: The runs cannot be merged.
         StoreError: A run cannot be read or written.
     """
-    found = dict(zip(runs, store.numbered([store.read(folder, whole=True) for folder in runs.values()]), strict=True))
+    found = dict(
+        zip(
+            runs,
+            store.renumber_processes([store.read_run(folder, with_series=True) for folder in runs.values()]),
+            strict=True,
+        )
+    )
     infos = [records.info for records in found.values()]
     if len({(each.started_at, each.machine.hostname) for each in infos}) < max(2, len(infos)):
         raise UsageError("report RUN RUN … --deployments: name at least two different runs, one for each deployment")
@@ -33,7 +39,7 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
     for name, records in found.items():
         info = records.info
         _require_alike(first, info, name)
-        numbers = tuple(sorted(store.numbers(records)))
+        numbers = tuple(sorted(store.process_numbers(records)))
         deployments.append(MachineSet(name=name, machine=info.machine, runs=(info.run_id,), processes=numbers))
         problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
         if info.status not in ("complete", "incomplete", "failed"):
@@ -63,10 +69,10 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
             "sets": tuple(deployments),
         }
     )
-    made = store.joined(found.values(), info)
+    made = store.join_runs(found.values(), info)
     written = RunStore(results / info.run_id, started_at=info.started_at)
-    for kind in filter(lambda kind: getattr(made, kind), store.LINES):
-        written.write_text(f"{kind}.jsonl", "\n".join(each.recorded() for each in getattr(made, kind)))
+    for kind in filter(lambda kind: getattr(made, kind), store.PROCESS_FILES):
+        written.write_text(f"{kind}.jsonl", "\n".join(each.to_json() for each in getattr(made, kind)))
     written.write_info(info)
     return written.folder
 

@@ -56,7 +56,11 @@ class RemoteContainer(Container):
         labels = label_flags(ownership_labels(run_id))
         command = machine.command(*run, *labels, METER_IMAGE, pid, str(port))
         self._reader = process.Child(
-            command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL, env=client_environment()
+            command,
+            process.ProcessOptions(env=client_environment()),
+            stdin=process.PIPE,
+            stdout=process.PIPE,
+            stderr=process.DEVNULL,
         )
         try:
             self._line(OPEN_SECONDS)  # the reader's first line means that it is ready

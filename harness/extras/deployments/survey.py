@@ -80,7 +80,8 @@ def measured_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id:
 def _link(one: ConnectedMachine, other: ConnectedMachine, run_id: str) -> MachineLink:
     """Measure the link between two machines, by the addresses that a run uses; the first machine listens."""
     command = _command(one, run_id, "serve", one.address)
-    serving = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, env=compose.client_environment())
+    options = process.ProcessOptions(env=compose.client_environment())
+    serving = process.Child(command, options, stdin=process.PIPE, stdout=process.PIPE)
     with process.running(serving, grace=1.0), ExitStack() as stack:
         for stream in filter(None, (serving.stdin, serving.stdout)):
             stack.enter_context(stream)  # link.py ends when stdin is closed
@@ -178,7 +179,7 @@ def _clean(machine: ConnectedMachine, *, dry_run: bool) -> int:
             print(f"of a run that is not known here, and not touched: {leftover}")
     if dry_run:
         return 0
-    kept = [*leftovers.remove(found)]
+    kept = [*leftovers.remove_leftovers(found)]
     kept += [f"{name}: {reason}" for name, reason in images.remove_images([image.name for image in own], machine.at)]
     for what in kept:
         print(f"stays: {machine.name}: {printable(what)}")

@@ -13,7 +13,8 @@ from harness import redaction
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags
 from harness.cli.output import VerdictOutputs, write_file
-from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.run import run_benchmark
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
@@ -23,18 +24,19 @@ from harness.extras.gate.container_sides import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
 from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import ALL, GateResult, GateVerdict, RequestVerdict, judge
+from harness.extras.gate.judge import ALL, ComparedVersions, GateResult, RequestVerdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
 from harness.host import accounts, ownership
 from harness.plan import service
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
-from harness.plan.testtypes import declared as declared_kinds
+from harness.plan.run_settings import Settings
+from harness.plan.testtypes import declared_test_types as declared_kinds
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
+from harness.records.verdicts import Verdict
 from harness.report.tables import format_count
 
 PROFILE = "gate"
@@ -55,7 +57,7 @@ class SideError(TfbError):
 
     def __init__(self, side: str, done: str, reason: str) -> None:
         super().__init__(f"{HEAD if side == HEAD else BASE} could not be {done}: {reason}")
-        self.verdict: GateVerdict = "failed" if side == HEAD else "cannot tell"
+        self.verdict: Verdict = "failed" if side == HEAD else "cannot tell"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class PreparedComparison:
 
 
 def compare(
-    folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: VerdictOutputs
+    folder: Path, base: str, head: str | None, flags: RunFlags, threshold: float, outputs: VerdictOutputs
 ) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
@@ -82,7 +84,7 @@ def compare(
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(
-        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags), words), container_allow=consents
+        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=words)), container_allow=consents
     )
     with ExitStack() as stack:
         place = stack.enter_context(ownership.make_scratch_folder("gate"))
@@ -108,11 +110,11 @@ def compare(
             records = _measured(chosen, session)
         except (SideError, TamperedError) as error:
             blamed = error.verdict == "failed" if isinstance(error, SideError) else error.by_head
-            verdict: GateVerdict = "failed" if blamed else "cannot tell"
+            verdict: Verdict = "failed" if blamed else "cannot tell"
             nothing = GateResult(
                 base=base,
                 head=head or WORKING_TREE,
-                fail_over=fail_over,
+                threshold=threshold,
                 verdict=verdict,
                 requests=(RequestVerdict(request=ALL, verdict=verdict, reason=str(error)),),
                 minutes=(time.time() - began) / 60,
@@ -124,7 +126,17 @@ def compare(
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
         told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
         compared = measured_of(records, asked)
-        judged = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+        judged = judge(
+            compared,
+            ComparedVersions(
+                base=base,
+                head=head or WORKING_TREE,
+                threshold=threshold,
+                notes=told,
+                weights=weights,
+                running=len(running),
+            ),
+        )
         result = undisturbed(judged, compared)
     return show(settle(result, records, asked), outputs)
 
@@ -145,7 +157,7 @@ def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -
         asked=asked,
         services={name: (file.service, where) for name, (file, where) in started.items()},
         implementations=tuple(
-            service.side(
+            service.service_implementation(
                 file.model_copy(update={"request": asked.base.request}),
                 where,
                 name,

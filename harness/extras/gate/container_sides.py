@@ -102,7 +102,7 @@ class Contained:
                     output.write(said.encode())
                 raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
             wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
-            if not (found := find_labelled(RESOURCE_KINDS[0], self.session.project.own | wanted)):
+            if not (found := find_labelled(RESOURCE_KINDS[0], self.session.project.ownership_labels | wanted)):
                 raise StartError(f"{self.side}: compose made no container for {self.service}")
             yield found[0]
         finally:
@@ -157,7 +157,7 @@ def contained(side: str, service: Service, folder: Path, top: Path, session: Sha
         project=project_of(session, side),
         service=name,
         top=top,
-        labels=session.project.own,
+        labels=session.project.ownership_labels,
         limits=session.limits,
         env=service.env,
         allowed=session.allowed,

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.extras.gate.judge import ORDER, GateResult, GateVerdict, RequestVerdict, wrong_answer
+from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.paired import HEAD
+from harness.extras.gate.session_evidence import describe_violation
 from harness.extras.gate.sides import WAYS
 from harness.plan import service
 from harness.plan.requests import Request
 from harness.records.outcome import Outcome
 from harness.records.run_records import RunRecords
+from harness.records.verdicts import Verdict, worst
 
 BASE_DECIDES = ("connections", "language", "name")  # keys of [service] that apply to both sides from base's file
 STARTING = frozenset({"build", "postgres", "service", *WAYS.values(), "dockerfile", "compose"})
@@ -110,10 +112,7 @@ def settle(result: GateResult, records: RunRecords, asked: Declared) -> GateResu
     """Return the result with head's additional requests; a removed request gets no good verdict."""
     found = tuple(_left_open(one) if one.request in asked.removed else one for one in result.requests)
     found += tuple(_verified(records, request.name) for request in asked.added)
-    counting = [one.verdict for one in found if one.verdict in ORDER]
-    return result.model_copy(
-        update={"requests": found, "verdict": min(counting, key=ORDER.index, default="cannot tell")}
-    )
+    return result.model_copy(update={"requests": found, "verdict": worst(one.verdict for one in found)})
 
 
 def _left_open(one: RequestVerdict) -> RequestVerdict:
@@ -131,7 +130,7 @@ def _verified(records: RunRecords, name: str) -> RequestVerdict:
     """Return the verdict of verification on a request that only head declares."""
     for verdict in records.verdicts:
         if (verdict.implementation, verdict.test_type) == (HEAD, name) and verdict.outcome is Outcome.FAIL:
-            return RequestVerdict(request=name, verdict="failed", reason=wrong_answer(verdict))
+            return RequestVerdict(request=name, verdict="failed", reason=describe_violation(verdict))
     seen = any((each.implementation, each.test_type) == (HEAD, name) for each in records.verdicts)
-    said: GateVerdict = "not in base" if seen else "cannot tell"
+    said: Verdict = "not in base" if seen else "cannot tell"
     return RequestVerdict(request=name, verdict=said, reason="" if seen else "not in base, and never verified on head")

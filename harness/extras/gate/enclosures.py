@@ -61,7 +61,7 @@ def unenclosed() -> Account | None:
 
 def environment(account: Account) -> dict[str, str]:
     """Return the variables for a side's programs, with the private temporary folder."""
-    return {"TMPDIR": str(account.enclosure.layer / "tmp")} if account.enclosure else {}
+    return {"TMPDIR": str(account.enclosure.overlay / "tmp")} if account.enclosure else {}
 
 
 def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
@@ -79,11 +79,11 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
         uid=os.geteuid(),
         gid=os.getegid(),
         enclosure=Enclosure(
-            shared=tuple(sorted(shared)),
-            closed=tuple(sorted(within - shared)),  # everything else is read-only anyway
-            own=(root, layer / "tmp"),
+            writable=tuple(sorted(shared)),
+            protected=tuple(sorted(within - shared)),  # everything else is read-only anyway
+            private=(root, layer / "tmp"),
             home=_home(),
-            layer=layer,
+            overlay=layer,
             hidden=tuple(hidden),
         ),
     )

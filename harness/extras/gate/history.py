@@ -61,5 +61,5 @@ def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:
     of = [(result, one.ratio) for result in found for one in result.requests if one.request == request]
     ends = scale([ratio for _, ratio in of])
     for result, ratio in of:
-        said = f"{picture(ratio, result.fail_over, ends)} {ratio.value:.2f}x" if ratio else "no interval"
+        said = f"{picture(ratio, result.threshold, ends)} {ratio.value:.2f}x" if ratio else "no interval"
         yield f"  {when(result)}  {one_line(result.head):<20.20} {said}"

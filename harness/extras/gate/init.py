@@ -226,7 +226,7 @@ NOT_ITS_OWN = (
 def _text(file: Path) -> str:
     """Return the text of a file; empty for a pipe, a device, and a file that is too large or cannot be read."""
     try:
-        return safe_read.read(file, safe_read.TEXT_BYTES).decode("utf-8", "replace")
+        return safe_read.read(file, safe_read.MAX_TEXT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

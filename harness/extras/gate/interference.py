@@ -6,10 +6,11 @@ Head could forward requests to base. Head could also keep the CPUs busy during t
 from collections.abc import Sequence
 from statistics import fmean
 
-from harness.extras.gate.judge import ALL, ORDER, GateResult, RequestVerdict
+from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
+from harness.records.verdicts import worst
 
 IDLE_CPUS = 0.05  # that head may use on average while base is loaded: a task in the background takes less
 ASKED_CPUS, ASKED_SHARE = 0.005, 0.05  # that base may use while head is loaded: in CPUs, and in shares of head's CPU
@@ -21,13 +22,13 @@ def undisturbed(result: GateResult, records: RunRecords) -> GateResult:
     known = {name: _interference(records, name) for name in records.info.loads}
     known[ALL] = next(filter(None, known.values()), "")
     found = tuple(_left_open(one, known.get(one.request, "")) for one in result.requests)
-    verdict = min((one.verdict for one in found if one.verdict in ORDER), key=ORDER.index, default=result.verdict)
+    verdict = worst((one.verdict for one in found), result.verdict)
     return result.model_copy(update={"requests": found, "verdict": verdict})
 
 
 def _left_open(one: RequestVerdict, why: str) -> RequestVerdict:
     """Replace a good verdict by "cannot tell" if there is a reason."""
-    if not why or one.verdict not in ("faster", "the same"):
+    if not why or one.verdict not in ("faster", "same"):
         return one
     reason = f"{why} (it would be {one.verdict})"
     return one.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})

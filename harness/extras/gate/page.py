@@ -21,11 +21,11 @@ tr + tr { border-top: 1px solid #8884 } .drawn { font-family: monospace }
 def page(result: GateResult) -> str:
     """The verdict, each request's interval to one scale, and what stands beside it."""
     header, *others = rows(result)
-    ends = scale([one.ratio for one in result.requests], result.fail_over)
+    ends = scale([one.ratio for one in result.requests], result.threshold)
     table = [_row("th", header, "<td></td>")]
     for one, row in zip(result.requests, others, strict=True):
         drawing = f'<td class="drawn {_class(one.verdict)}" aria-hidden="true">'
-        table.append(_row("td", row, f"{drawing}{picture(one.ratio, result.fail_over, ends)}</td>"))
+        table.append(_row("td", row, f"{drawing}{picture(one.ratio, result.threshold, ends)}</td>"))
     notes = "".join(f"<li>{_escaped(line)}</li>" for line in remarks(result))
     said, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{csp_hash(STYLE)}'"
     return (

@@ -1,7 +1,7 @@
-"""How sure a difference of costs is of base, head and a second copy of base that stood side by side.
+"""Estimates cost ratios of base, head and the control copy of base, which are measured side by side.
 
-Head is held against base and its copy together, within rounds and process by process; what base and its copy differ by,
-which is nothing, says with the scatter of processes how sure that is.
+Head is compared with the mean of base and its control copy, within rounds. The difference between base and its control
+copy is known to be zero. With the variation between processes it shows the noise of the session.
 """
 
 import math
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
 from harness.records.trial_record import Trial
 from harness.stats.cell_values import MAX_WARM_UP_RATIO, METRICS
+from harness.stats.moderation import shrink_towards_others
+from harness.stats.pairs import Differences
 from harness.stats.ranking_model import Ratio
 from harness.stats.variances import FloatArray
 
 BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
 SIDES = (BASE, HEAD, COPY)
-ALIKE = 4.0  # degrees of freedom that the requests' common variance is worth beside a request's own (Smyth 2004)
 PairedMetric = Literal["CPU per request", "response time", "median response time", "time per answer of a closed loop"]
 KEYS: Mapping[PairedMetric, str] = {  # of METRICS
     "CPU per request": "cpu-per-request",
@@ -30,134 +30,139 @@ KEYS: Mapping[PairedMetric, str] = {  # of METRICS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paired:
-    """Of each process: logs of what a request costs on each side, means of the rounds in which all sides have one."""
+class PairedCosts:
+    """Log costs of a request by side and process: means over the rounds in which all sides have a value."""
 
     logs: FloatArray  # sides x processes
-    rounds: FloatArray  # of each process
-    scatter: float  # variance of such a mean that the scatter of a process's rounds alone explains
+    rounds: FloatArray  # number of rounds of each process
+    round_variance: float  # variance of a process's mean that the variation between its rounds explains
 
     @property
-    def head(self) -> FloatArray:
-        """Head over base, of which there are two."""
+    def head_over_base(self) -> FloatArray:
+        """Log ratio of head to the mean of base and its control copy, for each process."""
         base, head, copy = self.logs
         return np.asarray(head - (base + copy) / 2)
 
     @property
-    def noise(self) -> FloatArray:
-        """Base over its copy: what is nothing."""
+    def base_over_copy(self) -> FloatArray:
+        """Log ratio of base to its control copy, for each process; its true mean is zero."""
         return np.asarray(self.logs[0] - self.logs[2])
 
     def mean(self, values: FloatArray) -> float:
-        """By the rounds that each process had."""
+        """Return the mean over processes, weighted by their numbers of rounds."""
         return float((self.rounds * values).sum() / self.rounds.sum())
 
-    def squares(self, values: FloatArray) -> float:
-        """Their squares, by rounds, as the variance of a mean by rounds needs them: more where these are unequal.
+    def sum_of_squares(self, residuals: FloatArray) -> float:
+        """Return the weighted sum of squares, scaled for the variance of the weighted mean.
 
-        Of n equal variances v and weights w that are 1 in the mean, the mean's is v (sum of w squared) / n squared, and
-        the squares about it are v (n - (sum of w squared) / n) in expectation.
+        The mean of n values with variance v and weights w (mean 1) has the variance v (sum of w²) / n². The expected
+        sum of squares about that mean is v (n - (sum of w²) / n). Unequal weights therefore increase the result.
         """
         weights, count = self.rounds / self.rounds.mean(), len(self.rounds)
-        unequal = float((weights**2).mean())
-        return float((weights * values**2).sum()) * unequal * (count - 1) / (count - unequal)
+        mean_square_weight = float((weights**2).mean())
+        return float((weights * residuals**2).sum()) * mean_square_weight * (count - 1) / (count - mean_square_weight)
 
 
-def paired(trials: Sequence[Trial], metric: PairedMetric) -> Paired:
-    """Rounds that lack a side or were cold are left out, as are processes without a round."""
+def pair_trials(trials: Sequence[Trial], metric: PairedMetric) -> PairedCosts:
+    """Return the paired costs of trials. Rounds that lack a side or were cold do not count."""
     read = METRICS[KEYS[metric]].read
-    seen: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
+    by_round: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for trial in trials:
         if value := read(trial):
-            seen[trial.process, trial.round][trial.implementation] = math.log(value)
+            by_round[trial.process, trial.round][trial.implementation] = math.log(value)
     by_process: defaultdict[int, list[list[float]]] = defaultdict(list)
-    for (process, _), values in sorted(seen.items()):
+    for (process, _), values in sorted(by_round.items()):
         if len(values) == len(SIDES):
             by_process[process].append([values[side] for side in SIDES])
-    warm = [_warm(np.array(own)) for own in by_process.values()]
-    rounds = np.array([float(len(own)) for own in warm])
-    return Paired(
-        logs=np.array([own.mean(axis=0) for own in warm]).T if warm else np.empty((len(SIDES), 0)),
-        rounds=rounds,
-        scatter=_scatter(warm) / float(rounds.mean()) if warm else 0.0,
+    warm = [_without_cold_rounds(np.array(rounds)) for rounds in by_process.values()]
+    counts = np.array([float(len(rounds)) for rounds in warm])
+    return PairedCosts(
+        logs=np.array([rounds.mean(axis=0) for rounds in warm]).T if warm else np.empty((len(SIDES), 0)),
+        rounds=counts,
+        round_variance=_residual_variance(warm) / float(counts.mean()) if warm else 0.0,
     )
 
 
-def _scatter(processes: Sequence[FloatArray]) -> float:
-    """Variance of a side's cost in a round, beside what the round and the side have in common; 0 with single rounds."""
-    squares = 0.0
-    for own in processes:
-        squares += float(((own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean()) ** 2).sum())
-    free = (len(SIDES) - 1) * sum(len(own) - 1 for own in processes)
-    return squares / free if free else 0.0
+def _residual_variance(processes: Sequence[FloatArray]) -> float:
+    """Return the variance of a value about the effects of its round and side; 0 if no process has two rounds.
 
-
-def _warm(rounds: FloatArray) -> FloatArray:
-    """Rounds x sides without those of the first half in which a request cost a tenth more than in the later half.
-
-    A just-in-time compiler was at work. The mean over all sides decides, which favours none of them.
+    Args:
+        processes: rounds x sides of each process, log costs.
     """
-    cost, half = rounds.mean(axis=1), len(rounds) // 2
-    return np.asarray(
-        rounds[(cost <= np.median(cost[half:]) + math.log(MAX_WARM_UP_RATIO)) | (np.arange(len(cost)) >= half)]
-    )
+    squares = 0.0
+    for logs in processes:
+        residuals = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
+        squares += float((residuals**2).sum())
+    df = (len(SIDES) - 1) * sum(len(logs) - 1 for logs in processes)
+    return squares / df if df else 0.0
 
 
-def together(tables: Mapping[str, Paired], weights: Mapping[str, float]) -> Paired:
-    """The cost of all requests by their weights, of as many processes as all have."""
+def _without_cold_rounds(logs: FloatArray) -> FloatArray:
+    """Return rounds x sides without early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the later rounds.
+
+    In cold rounds a just-in-time compiler was active. The mean over all sides decides, which favours no side.
+    """
+    cost, half = logs.mean(axis=1), len(logs) // 2
+    is_warm = cost <= np.median(cost[half:]) + math.log(MAX_WARM_UP_RATIO)
+    return np.asarray(logs[is_warm | (np.arange(len(cost)) >= half)])
+
+
+def weighted_total(tables: Mapping[str, PairedCosts], weights: Mapping[str, float]) -> PairedCosts:
+    """Return the weighted cost of all requests, for the processes that every request has."""
     count = min(len(table.rounds) for table in tables.values())
     costs = {name: weights[name] * np.exp(table.logs[:, :count]) for name, table in tables.items()}
-    cost = np.sum(list(costs.values()), axis=0)
+    total = np.sum(list(costs.values()), axis=0)
     rounds = np.min([table.rounds[:count] for table in tables.values()], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = {name: float(np.mean(own / cost)) for name, own in costs.items()}
-        scatter = sum(shares[name] ** 2 * table.scatter for name, table in tables.items())
-        return Paired(logs=np.log(cost), rounds=rounds, scatter=scatter)
+        shares = {name: float(np.mean(cost / total)) for name, cost in costs.items()}
+        round_variance = sum(shares[name] ** 2 * table.round_variance for name, table in tables.items())
+        return PairedCosts(logs=np.log(total), rounds=rounds, round_variance=round_variance)
 
 
-def intervals(
-    tables: Mapping[str, Paired], confidence: float, floor: float, *, luck: float
+def estimate_ratios(
+    tables: Mapping[str, PairedCosts], confidence: float, noise_confidence: float, *, added_variance: float
 ) -> Mapping[str, tuple[Ratio, Ratio]]:
-    """Of each request head over base, and base over its copy, which is nothing; ``luck`` is a variance of the former.
+    """Return for each request the ratio of head to base, and of base to its control copy, with intervals.
 
-    Variances of two sources: head's scatter over processes, and base's copy, of which also the mean is known. A
-    difference of two sides has the variance 2 v, one to the mean of two 3/2 v. Processes scatter at least as much as
-    their rounds explain: of two or three they may be alike by chance.
+    The variance has two sources: the variation of head over processes, and the control copy, whose mean is known. If a
+    side has the variance v, the difference of two sides has 2 v, and the difference to the mean of two has 3/2 v. The
+    variance is at least the one that rounds explain, because few processes may agree by chance.
+
+    Args:
+        tables: Paired costs by request.
+        confidence: Confidence of the first ratio's interval.
+        noise_confidence: Confidence of the second ratio's interval.
+        added_variance: Variance that the data cannot show; added to the squared error of the first ratio.
     """
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
-    apart, about_zero = {}, {}
-    for name, table in tables.items():
-        noise, free = table.mean(table.noise), 2.0 * len(table.rounds) - 2
-        squares = table.squares(table.head - table.mean(table.head)) + 0.75 * table.squares(table.noise - noise)
-        apart[name] = squares, free
-        about_zero[name] = squares + 0.75 * len(table.rounds) * noise**2, free + 1
-    variances, of_noise = _moderated(about_zero), _moderated(apart)
+    if not tables:
+        return {}
+    heads, noises, squares, squares_about_zero, df, counts, least = np.array(
+        [_sums(each) for each in tables.values()]
+    ).T
+    head_variance = shrink_towards_others(squares_about_zero / (df + 1), df + 1)
+    noise_variance = shrink_towards_others(squares / df, df)
+    scale = np.ones(len(heads))
+    ratios = Differences(
+        value=heads,
+        squared_error=np.maximum(head_variance.variance, least) / counts + added_variance,
+        df=head_variance.df,
+        scale=scale,
+    ).ratios(confidence)
+    noise_ratios = Differences(
+        value=noises,
+        squared_error=np.maximum(noise_variance.variance, least) / 0.75 / counts,
+        df=noise_variance.df,
+        scale=scale,
+    ).ratios(noise_confidence)
+    return dict(zip(tables, zip(ratios, noise_ratios, strict=True), strict=True))
 
-    def interval(log: float, variance: float, free: float, confidence: float) -> Ratio:
-        half = float(special.stdtrit(free, 0.5 + confidence / 2)) * math.sqrt(variance)
-        return Ratio(value=math.exp(log), low=math.exp(log - half), high=math.exp(log + half))
 
-    found = {}
-    for name, table in tables.items():
-        (variance, free), (noise_variance, noise_free), count = variances[name], of_noise[name], len(table.rounds)
-        least = 1.5 * table.scatter
-        found[name] = (
-            interval(table.mean(table.head), max(variance, least) / count + luck, free, confidence),
-            interval(table.mean(table.noise), max(noise_variance, least) / 0.75 / count, noise_free, floor),
-        )
-    return found
-
-
-def _moderated(squares: Mapping[str, tuple[float, float]]) -> Mapping[str, tuple[float, float]]:
-    """Variances with their degrees of freedom, from sums of squares with theirs: each drawn towards that of the others.
-
-    Processes have half of their luck in all requests, so that the others' degrees of freedom count half.
-    """
-    found = {}
-    for name, (square, free) in squares.items():
-        others = [values for other, values in squares.items() if other != name]
-        known = sum(other_free for _, other_free in others)
-        weight = min(ALIKE, known / 2)
-        common = sum(other for other, _ in others) / known if known else 0.0
-        found[name] = (weight * common + square) / (weight + free), weight + free
-    return found
+def _sums(table: PairedCosts) -> tuple[float, ...]:
+    """Return means of head and noise, squares about the mean and about zero, df, processes, and the least variance."""
+    head, noise, count = table.mean(table.head_over_base), table.mean(table.base_over_copy), len(table.rounds)
+    squares = table.sum_of_squares(table.head_over_base - head) + 0.75 * table.sum_of_squares(
+        table.base_over_copy - noise
+    )
+    about_zero = squares + 0.75 * count * noise**2
+    return head, noise, squares, about_zero, 2.0 * count - 2, float(count), 1.5 * table.round_variance

@@ -15,11 +15,11 @@ HEADER = ("request", "verdict", "head ÷ base", "base ÷ its copy", "finds", "ba
 
 
 def headline(result: GateResult) -> str:
-    """``slower: items 1.21× [1.15, 1.27]``; ``the same within 5 %``; ``cannot tell: 4 minutes more would``."""
+    """``slower: items 1.21× [1.15, 1.27]``; ``same within 5 %``; ``cannot tell: 4 minutes more would``."""
     of = [each for each in result.requests if each.verdict == result.verdict]
     match result.verdict:
-        case "the same":
-            return f"the same within {result.fail_over * 100:.3g} %"
+        case "same":
+            return f"same within {result.threshold * 100:.3g} %"
         case "cannot tell":
             never = [each for each in of if not each.minutes_more]
             reason = next((_said(each) for each in never if each.reason), "")
@@ -51,11 +51,11 @@ def when(result: GateResult) -> str:
 
 def rows(result: GateResult) -> list[tuple[str, ...]]:
     """A header and a row a request."""
-    return [HEADER, *(_row(each, result.fail_over) for each in result.requests)]
+    return [HEADER, *(_row(each, result.threshold) for each in result.requests)]
 
 
 def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
-    verdict = f"the same within {margin * 100:.3g} %" if one.verdict == "the same" else one.verdict
+    verdict = f"same within {margin * 100:.3g} %" if one.verdict == "same" else one.verdict
     return (
         one.request,
         f"{verdict}: {_minutes(one.minutes_more)}" if verdict == "cannot tell" and one.minutes_more else verdict,

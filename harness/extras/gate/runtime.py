@@ -18,8 +18,8 @@ from harness.extras.gate.container_sides import Contained, SharedSettings, parse
 from harness.extras.gate.container_sides import contained as in_containers
 from harness.host import ownership
 from harness.host.metering import Reading
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
+from harness.plan.run_settings import Settings
 from harness.plan.service import Service
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord

@@ -142,7 +142,7 @@ def _read(root: Path, folder: Path) -> service.ServiceFile:
     """Return the tfb.toml of a side; raise ConfigError for a broken one and UsageError for a link that leaves."""
     if os.path.lexists(folder / service.FILE):
         _require_inside(root, folder, service.FILE, service.FILE)
-    return service.read(folder)
+    return service.read_service(folder)
 
 
 def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:

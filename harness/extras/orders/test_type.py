@@ -55,7 +55,7 @@ USE_CASES: tuple[UseCase, ...] = (
 
 ORDER = TestType(
     name="order",
-    answer="orders",
+    response_shape="orders",
     sweep="arrivals",
     reads_database=True,
     writes_database=True,

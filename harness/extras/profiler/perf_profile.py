@@ -23,8 +23,8 @@ from harness.experiment.preparation import make_plan
 from harness.experiment.progress import Display, ProgressTracker
 from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
+from harness.plan.run_settings import Settings
 from harness.records import safe_write
 from harness.records.loads import Load
 from harness.runtime import Database, Runtime, Server
@@ -53,7 +53,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
         UsageError: The settings do not select exactly one implementation and one test type on this machine.
         EnvironmentLacksError: perf cannot sample processes. Raised before anything is built.
     """
-    if settings.hosts.elsewhere:
+    if settings.hosts.uses_remote_machines:
         raise UsageError("--profiler cannot be used with other machines: perf samples processes of this machine")
     _require_perf()
     selected = make_plan(settings)
@@ -94,7 +94,7 @@ def _sample(
     def load(length: float) -> Observation:
         """Run a closed loop for ``length`` seconds."""
         asked = LoadRun(
-            url=server.endpoint.url(test_type.path(server.implementation.urls[kind], level)),
+            url=server.endpoint.url(test_type.request_target(server.implementation.urls[kind], level)),
             host=server.endpoint.host,
             accept=test_type.accept,
             load=level,

@@ -17,7 +17,7 @@ from harness.dashboard.run_documents import DashboardRun
 from harness.errors import StoreError
 from harness.records import safe_read, safe_write
 from harness.records.loads import Scenario
-from harness.records.reader import first_complaint
+from harness.records.reader import first_error
 from harness.records.record import EpochSeconds, Record
 from harness.records.run_info import ImplementationInfo
 from harness.report.tables import format_interval, format_ratio
@@ -105,11 +105,11 @@ def read(folder: Path) -> Site:
     """Return the site in a folder, or an empty site without site.json. Raises StoreError for a broken site.json."""
     path = folder / FILE
     try:
-        return Site.model_validate_json(safe_read.require_few(safe_read.read(path, MOST_BYTES)))
+        return Site.model_validate_json(safe_read.require_bounded_json(safe_read.read(path, MOST_BYTES)))
     except FileNotFoundError:
         return Site()
     except ValueError as error:
-        raise StoreError(f"{path}: is not a site of tfb: {first_complaint(error)}") from error
+        raise StoreError(f"{path}: is not a site of tfb: {first_error(error)}") from error
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.plan.profile import Profile
-from harness.plan.requests import PreparedRequest, Request, prepare
+from harness.plan.requests import PreparedRequest, Request, prepare_requests
 from harness.plan.scenarios import UseCase
 from harness.records.loads import ClosedLoop, Load, Scenario
 
@@ -21,7 +21,7 @@ ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "or
 DECLARED = "declared"  # by this name the checks know every test type of that kind, whatever the service calls it
 PIPELINE_DEPTH = 16  # TechEmpower's
 ARRIVALS_CONNECTIONS = 64  # at most, that the requests of arrivals go over
-DRAWN = 1_000  # requests of one declared one whose values are drawn
+PREPARED_REQUESTS = 1_000  # requests of one declared one whose values are drawn
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT = {  # header of verification and load, by what an answer is, where it is not JSON's
@@ -34,7 +34,7 @@ MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # of answers that
 
 
 @dataclass(frozen=True, kw_only=True)
-class Requests:
+class RequestBatch:
     """So many equal requests; ``rows`` is what each asks for where the test type counts rows."""
 
     times: int
@@ -48,7 +48,7 @@ class TestType:
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     name: str  # as in --type and results.json
-    answer: ResponseShape
+    response_shape: ResponseShape
     sweep: Sweep = "concurrency"
     concurrency: tuple[int, ...] = ()  # levels of its own instead of the profile's
     reads_database: bool = False
@@ -57,8 +57,8 @@ class TestType:
     parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
     calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
     # What a brief and what a thorough verification asks for on many connections at once.
-    brief: tuple[Requests, ...] = ()
-    thorough: tuple[Requests, ...] = ()
+    brief: tuple[RequestBatch, ...] = ()
+    thorough: tuple[RequestBatch, ...] = ()
     techempower: bool = True  # one of TechEmpower's: what --type all means
     requests: tuple[PreparedRequest, ...] = ()  # of a service: each one sent is drawn from these
     use_cases: tuple[UseCase, ...] = ()  # of the sweep "arrivals"
@@ -78,32 +78,32 @@ class TestType:
     @property
     def accept(self) -> str:
         """Accept header of verification and load."""
-        return ACCEPT.get(self.answer, ACCEPT_JSON)
+        return ACCEPT.get(self.response_shape, ACCEPT_JSON)
 
     @property
     def checked_as(self) -> str:
         """The name by which checks know it."""
-        return DECLARED if self.answer == "declared" else self.name
+        return DECLARED if self.response_shape == "declared" else self.name
 
     @property
     def media_type(self) -> str:
         """Content-Type of its answers, without parameters."""
-        return MEDIA_TYPES.get(self.answer, "application/json")
+        return MEDIA_TYPES.get(self.response_shape, "application/json")
 
     @property
     def has_rows(self) -> bool:
         """Whether answers hold rows of the table ``world``."""
-        return self.answer in ("row", "rows")
+        return self.response_shape in ("row", "rows")
 
     @property
     def counts_rows(self) -> bool:
         """Whether a request says how many rows it wants."""
-        return self.answer == "rows"
+        return self.response_shape == "rows"
 
     @property
     def counts_statements(self) -> bool:
         """Whether each answer asks the database for rows or fortunes, so that its statements can be counted."""
-        return self.reads_database and not self.cached and self.answer != "orders"
+        return self.reads_database and not self.cached and self.response_shape != "orders"
 
     @property
     def open_loop(self) -> bool:
@@ -114,11 +114,11 @@ class TestType:
         """The declared URL with the test type's own parameter, where the URL leaves it open."""
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
-    def path(self, url: str, level: Load) -> str:
+    def request_target(self, url: str, level: Load) -> str:
         """The request target at a level: the query count is appended literally, as TechEmpower does."""
         return self.target(url) if level.queries is None else f"{url}{level.queries}"
 
-    def levels(self, profile: Profile) -> tuple[Load, ...]:
+    def loads(self, profile: Profile) -> tuple[Load, ...]:
         """All levels of this test type, in ascending order of load."""
         levels = profile.levels
         match self.sweep:
@@ -134,7 +134,7 @@ class TestType:
                 return tuple(Scenario(connections=ARRIVALS_CONNECTIONS, factor=f) for f in profile.orders.factors)
 
 
-def declared(
+def declared_test_types(
     requests: Sequence[Request], folder: Path, seed: int, *, root: Path | None = None
 ) -> Mapping[str, TestType]:
     """Return a test type for each request that a service declares in ``folder``, whose files stay below ``root``.
@@ -143,6 +143,6 @@ def declared(
     """
     found = {}
     for request in requests:
-        table = prepare(request, folder, seed, DRAWN, root=root)
-        found[request.name] = TestType(name=request.name, answer="declared", techempower=False, requests=table)
+        table = prepare_requests(request, folder, seed, PREPARED_REQUESTS, root=root)
+        found[request.name] = TestType(name=request.name, response_shape="declared", techempower=False, requests=table)
     return found

@@ -55,7 +55,7 @@ class ServerDatabase:
 class RunDatabase:
     """The run's own server; ``restore`` brings the seed back from a template database, and a dead server to life."""
 
-    divisible = True
+    supports_copies = True
     owned = False  # by the role, as upstream folders expect
 
     def __init__(self, address: DatabaseAddress, log: Path) -> None:
@@ -97,7 +97,7 @@ class RunDatabase:
                 return
 
     @contextmanager
-    def own(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
+    def private_database(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
         """Yield a copy of the template with a role for one server, and drop both at the end; raises StartError.
 
         While there is a copy, servers cannot enter the shared database: one that ignores DBNAME or DBUSER is refused

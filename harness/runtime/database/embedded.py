@@ -67,15 +67,14 @@ class EmbeddedDatabase(RunDatabase):
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
         with safe_write.append(self.log, private=True) as output:
-            child = process.Child(
-                command,
+            options = process.ProcessOptions(
                 cwd=self._scratch,
                 env=environment.server_environment(),
-                stdout=output,
                 account=self._account,
                 cpus=self._cpus,
-                first=signal.SIGINT,  # fast shutdown: sessions are ended, not waited for
+                stop_signal=signal.SIGINT,  # fast shutdown, which does not wait for sessions
             )
+            child = process.Child(command, options, stdout=output)
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
         _await(self.address, child, self.log)
 
@@ -146,7 +145,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
     access = f"host all {ADMIN_ROLE} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n"
     try:
-        safe_write.replace_for(secret, f"{password}\n".encode(), owner)
+        safe_write.replace_for_owner(secret, f"{password}\n".encode(), owner)
         done = process.run(
             command, seconds=60, cwd=data.parent, env=environment.server_environment(), log=log, account=account
         )
@@ -155,8 +154,8 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
             why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""
             how = process.describe_status(done.status)
             raise StartError(f"initdb failed ({how}){why}:\n{process.tail(log)}\nlog: {log}")
-        safe_write.replace_for(data / "postgresql.conf", settings.encode(), owner)
-        safe_write.replace_for(data / "pg_hba.conf", access.encode(), owner)
+        safe_write.replace_for_owner(data / "postgresql.conf", settings.encode(), owner)
+        safe_write.replace_for_owner(data / "pg_hba.conf", access.encode(), owner)
     except (OSError, StoreError) as error:
         raise StartError(f"PostgreSQL's files cannot be written: {error}; another program changes them") from error
 

@@ -22,7 +22,7 @@ class NoDatabase:
 
     address = NO_DATABASE
     log: Path | None = None
-    divisible = True  # there is nothing to get into each other's way with
+    supports_copies = True  # there is nothing to get into each other's way with
 
     def restore(self) -> None:
         """Nothing to do."""
@@ -34,7 +34,7 @@ class NoDatabase:
         """It is not ours to look after."""
 
     @contextmanager
-    def own(self, _name: str, *, empty: bool = False) -> "Iterator[NoDatabase]":
+    def private_database(self, _name: str, *, empty: bool = False) -> "Iterator[NoDatabase]":
         """The same for every server."""
         yield self
 
@@ -42,7 +42,7 @@ class NoDatabase:
 class ExternalDatabase(NoDatabase):
     """Somebody else's: nothing but rows is changed in it, and servers use it one after another."""
 
-    divisible = False
+    supports_copies = False
 
     def __init__(self, address: DatabaseAddress) -> None:
         self.address = address

@@ -8,7 +8,7 @@ import pytest
 from harness.errors import ChangedRecordsError
 from harness.experiment.workflow import conclude_run
 from harness.host.clock import SYSTEM_CLOCK
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.store import RunStore
 from harness.tests.doubles.runs import run_info, trial
 
@@ -16,7 +16,7 @@ from harness.tests.doubles.runs import run_info, trial
 def begun(folder: Path) -> RunStore:
     """Return the store of a run with records of two servers."""
     store = RunStore(folder / "20260101-000000", started_at=1.0)
-    store.write_info(run_info(("base", "head"), Processes()))
+    store.write_info(run_info(("base", "head"), ProcessLimits()))
     for side in ("base", "head"):
         store.add_trial(trial(side, 100.0, 0, 0))
     return store
@@ -68,7 +68,7 @@ def test_records_of_an_earlier_process_stay_valid(tmp_path: Path) -> None:
 
 def test_records_that_tfb_sets_aside_are_no_change(tmp_path: Path) -> None:
     store = begun(tmp_path)
-    store.set_aside(lambda process: process == ("base", 0))
+    store.quarantine(lambda process: process == ("base", 0))
     store.add_trial(trial("base", 200.0, 0, 0))
     store.require_unchanged()
     replaced(store.folder / "trials.jsonl")

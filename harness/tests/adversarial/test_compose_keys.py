@@ -138,7 +138,8 @@ def test_what_cannot_be_separated_is_refused_by_name(
     """The sides would share the resource, so consent does not help."""
     (tmp_path / "link").symlink_to("/etc")
     whole = eval(repr(model(web, **more)).replace("TOP", str(tmp_path)))  # noqa: S307 - of literals that stand above
-    for allowed in ({}, parse_allow(["volumes,privileged,network_mode,pid,ipc"])):
+    nothing: dict[str, frozenset[str]] = {}
+    for allowed in (nothing, parse_allow(["volumes,privileged,network_mode,pid,ipc"])):
         with pytest.raises(UsageError, match=key):
             separated(whole, given(tmp_path, allowed=allowed))
 

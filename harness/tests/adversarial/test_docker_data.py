@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.host import ownership, process
-from harness.plan.benchmark_config import Local
+from harness.plan.benchmark_config import LocalRun
 from harness.runtime import NO_DATABASE, compose, images
 from harness.runtime.compose import OWNER_LABEL, RUN_LABEL, Project
 from harness.runtime.container import FOLLOWED_BYTES, Container
@@ -111,7 +111,7 @@ def built(tmp_path: Path) -> Iterator[tuple[DockerRuntime, str, str]]:
         f'FROM {BASE}\nRUN echo {name} >/name\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
     )
     shutil.copy(PERL, tmp_path)
-    made = implementation(tmp_path, name, local=Local(run=("false",)))
+    made = implementation(tmp_path, name, local=LocalRun(run=("false",)))
     runtime = DockerRuntime(project=Project(run_id=unique("run"), bridge=False), logs=tmp_path)
     build = runtime.build(made, tmp_path / "build.log")
     assert build.status == "ok", build.reason
@@ -154,7 +154,7 @@ def test_builds_keep_existing_tags_of_the_user(tmp_path: Path) -> None:
     docker("image", "tag", BASE, f"tfb/{name}")
     try:
         runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
-        build = runtime.build(implementation(tmp_path, name, local=Local(run=("false",))), tmp_path / "build.log")
+        build = runtime.build(implementation(tmp_path, name, local=LocalRun(run=("false",))), tmp_path / "build.log")
         assert build.status == "failed"
         assert "tfb did not build it" in build.reason
         assert engine.inspect("image", f"tfb/{name}", "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
@@ -167,7 +167,7 @@ def test_servers_start_from_the_image_just_built(built: tuple[DockerRuntime, str
     runtime, tag, identity = built
     docker("image", "rm", tag)
     docker("image", "tag", BASE, tag)
-    made = implementation(tmp_path, tag.removeprefix("tfb/"), local=Local(run=("false",)))
+    made = implementation(tmp_path, tag.removeprefix("tfb/"), local=LocalRun(run=("false",)))
     with runtime.start(made, NO_DATABASE, tmp_path / "server.log", ready_path="/json") as server:
         container = server.meter.identity().partition("@")[0]
         assert engine.inspect("container", container, "{{.Image}}") == identity

@@ -67,7 +67,7 @@ def result(place: str, payload: str) -> GateResult:
     return GateResult(
         base=payload if place == "base" else "main",
         head=payload if place == "head" else "the working tree",
-        fail_over=0.05,
+        threshold=0.05,
         verdict="failed",
         requests=(failed, other),
         minutes=1.0,
@@ -191,7 +191,7 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "plain", ["slower: items 1.21× [1.15, 1.27]", "the same within 5 %", "item", "–", "3 minutes more would"]
+    "plain", ["slower: items 1.21× [1.15, 1.27]", "same within 5 %", "item", "–", "3 minutes more would"]
 )
 def test_plain_words_stay_plain(plain: str) -> None:
     assert inert(plain) == plain

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from harness.extras.gate.interference import undisturbed
-from harness.extras.gate.judge import ALL, ORDER, judge
+from harness.extras.gate.judge import ALL, ComparedVersions, judge
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.records.run_records import RunRecords
+from harness.records.verdicts import worst
 from harness.tests.extras.gate.test_judge import REQUESTS, session
 
 
@@ -25,9 +26,9 @@ def with_idle(records: RunRecords, shares: dict[str, float], request: str | None
 
 def verdicts(factor: float, shares: dict[str, float], request: str | None = None) -> dict[str, str]:
     records = with_idle(session(np.random.default_rng(4), factor, noise=0.01, process=0.005), shares, request)
-    result = undisturbed(judge(records, 0.05, "main", "head"), records)
+    result = undisturbed(judge(records, ComparedVersions(base="main", head="head")), records)
     found: dict[str, str] = {one.request: one.verdict for one in result.requests}
-    assert result.verdict == min((one.verdict for one in result.requests), key=ORDER.index)
+    assert result.verdict == worst(one.verdict for one in result.requests)
     return found
 
 
@@ -53,7 +54,7 @@ def test_work_beside_a_load_gets_no_good_verdict(factor: float, shares: dict[str
 
 def test_one_request_with_work_beside_it_is_enough() -> None:
     found = verdicts(1.0, {HEAD: 0.4, BASE: 0.0, COPY: 0.0}, REQUESTS[1])
-    assert found == {REQUESTS[0]: "the same", REQUESTS[1]: "cannot tell", REQUESTS[2]: "the same", ALL: "cannot tell"}
+    assert found == {REQUESTS[0]: "same", REQUESTS[1]: "cannot tell", REQUESTS[2]: "same", ALL: "cannot tell"}
 
 
 @pytest.mark.parametrize("shares", [{HEAD: 0.2, BASE: 0.2, COPY: 0.2}, {HEAD: 0.004, BASE: 0.04, COPY: 0.04}])

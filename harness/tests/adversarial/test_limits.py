@@ -94,7 +94,7 @@ def many_trials(folder: Path) -> None:
 
 def many_objections(folder: Path) -> None:
     """Return records that are small on disk and large in memory."""
-    trial = json.loads(records.trials()[0].recorded())
+    trial = json.loads(records.trials()[0].to_json())
     trial["validity"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
         for number in range(60):
@@ -138,10 +138,10 @@ def test_reports_do_not_load_windows_and_histograms(results: Path) -> None:
     )
     whole = records.trials()[0].model_copy(update={"latency": latency})
     RunStore(results / "one", started_at=0.0).add_trial(whole)
-    short = store.read(results / "one").trials[-1]
+    short = store.read_run(results / "one").trials[-1]
     assert short.latency is not None
     assert (short.latency.histogram, short.latency.percentiles) == ((), latency.percentiles)
-    assert store.read(results / "one", whole=True).trials[-1] == whole
+    assert store.read_run(results / "one", with_series=True).trials[-1] == whole
 
 
 @pytest.mark.parametrize("verb", ["report", "list"])
@@ -181,7 +181,7 @@ def test_long_names_are_told(results: Path, capsys: pytest.CaptureFixture[str], 
     more = () if "--results" in words else ("--results", str(results))
     assert cli.main([*words, *more]) in (Exit.FAILED, Exit.USAGE, Exit.ENVIRONMENT)
     said = capsys.readouterr().err
-    assert "a mistake of the harness" not in said
+    assert "internal error in tfb" not in said
     assert said.startswith("tfb: ")
 
 
@@ -239,17 +239,17 @@ def test_run_of_a_newer_version_is_named(
 
 
 def test_verdicts_of_a_newer_version_are_named(tmp_path: Path) -> None:
-    (tmp_path / claims.FILE).write_text('{"schema_version": 7, "verdicts": []}')
+    (tmp_path / claims.CLAIMS_FILE).write_text('{"schema_version": 7, "verdicts": []}')
     with pytest.raises(StoreError, match=r"recorded by a newer tfb \(schema 7; this version reads up to 2\)"):
-        claims.read(tmp_path)
+        claims.read_claims(tmp_path)
 
 
 @pytest.mark.parametrize("file", ["trials.jsonl", "processes.jsonl", "verdicts.jsonl"])
 def test_a_broken_line_is_named_and_skipped(results: Path, file: str) -> None:
     path = results / "one" / file
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:2], b"broken\n", b"x" * (reader.LINE_BYTES + 5) + b"\n", *lines[2:]]))
-    found = store.read(results / "one")
+    path.write_bytes(b"".join([*lines[:2], b"broken\n", b"x" * (reader.MAX_LINE_BYTES + 5) + b"\n", *lines[2:]]))
+    found = store.read_run(results / "one")
     assert [each for each in found.problems if f"{file}: line 3: " in each]
     assert [each for each in found.problems if f"{file}: line 4: longer than 16 MiB" in each]
     assert len(found.problems) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from harness.plan.benchmark_config import Local
+from harness.plan.benchmark_config import LocalRun
 from harness.provisioning import requirements, toolchain
 from harness.provisioning.requirements import ToolRequirement
 from harness.runtime.local import LocalRuntime
@@ -55,7 +55,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_name_that_apt_would_interpret_is_refused(name: str) -> None:
     with pytest.raises(ValidationError):
-        Local(requires={name: ">=0"}, run=("x",))
+        LocalRun(requires={name: ">=0"}, run=("x",))
 
 
 def test_a_configuration_with_such_a_name_is_named(scene: Scene) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import accounts, guardian, process
-from harness.host.process import Child, running
+from harness.host import accounts, child_setup, process
+from harness.host.process import Child, ProcessOptions, running
 from harness.paths import REPOSITORY
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.implementations import implementation
@@ -46,7 +46,8 @@ def folder() -> Iterator[Path]:
 def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
     env = {"PATH": path.format(folder=folder), "HOME": str(folder)}
     with accounts.server_accounts(80).account("one") as account, (folder / "out").open("wb") as out:
-        child = Child(["server"], cwd=folder, env=env, stdout=out, account=account, cpus=[0], isolated=True)
+        options = ProcessOptions(cwd=folder, env=env, account=account, cpus=[0], isolated=True)
+        child = Child(["server"], options, stdout=out)
         with running(child):
             assert child.wait(20) == 0
     assert not (folder / "noted" / "helpers").exists()
@@ -59,7 +60,7 @@ def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
 def test_empty_path_entries_run_unprivileged(folder: Path) -> None:
     shutil.copy(folder / "bin" / "server", folder / "server")
     with accounts.server_accounts(None).account("one") as account, (folder / "out").open("wb") as out:
-        child = Child(["server"], cwd=folder, env={"PATH": ""}, stdout=out, account=account)
+        child = Child(["server"], ProcessOptions(cwd=folder, env={"PATH": ""}, account=account), stdout=out)
         with running(child):
             assert child.wait(20) == 0
     assert (folder / "out").read_text().splitlines()[0] == str(account.uid)
@@ -168,7 +169,8 @@ def attack(pid: int, account: process.Account | None) -> list[str]:
     reader, writer = os.pipe()
     env = {"PATH": "/usr/bin:/bin"}
     with os.fdopen(writer, "wb") as out:
-        child = Child([sys.executable, "-c", ATTACK, str(pid)], env=env, stdout=out, account=account, isolated=True)
+        options = ProcessOptions(env=env, account=account, isolated=True)
+        child = Child([sys.executable, "-c", ATTACK, str(pid)], options, stdout=out)
     with running(child):
         assert child.wait(20) == 0
     with os.fdopen(reader) as said:
@@ -177,7 +179,7 @@ def attack(pid: int, account: process.Account | None) -> list[str]:
 
 def confined() -> bool:
     """Return whether this kernel can stop a server from signalling processes of the same user."""
-    version = guardian._libc.syscall(guardian._LANDLOCK_CREATE, None, 0, 1)
+    version = child_setup.libc.syscall(child_setup._LANDLOCK_CREATE, None, 0, 1)
     return bool(version >= 6)
 
 
@@ -187,7 +189,7 @@ def test_servers_cannot_kill_or_read_each_other() -> None:
     with (
         pool.account("one") as one,
         pool.account("two") as two,
-        running(Child(["sleep", "60"], env={"SECRET": "x"}, account=one, isolated=True)) as victim,
+        running(Child(["sleep", "60"], ProcessOptions(env={"SECRET": "x"}, account=one, isolated=True))) as victim,
     ):
         assert attack(victim.pid, two) == ["PermissionError"] * 3
         assert victim.poll() is None
@@ -200,7 +202,9 @@ def test_servers_of_ordinary_users_are_confined() -> None:
     if os.geteuid() == 0:  # root's capabilities would hide the restriction
         same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READ_CAPABILITY,))
     for isolated in (True, False):
-        with running(Child(["sleep", "60"], env={"SECRET": "x"}, account=same, isolated=isolated)) as victim:
+        with running(
+            Child(["sleep", "60"], ProcessOptions(env={"SECRET": "x"}, account=same, isolated=isolated))
+        ) as victim:
             assert attack(victim.pid, same) == ["PermissionError"] * 3
             assert victim.poll() is None
 
@@ -217,7 +221,7 @@ def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
         "time.sleep(60)"
     )
     with (tmp_path / "out").open("wb") as out:
-        child = Child([sys.executable, "-c", code], cwd=tmp_path, stdout=out, isolated=True)
+        child = Child([sys.executable, "-c", code], ProcessOptions(cwd=tmp_path, isolated=True), stdout=out)
     with running(child):
         until = time.monotonic() + 20
         while not (tmp_path / "out").read_text() and time.monotonic() < until:
@@ -255,5 +259,5 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
 
 
 def test_only_known_capabilities_can_be_kept() -> None:
-    assert set(guardian.CAPABILITIES) == {"dac_read_search", "net_bind_service"}
+    assert set(child_setup.CAPABILITIES) == {"dac_read_search", "net_bind_service"}
     assert re.fullmatch(r"[a-z_]+", accounts.READ_CAPABILITY)

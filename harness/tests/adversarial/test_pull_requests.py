@@ -16,12 +16,13 @@ from harness.errors import Exit, UsageError
 from harness.extras.gate.cli import PreparedComparison, prepare
 from harness.extras.gate.declared import measured_of, settle
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import GateResult, GateVerdict, RequestVerdict
+from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD, SIDES
 from harness.paths import REPOSITORY
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
+from harness.records.verdicts import Verdict
 from harness.tests.adversarial.repositories import git, let_others_enter, repository
 from harness.tests.doubles.runs import run_info
 
@@ -97,10 +98,10 @@ def session(shop: Path, place: Path) -> PreparedComparison:
     return prepare(shop, "main", None, place, seed=1)
 
 
-def result(*verdicts: tuple[str, GateVerdict]) -> GateResult:
+def result(*verdicts: tuple[str, Verdict]) -> GateResult:
     found = tuple(RequestVerdict(request=name, verdict=verdict) for name, verdict in verdicts)
     return GateResult(
-        base="main", head="head", fail_over=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
+        base="main", head="head", threshold=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
     )
 
 
@@ -170,10 +171,12 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
     }
     assert any("not in base: new" in note for note in made.notes)
     records = RunRecords(
-        info=run_info(SIDES, Processes(), loads=dict.fromkeys(("slow", "quick", "new"), (ClosedLoop(connections=4),)))
+        info=run_info(
+            SIDES, ProcessLimits(), loads=dict.fromkeys(("slow", "quick", "new"), (ClosedLoop(connections=4),))
+        )
     )
     assert [*measured_of(records, made.asked).info.loads] == ["slow", "quick"]
-    settled = settle(result(("slow", "the same"), ("quick", "the same")), records, made.asked)
+    settled = settle(result(("slow", "same"), ("quick", "same")), records, made.asked)
     assert settled.requests[-1].verdict == "cannot tell"  # the request was not verified
     assert settled.verdict == "cannot tell"
 
@@ -182,19 +185,17 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
     ("before", "after"),
     [
         ("faster", "cannot tell"),
-        ("the same", "cannot tell"),
+        ("same", "cannot tell"),
         ("cannot tell", "cannot tell"),
         ("slower", "slower"),
         ("failed", "cannot tell"),
     ],
 )
-def test_a_removed_request_is_left_open_at_best(
-    before: GateVerdict, after: GateVerdict, shop: Path, tmp_path: Path
-) -> None:
+def test_a_removed_request_is_left_open_at_best(before: Verdict, after: Verdict, shop: Path, tmp_path: Path) -> None:
     (shop / "tfb.toml").write_text(toml(("quick", "/quick")))
     made = session(shop, tmp_path / "place")
     assert [*made.implementations[0].requests] == ["slow", "quick"]
-    records = RunRecords(info=run_info(SIDES, Processes()))
+    records = RunRecords(info=run_info(SIDES, ProcessLimits()))
     settled = settle(result(("slow", before), ("quick", "faster"), ("all", "faster")), records, made.asked)
     assert (settled.requests[0].verdict, settled.verdict) == (after, after)
     assert "no longer declare" in (settled.requests[0].reason or " ".join(made.notes))
@@ -526,7 +527,7 @@ def test_a_slower_head_cannot_pass_by_rewriting_base(shop: Path, *, shared: bool
     (shop / "tfb.toml").write_text(toml(("quick", "/quick"), build="sh cheat.sh", connections=1))
     code, found, said = compare(shop, "--base", "main", shared_account=shared)
     assert code in (Exit.FAILED, Exit.CANNOT_TELL), said
-    assert found["verdict"] not in ("faster", "the same"), said
+    assert found["verdict"] not in ("faster", "same"), said
     if shared:
         assert (code, found["verdict"]) == (Exit.FAILED, "failed")
         assert "the build of head changed base's files: server.py" in said
@@ -547,7 +548,7 @@ def test_servers_of_head_cannot_rewrite_base(shop: Path) -> None:
     )
     code, found, said = compare(shop, "--base", "main", shared_account=True)
     assert code in (Exit.FAILED, Exit.CANNOT_TELL), said
-    assert found["verdict"] not in ("faster", "the same"), said
+    assert found["verdict"] not in ("faster", "same"), said
 
 
 @pytest.mark.e2e
@@ -559,4 +560,4 @@ def test_an_addition_that_answers_wrong_fails(shop: Path) -> None:
     code, found, said = compare(shop, "--base", "main")
     assert (code, found["verdict"]) == (Exit.FAILED, "failed"), said
     (new,) = [request for request in found["requests"] if request["request"] == "new"]
-    assert "answers wrong" in new["reason"]
+    assert "sends wrong responses" in new["reason"]

@@ -21,8 +21,8 @@ from harness.tests.doubles import records
 def forged(tmp_path: Path) -> Path:
     """Return a run whose ranking.json swaps the names of two implementations."""
     written = records.write(tmp_path / "results")
-    found = store.read(written.folder)
-    text = rank(found.info, found.trials, found.processes, found.verdicts).recorded()
+    found = store.read_run(written.folder)
+    text = rank(found.info, found.trials, found.processes, found.verdicts).to_json()
     written.write_text(
         "ranking.json", text.replace('"fast"', '"-"').replace('"slow"', '"fast"').replace('"-"', '"slow"')
     )
@@ -86,7 +86,7 @@ def test_an_impossible_figure_is_no_mistake_of_tfb(
     assert count
     file.write_text(text, encoding="utf-8")
     cli.main([words[0], "one", *words[1:], "--results", str(tmp_path)])
-    assert "a mistake of the harness" not in capsys.readouterr().err
+    assert "internal error in tfb" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "-0.0"])

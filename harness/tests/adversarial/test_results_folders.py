@@ -19,6 +19,7 @@ from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.records import safe_write, store
 from harness.records.machine_record import Machine, NoiseFloor
+from harness.records.run_folders import find_run, list_runs
 from harness.records.safe_write import UnsafePathError
 from harness.records.store import RunStore
 from harness.tests.doubles import records
@@ -47,7 +48,7 @@ def machine() -> Machine:
 
 
 def lock(run: RunStore) -> None:
-    with run.locked():
+    with run.lock():
         pass
 
 
@@ -59,14 +60,14 @@ WRITES: dict[str, Callable[[RunStore], object]] = {
     "trials.jsonl": lambda run: run.add_trial(records.trials()[0]),
     "processes.jsonl": lambda run: run.add_process(records.process("fast", 9)),
     "verdicts.jsonl": lambda run: run.add_verdict(records.verdict("fast", "json")),
-    "trials.unfinished.jsonl": lambda run: store.set_aside(run.folder, lambda _: True),
-    ".trials.jsonl.new": lambda run: store.set_aside(run.folder, lambda _: True),
+    "trials.unfinished.jsonl": lambda run: store.quarantine_records(run.folder, lambda _: True),
+    ".trials.jsonl.new": lambda run: store.quarantine_records(run.folder, lambda _: True),
     ".lock": lock,
     "logs/fast/build.log": lambda run: process.run(["true"], seconds=9, log=run.log("fast", "build")),
     "logs/server.log": lambda run: safe_write.append(run.folder / "logs" / "server.log").close(),
     "report.html": lambda run: write_managed_file(run.folder, "report.html", "page"),
     "../claims.json": lambda run: measure.keep(run.folder.parent, ()),
-    "../.calibration/host-2cpu-p.json": lambda run: store.keep_noise_floor(
+    "../.calibration/host-2cpu-p.json": lambda run: store.write_noise_floor(
         run.folder.parent, machine().model_copy(update={"hostname": "host", "cpus_usable": (0, 1)}), FLOOR
     ),
 }
@@ -131,8 +132,8 @@ def test_link_in_place_of_a_folder_is_refused(written: RunStore, tmp_path: Path,
 def test_harness_log_is_no_way_out_when_resuming(tmp_path: Path, mine: Path) -> None:
     fake = FakeRun(tmp_path, {"one": Behaviour()})
     fake.run()
-    (folder,) = store.runs(tmp_path / "results")
-    info = store.info(folder).model_copy(update={"status": "interrupted"})
+    (folder,) = list_runs(tmp_path / "results")
+    info = store.read_info(folder).model_copy(update={"status": "interrupted"})
     RunStore(folder, started_at=0.0).write_info(info)
     (folder / "logs" / "harness.log").unlink()
     (folder / "logs" / "harness.log").symlink_to(mine)
@@ -150,13 +151,13 @@ def test_link_among_the_runs_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "run").symlink_to(elsewhere)
     with pytest.raises(UnsafePathError):
-        RunStore(store.find(tmp_path / "results", "run"), started_at=0.0)
+        RunStore(find_run(tmp_path / "results", "run"), started_at=0.0)
 
 
 def test_links_named_by_the_user_are_followed(tmp_path: Path, written: RunStore) -> None:
     (tmp_path / "link").symlink_to(written.folder.parent)
     RunStore.new(tmp_path / "link", started_at=0.0)
-    RunStore(store.find(Path("none"), f"{tmp_path}/link/{written.run_id}"), started_at=0.0)
+    RunStore(find_run(Path("none"), f"{tmp_path}/link/{written.run_id}"), started_at=0.0)
     write_file(tmp_path / "link" / "page", "text")
     assert (written.folder.parent / "page").read_text() == "text"
     (tmp_path / "page").symlink_to(tmp_path / "real.html")
@@ -192,7 +193,7 @@ def test_replaced_files_are_synced_to_disk(written: RunStore, monkeypatch: pytes
     written.write_text("ranking.json", "{}")
     assert synced == ["file", "folder"]
     synced.clear()
-    store.set_aside(written.folder, lambda process: process == ("slow", 1))
+    store.quarantine_records(written.folder, lambda process: process == ("slow", 1))
     assert synced[:2] == ["file", "file"]
     assert "folder" in synced
 
@@ -200,7 +201,7 @@ def test_replaced_files_are_synced_to_disk(written: RunStore, monkeypatch: pytes
 def test_what_a_killed_write_left_is_replaced(written: RunStore) -> None:
     (written.folder / ".run.json.new").write_text("half", encoding="utf-8")
     written.write_info(records.info())
-    assert store.info(written.folder).name == "invented"
+    assert store.read_info(written.folder).name == "invented"
     assert not (written.folder / ".run.json.new").exists()
 
 
@@ -212,15 +213,15 @@ def test_latest_run_is_the_one_that_started_last(tmp_path: Path) -> None:
     for name, started in (("20261025-025900", 100.0), ("20261025-020100", 200.0), ("zzz", 50.0)):
         info = records.info(name).model_copy(update={"started_at": started})
         records.stored(tmp_path / name, info, ())
-    assert [path.name for path in store.runs(tmp_path)] == ["zzz", "20261025-025900", "20261025-020100"]
-    assert store.find(tmp_path, None).name == "20261025-020100"
+    assert [path.name for path in list_runs(tmp_path)] == ["zzz", "20261025-025900", "20261025-020100"]
+    assert find_run(tmp_path, None).name == "20261025-020100"
 
 
 def test_runs_of_one_second_follow_by_number(tmp_path: Path) -> None:
     made = [RunStore.new(tmp_path, started_at=1e9) for _ in range(11)]
     for run in made:
         run.write_info(records.info(run.run_id).model_copy(update={"started_at": 1e9}))
-    assert [path.name for path in store.runs(tmp_path)] == [run.run_id for run in made]
+    assert [path.name for path in list_runs(tmp_path)] == [run.run_id for run in made]
     assert made[0].run_id == "20010909-014640"  # UTC, independent of the local time zone
 
 
@@ -229,4 +230,4 @@ def test_an_unreadable_start_uses_the_file_time(tmp_path: Path, text: str) -> No
     records.write(tmp_path, "whole")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text(text, encoding="utf-8")
-    assert [path.name for path in store.runs(tmp_path)] == ["whole", "broken"]
+    assert [path.name for path in list_runs(tmp_path)] == ["whole", "broken"]

@@ -15,6 +15,7 @@ from harness import cli
 from harness.errors import Exit, UsageError
 from harness.experiment import origin
 from harness.records import store
+from harness.records.run_folders import list_runs
 from harness.records.run_info import RunInfo
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
@@ -63,8 +64,8 @@ def resume(tmp_path: Path, *words: str) -> int:
 def own(tmp_path: Path) -> tuple[Path, RunInfo]:
     """Return a run created by this test."""
     FakeRun(tmp_path, {"one": Behaviour()}).run()
-    (folder,) = store.runs(tmp_path / "results")
-    return folder, store.info(folder)
+    (folder,) = list_runs(tmp_path / "results")
+    return folder, store.read_info(folder)
 
 
 # ---- received runs --------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
     folder, info = own(tmp_path)
     assert origin.is_own(folder, info)
     moved = folder.rename(folder.with_name("moved"))
-    assert origin.is_own(moved, store.info(moved))
+    assert origin.is_own(moved, store.read_info(moved))
 
 
 def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:

@@ -97,8 +97,8 @@ def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> N
     TRAPS[trap](folder / ownership.OWNER_FILE)
     os.utime(folder, (time.time() - 600,) * 2)
     began = time.monotonic()
-    found = list(leftovers.folders())
-    assert leftovers.remove(found) == ()
+    found = list(leftovers.folder_leftovers())
+    assert leftovers.remove_leftovers(found) == ()
     assert time.monotonic() - began < 30
     if trap not in ("huge", "binary"):  # marks whose owner cannot be determined
         assert not folder.exists()
@@ -116,7 +116,7 @@ def test_what_is_no_folder_is_passed_over(temporary: Path, kind: str) -> None:
         "pipe": lambda: os.mkfifo(path),
     }
     make[kind]()
-    assert list(leftovers.folders()) == []
+    assert list(leftovers.folder_leftovers()) == []
     assert (elsewhere / "kept").exists()
 
 
@@ -125,7 +125,7 @@ def test_deep_folders_are_removed(quick: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(tempfile, "tempdir", str(quick))
     folder = scratch(quick)
     nested(folder, depth)
-    assert leftovers.remove(list(leftovers.folders())) == ()
+    assert leftovers.remove_leftovers(list(leftovers.folder_leftovers())) == ()
     assert not folder.exists()
 
 
@@ -155,20 +155,20 @@ def test_removal_follows_no_link_and_restores_rights(tmp_path: Path) -> None:
 
 def test_a_folder_that_replaced_a_leftover_stays(temporary: Path) -> None:
     folder = scratch(temporary)
-    (found,) = leftovers.folders()
+    (found,) = leftovers.folder_leftovers()
     folder.rename(temporary / "moved")
     folder.mkdir()
     (folder / "kept").touch()
-    assert "no longer the folder" in leftovers.remove([found])[0]
+    assert "no longer the folder" in leftovers.remove_leftovers([found])[0]
     assert (folder / "kept").exists()
 
 
 def test_a_link_that_replaced_a_leftover_is_kept(temporary: Path) -> None:
     folder = scratch(temporary)
-    (found,) = leftovers.folders()
+    (found,) = leftovers.folder_leftovers()
     elsewhere = folder.rename(temporary / "elsewhere")
     folder.symlink_to(elsewhere)
-    assert leftovers.remove([found]) != ()
+    assert leftovers.remove_leftovers([found]) != ()
     assert (elsewhere / ownership.OWNER_FILE).exists()
 
 
@@ -214,7 +214,7 @@ def test_root_leaves_the_folders_of_others(temporary: Path, mark: str | None) ->
     folder = scratch(temporary, mark)
     for path in (folder, *folder.iterdir()):
         os.chown(path, 65534, 65534)
-    assert list(leftovers.folders()) == []
+    assert list(leftovers.folder_leftovers()) == []
 
 
 @ROOT
@@ -223,8 +223,8 @@ def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
     folder = scratch(temporary)
     os.chown(folder, 65534, 65534)
     folder.chmod(0o700)
-    (found,) = leftovers.folders()
-    assert leftovers.remove([found]) == ()
+    (found,) = leftovers.folder_leftovers()
+    assert leftovers.remove_leftovers([found]) == ()
     assert not folder.exists()
 
 
@@ -235,7 +235,7 @@ def test_device_is_not_opened(temporary: Path) -> None:
     except OSError:
         pytest.skip("this user may make no devices")
     os.utime(folder, (time.time() - 600,) * 2)
-    assert leftovers.remove(list(leftovers.folders())) == ()
+    assert leftovers.remove_leftovers(list(leftovers.folder_leftovers())) == ()
 
 
 def test_thousands_of_foreign_names_do_not_matter(temporary: Path) -> None:

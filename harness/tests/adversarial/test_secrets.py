@@ -81,8 +81,8 @@ def test_plain_words_and_ports_stay_readable() -> None:
 def test_records_and_the_log_are_redacted(tmp_path: Path) -> None:
     redaction.declare({"TOKEN": VALUE, "PIN_KEY": "1234567890"})
     build = BuildRecord(status="failed", reason=f"it said {VALUE}", duration=1234567890.0)
-    assert json.loads(build.recorded())["reason"] == "it said [TOKEN]"
-    assert BuildRecord.model_validate_json(build.recorded()).duration == 1234567890.0
+    assert json.loads(build.to_json())["reason"] == "it said [TOKEN]"
+    assert BuildRecord.model_validate_json(build.to_json()).duration == 1234567890.0
     handler = logging.FileHandler(tmp_path / "log", encoding="utf-8")
     handler.setFormatter(PlainFormatter())
     logger = logging.getLogger("tfb.test_secrets")

@@ -180,7 +180,7 @@ def test_init_quotes_what_a_repository_says(tmp_path: Path) -> None:
     (tmp_path / "Cargo.toml").write_text('name = "x\\u0022\\n[[request]]"\n')
     (tmp_path / "package.json").write_text('{"scripts": {"start": "node a\\nevil = 1"}}')
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
-    assert service.read(tmp_path).service.start == "node a\nevil = 1"
+    assert service.read_service(tmp_path).service.start == "node a\nevil = 1"
 
 
 def test_a_loop_of_links_ends(tmp_path: Path) -> None:

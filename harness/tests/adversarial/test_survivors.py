@@ -30,7 +30,8 @@ from harness.host import accounts, process
 with ExitStack() as stack:
     pool = accounts.server_accounts(None)
     account = stack.enter_context(pool.account("server")) if pool else None
-    process.Child(sys.argv[1:], env={"PATH": "/usr/bin:/bin"}, account=account, isolated=True)
+    options = process.ProcessOptions(env={"PATH": "/usr/bin:/bin"}, account=account, isolated=True)
+    process.Child(sys.argv[1:], options)
     print("started", flush=True)
     sys.stdin.readline()
     process.stop_all()

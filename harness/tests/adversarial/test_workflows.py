@@ -230,7 +230,7 @@ def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
     program = temp / "tfb" / "bin" / "tfb"
     program.write_text('#!/bin/sh\necho "::error::x" >&2\nenv > "$RUNNER_TEMP/seen"\nprintf "%s\\n" "$@"\nexit 4\n')
     program.chmod(0o755)
-    inputs = {"BASE": "--output=F", "SERVICE": "-x", "FAIL_OVER": "5", "TIME": "5m", "STRICT": "false"}
+    inputs = {"BASE": "--output=F", "SERVICE": "-x", "THRESHOLD": "5", "TIME": "5m", "STRICT": "false"}
     secrets = {"GITHUB_TOKEN": "s3cret", "GITHUB_ENV": str(temp / "env"), "ACTIONS_RUNTIME_TOKEN": "s3cret"}
     environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(temp), **inputs, **secrets}
     environment["GITHUB_OUTPUT"] = str(temp / "output")

@@ -179,7 +179,7 @@ def test_a_language_s_name_is_told_apart(tree: Path, capsys: pytest.CaptureFixtu
 def test_new_does_not_take_a_broken_folder_s_name(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(GOOD[:-2])
     code, told = ended(tree, capsys, "new", "brittle", "--blank", "--language", "Java")
-    assert (code, "'brittle' exists, and is broken" in told) == (2, True)
+    assert (code, "'brittle' exists already, and its configuration is broken" in told) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["bad", "Go/bad", "deep", "bad/deep", "brittle", "brittle-raw"])

@@ -7,21 +7,22 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.cli.run import resolve_settings, resume_settings
+from harness.cli.resume import recorded_settings
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import REPLACED, VERBS, parse_recorded
 from harness.errors import BuildError, EnvironmentLacksError, Exit, UsageError
 from harness.host import interruption
 from harness.paths import CONFIG_FILE
-from harness.plan.config import Settings
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
+from harness.plan.run_settings import Settings
 from harness.tests.doubles import records
 
 
 def understood(text: str) -> Settings:
     """The settings of a command line, without what differs from call to call."""
     words = text.split()
-    found = resolve_settings(parse_recorded(words), words)
-    return replace(found, command=(), seed=found.seed if "--seed" in words else 0, results_name="")
+    settings = resolve_settings(parse_recorded(words))
+    return replace(settings, command=(), seed=settings.seed if "--seed" in words else 0, results_name="")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_levels_are_sequences_a_time_has_units_and_a_goal_is_of_latency_or_of_th
 
 def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
     consents = [understood(words).consent for words in ("run", "run --yes", "run --no-install --yes")]
-    drawn = {resolve_settings(parse_recorded(["run"]), ["run"]).seed for _ in range(5)}
+    drawn = {resolve_settings(parse_recorded(["run"])).seed for _ in range(5)}
     assert (consents, understood("run --seed 5").seed, len(drawn)) == (["ask", "yes", "no"], 5, 5)
 
 
@@ -89,16 +90,16 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         ("run --duration 1.5", "--duration"),
         ("run --duration 0", "--duration"),
         ("run --query-levels 5:1", "'5:1' is neither a whole number above 0 nor a sequence start:step:end"),
-        ("run --query-levels 9:1:5", "9:1:5: at least one level"),
-        ("run --query-levels 1:1:5000", "at most 1000, none above"),
-        ("run --latency-goal p99=10ms", "profile quick makes no loads at given rates"),
+        ("run --query-levels 9:1:5", "9:1:5: give 1 to 1000 levels"),
+        ("run --query-levels 1:1:5000", "give 1 to 1000 levels, none above"),
+        ("run --latency-goal p99=10ms", "profile quick does not search for a capacity"),
         ("run --profile latency --latency-goal fast", "'fast' is not a goal such as p99=10ms"),
         ("run --frameworks /no/such/folder", "--frameworks: /no/such/folder is not a folder"),
         ("run --hosts three --server-host a", "--hosts names all machines"),
         ("verify --seed 1", "Unknown option: --seed"),
-        ("run --test express", "names stand alone behind a verb: ./tfb run NAME"),
-        ("--mode verify --resume", "--resume does not go with --mode verify: it is of benchmark"),
-        ("--test express --format junit", "--format does not go with --mode benchmark: it is of verify"),
+        ("run --test express", "remove --test: write `./tfb run NAME`"),
+        ("--mode verify --resume", "--resume works with --mode benchmark only"),
+        ("--test express --format junit", "--format works with --mode verify only"),
         ("run --concurrency-levels 1:1:10000000000", "is neither a whole number"),
         *(
             (f"run --cpuset-cpus {text}", f"--cpuset-cpus: '{text}' is not a CPU list such as 0-3,8")
@@ -166,7 +167,7 @@ def test_a_flag_of_techempower_s_that_is_gone_says_what_does_its_work(
 ) -> None:
     assert cli.main([flag, "x"]) == Exit.USAGE
     message = capsys.readouterr().err
-    assert message.startswith(f"tfb: {flag} is TechEmpower's; here ")
+    assert message.startswith(f"tfb: {flag} is a flag of TechEmpower that tfb does not have: use ")
     assert any(word in message for word in (*(f"./tfb {verb}" for verb in VERBS), "--cpuset-cpus"))
 
 
@@ -174,17 +175,17 @@ def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
     then = {"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first"}
     info = records.info().model_copy(update=then)
     now = parse_recorded(["run", "--resume", "2026", "--quiet"])
-    known = resume_settings(resolve_settings(now, ["run"]), now, info)
+    known = recorded_settings(resolve_settings(now), now, info)
     assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)
     assert (known.results_name, known.resume, known.quiet) == ("first", "2026", True)
     planned = parse_recorded(["run", "--resume", "--dry-run"])
-    assert resume_settings(resolve_settings(planned, ["run"]), planned, info).dry_run
+    assert recorded_settings(resolve_settings(planned), planned, info).dry_run
     other = parse_recorded(["run", "--resume", "--duration", "3"])
     with pytest.raises(UsageError, match="--duration does not go with --resume"):
-        resume_settings(known, other, info)
+        recorded_settings(known, other, info)
     compared = info.model_copy(update={"command": ("compare", "--base", "HEAD")})
-    with pytest.raises(UsageError, match="was made by compare and cannot be resumed"):
-        resume_settings(known, now, compared)
+    with pytest.raises(UsageError, match="was started by compare and cannot be resumed"):
+        recorded_settings(known, now, compared)
 
 
 def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +196,7 @@ def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: py
     assert line.index("JavaScript") == header.index("folder")
     assert cli.main(["--list-tests"]) == 0
     assert {"es4x", "express", "resteasy", "vertx-web"} <= set(capsys.readouterr().out.split())
-    tagged = [one.name for one in scan().implementations if one.core]
+    tagged = [one.name for one in scan_folders().implementations if one.is_core]
     assert {"es4x", "express", "resteasy", "vertx-web"} <= {*tagged}
     assert cli.main(["--list-tag", "core"]) == 0
     assert capsys.readouterr().out.splitlines() == tagged
@@ -231,7 +232,7 @@ def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(
 ) -> None:
     monkeypatch.setattr(interruption, "requested", lambda: True)
     assert cli.main(["report", "no-such-run"]) == Exit.INTERRUPTED
-    assert capsys.readouterr().err == "tfb: interrupted; everything started is stopped\n"
+    assert capsys.readouterr().err == "tfb: interrupted; all started processes have been stopped\n"
 
 
 def test_the_overview_fits_a_screen_and_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def test_a_run_that_is_slower_says_so_first_and_fails(tmp_path: Path, capsys: py
     write(tmp_path, "20260102-b", 2, {"fast": 2000.0, "slow": 500.0})
     assert compared(tmp_path) == 1
     first, *others = capsys.readouterr().out.splitlines()
-    assert first == "20260102-b over 20260101-a, 2 cells: slower in 1, the same within 5 % in 1"
+    assert first == "20260102-b over 20260101-a, 2 cells: slower in 1, same within 5 % in 1"
     (row,) = [line.split() for line in others if line.split()[:1] == ["slower"]]
     assert row[1:4] == ["json", "c64", "slow"]
     assert row[4].startswith("2.0")  # CPU per request
@@ -50,7 +50,7 @@ def test_a_run_that_is_the_same_within_the_margin_ends_well(tmp_path: Path, caps
     write(tmp_path, "20260102-b", 2, SPEEDS)
     assert compared(tmp_path, "--all") == 0
     text = capsys.readouterr().out
-    assert "2 cells: the same within 5 % in 2" in text.splitlines()[0]
+    assert "2 cells: same within 5 % in 2" in text.splitlines()[0]
     assert text.count("same  ") >= 2
 
 
@@ -62,7 +62,7 @@ def test_what_could_not_be_told_is_no_good_end_and_is_explained(
     assert compared(tmp_path) == Exit.CANNOT_TELL
     text = capsys.readouterr().out
     assert "cannot tell in 2" in text.splitlines()[0]
-    assert "Cannot tell is not the same" in text
+    assert '"Cannot tell" does not mean "same"' in text
     assert compared(tmp_path, "--json") == Exit.CANNOT_TELL
     assert json.loads(capsys.readouterr().out)["verdicts"] == {"cannot tell": 2}
     write(tmp_path, "20260103-c", 2, {"fast": 2000.0})
@@ -88,7 +88,7 @@ def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
         ("--copy --base HEAD --test express", "takes two runs"),
         ("--copy", "--copy takes one implementation"),
         ("--base no-such-commit", "'no-such-commit' is no commit"),
-        ("one two --markdown", "a service is compared with --base"),
+        ("one two --markdown", "to compare a service, give --base"),
     ],
 )
 def test_what_does_not_fit_is_a_usage_error(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,9 +11,7 @@ from harness.runtime import compose, images
 LONG = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
 
 
-@pytest.mark.parametrize(
-    ("names", "shown"), [((), "the harness"), (tuple("abcdefg"), "7 implement"), (LONG, ", ".join(LONG))]
-)
+@pytest.mark.parametrize(("names", "shown"), [((), "tfb"), (tuple("abcdefg"), "7 implement"), (LONG, ", ".join(LONG))])
 def test_those_that_want_a_tool_are_named_or_counted_and_no_line_of_a_pipe_is_cut(
     names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,4 +40,4 @@ def test_clean_names_what_stays_and_that_it_saw_no_images(
     monkeypatch.setattr(doctor, "find_leftovers", lambda: (left,))
     assert doctor.clean(yes=True) == code
     said = capsys.readouterr().out
-    assert ("images were not looked at" in said, "stays: folder tfb-x: busy" in said) == (not answers, stays)
+    assert ("images were not checked" in said, "not removed: folder tfb-x: busy" in said) == (not answers, stays)

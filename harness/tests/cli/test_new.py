@@ -9,7 +9,7 @@ import pytest
 from harness import cli
 from harness.errors import Exit
 from harness.paths import CONFIG_FILE
-from harness.plan.discovery import read, scan
+from harness.plan.discovery import read_config, scan_folders
 from harness.plan.testtypes.registry import TEST_TYPES
 
 
@@ -37,12 +37,12 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
     assert folder == tmp_path / language / "mine"
     (begun,) = re.findall(r"^Begun from `(.+)`\.$", (folder / "README.md").read_text(), re.MULTILINE)
     assert source in (None, begun)
-    origin = next(one for one in scan().implementations if one.name == begun)
+    origin = next(one for one in scan_folders().implementations if one.name == begun)
     copied = [path for path in folder.iterdir() if path.is_file() and path.name not in (CONFIG_FILE, "README.md")]
     same = [path for path in copied if not path.name.startswith("mine.dockerfile")]
     assert same
     assert [path.name for path in same if path.read_bytes() != (origin.folder / path.name).read_bytes()] == []
-    ((implementation,), *_) = read(folder / CONFIG_FILE)
+    ((implementation,), *_) = read_config(folder / CONFIG_FILE)
     assert (implementation.name, implementation.framework) == ("mine", "mine")
     assert (implementation.dockerfile.name, implementation.dockerfile.is_file()) == ("mine.dockerfile", True)
 
@@ -50,8 +50,8 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("mine --from express --language Go", "nothing in 'Go' to begin from; allowed are JavaScript"),
-        ("mine --language No-such-language", "nothing in 'No-such-language' to begin from"),
+        ("mine --from express --language Go", "there is no implementation in 'Go' to copy; allowed are JavaScript"),
+        ("mine --language No-such-language", "there is no implementation in 'No-such-language' to copy"),
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
@@ -79,14 +79,14 @@ def test_a_blank_folder_is_whole_but_for_the_code(
     assert capsys.readouterr().out.endswith(
         f"\nNext: ./tfb verify mine --frameworks {tmp_path} --runtime local --watch\n"
     )
-    ((implementation,), *_) = read(folder / CONFIG_FILE)
+    ((implementation,), *_) = read_config(folder / CONFIG_FILE)
     assert (folder.parent.name, implementation.entry.language) == (spelled, spelled)
     assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
     assert "USER" in (folder / "mine.dockerfile").read_text()
 
 
 def test_a_copy_is_of_one_variant_under_the_new_name_without_the_tags_of_its_source(tmp_path: Path) -> None:
-    ((variant,), *_) = read(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
+    ((variant,), *_) = read_config(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
     assert (variant.dockerfile.name, variant.dockerfile.is_file()) == ("mine.dockerfile", True)
-    ((of_core,), *_) = read(made(tmp_path, "other", "--from", "express") / CONFIG_FILE)
-    assert (of_core.entry.tags, of_core.core) == ((), False)
+    ((of_core,), *_) = read_config(made(tmp_path, "other", "--from", "express") / CONFIG_FILE)
+    assert (of_core.entry.tags, of_core.is_core) == ((), False)

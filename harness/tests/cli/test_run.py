@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from harness.cli import guarded, run
+from harness.cli.resume import find_interrupted
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import parse_recorded
 from harness.errors import Exit
 from harness.experiment import workflow
 from harness.experiment.progress import ProgressTracker
 from harness.plan import profile as profiles
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
+from harness.plan.run_settings import Settings
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.tests.doubles import records
@@ -47,22 +49,22 @@ def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workflow, "benchmark", interrupted)
-    chosen = replace(run.resolve_settings(parse_recorded(["run"]), words.split()), results=tmp_path)
+    chosen = replace(resolve_settings(parse_recorded(["run"])), command=tuple(words.split()), results=tmp_path)
     assert guarded(lambda: run.run_benchmark(chosen).exit_code) == Exit.INTERRUPTED
     kept = [
-        "tfb: interrupted; everything started is stopped, what was measured is kept",
-        f"tfb: Go on: ./tfb run --resume 20260103-1 --results {tmp_path}",
-        f"tfb: What it has so far: ./tfb report 20260103-1 --results {tmp_path}",
+        "tfb: interrupted; all started processes have been stopped, and the measurements are kept",
+        f"tfb: Continue: ./tfb run --resume 20260103-1 --results {tmp_path}",
+        f"tfb: Show the results so far: ./tfb report 20260103-1 --results {tmp_path}",
     ]
     said = capsys.readouterr().err.splitlines()
-    assert said == (kept if resumable else ["tfb: interrupted; everything started is stopped"])
+    assert said == (kept if resumable else ["tfb: interrupted; all started processes have been stopped"])
 
 
 def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
     begun(tmp_path, "20260101-1")
     folder = begun(tmp_path, "20260102-1")
     assert run.active_runs(tmp_path) == ()
-    with RunStore(folder, started_at=0.0).locked():
+    with RunStore(folder, started_at=0.0).lock():
         assert run.active_runs(tmp_path) == ("20260102-1",)
     assert run.active_runs(tmp_path) == ()
 
@@ -72,7 +74,7 @@ def test_a_bare_resume_passes_over_a_run_that_cannot_be_read(tmp_path: Path) -> 
     folder = begun(tmp_path, "20260101-1")
     RunStore(folder, started_at=0.0).write_info(info.model_copy(update={"status": "interrupted", "command": ()}))
     begun(tmp_path, "20260102-1")
-    assert run.find_interrupted(tmp_path) == folder
+    assert find_interrupted(tmp_path) == folder
 
 
 @pytest.mark.parametrize("seconds", [12.0, 120.0])
@@ -80,7 +82,7 @@ def test_a_run_prints_a_verdict_on_every_implementation(
     seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """stdout names each implementation with its verdict; the status and the exit code tell how the run ended."""
-    profile = profiles.load("quick")
+    profile = profiles.load_profile("quick")
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1})
     servers = {"a": Behaviour(), "b": Behaviour()}
@@ -98,7 +100,7 @@ def test_a_run_prints_a_verdict_on_every_implementation(
     chosen = fake.settings()
     fake._write()
     outcome = run.run_benchmark(replace(chosen, quiet=True), fake.dependencies())
-    run._show(chosen, outcome)
+    run._print_outcome(chosen, outcome)
     printed = capsys.readouterr().out
     assert "\na: verified\nb: verified\n" in printed
     assert ("c: build failed: make failed (exit status 2)\n" in printed) is (seconds > 60.0)

@@ -10,12 +10,13 @@ from harness.experiment import workflow
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.workflow import Dependencies, RunOutcome
 from harness.plan import profile as profiles
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
+from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
 from harness.records.machine_record import Machine
+from harness.records.run_folders import list_runs
 from harness.records.run_records import RunProgress, RunRecords
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
@@ -46,7 +47,7 @@ class FakeRun:
 
     folder: Path
     servers: Mapping[str, Behaviour]
-    profile: Profile = field(default_factory=lambda: profiles.load("smoke"))
+    profile: Profile = field(default_factory=lambda: profiles.load_profile("smoke"))
     test_types: Sequence[str] = ("json",)
     seed: int = 1
     jit: frozenset[str] = frozenset()
@@ -103,7 +104,7 @@ class FakeRun:
 
     def records(self) -> RunRecords:
         """What is on disk of the latest run."""
-        return store.read(store.runs(self.folder / "results")[-1], whole=True)
+        return store.read_run(list_runs(self.folder / "results")[-1], with_series=True)
 
     def _write(self) -> None:
         for name in self.servers:

@@ -23,8 +23,8 @@ from harness.records.trial_record import TrialEvidence
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import Database, DatabaseAddress, Endpoint, GeneratorStart, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, FakeWorld
-from harness.verify.checks.evidence import RequestAccount, Sampling
-from harness.verify.trial import TrialAudit
+from harness.verify.checks.evidence import RequestCounts, Sampling
+from harness.verify.trial import TrialContext, TrialVerification
 from harness.verify.verifier import Verifier
 
 ARRIVALS = 7.4  # a second, at factor 1
@@ -38,7 +38,7 @@ class FakeDatabase:
 
     world: FakeWorld
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
-    divisible: bool = True
+    supports_copies: bool = True
     log: Path | None = None
 
     def restore(self) -> None:
@@ -58,7 +58,7 @@ class FakeDatabase:
         return Reading(at=now, cpu_seconds=now * cpus, rss=None, run_seconds=None, wait_seconds=None)
 
     @contextmanager
-    def own(self, name: str, *, empty: bool = False) -> Iterator[Database]:
+    def private_database(self, name: str, *, empty: bool = False) -> Iterator[Database]:
         yield replace(self, address=replace(self.address, name=f"own-{name}"))
 
 
@@ -126,7 +126,7 @@ class FakeRunning:
                 "status": round(requests * behaviour.status_errors),
                 "capacity": self._process.capacity(self._queries) / self._factor,
                 "rate": self._rate,
-                "clients": len(self.begun()) if isinstance(self, FakeSeveral) else 0,
+                "clients": len(self.starts()) if isinstance(self, FakeSeveral) else 0,
             }
         )
 
@@ -134,9 +134,11 @@ class FakeRunning:
 class FakeSeveral(FakeRunning):
     """One by two clients, the second of which does not tell when it began."""
 
-    def begun(self) -> Sequence[GeneratorStart]:
-        first = GeneratorStart(client="c1", connections=40, threads=1, word_at=self._begun, seen_at=self._begun + 0.02)
-        return first, replace(first, client="c2", connections=24, word_at=self._begun + 0.25, seen_at=None)
+    def starts(self) -> Sequence[GeneratorStart]:
+        first = GeneratorStart(
+            client="c1", connections=40, threads=1, go_sent_at=self._begun, start_seen_at=self._begun + 0.02
+        )
+        return first, replace(first, client="c2", connections=24, go_sent_at=self._begun + 0.25, start_seen_at=None)
 
 
 @dataclass
@@ -203,10 +205,10 @@ class FakeGenerator:
         return Arrivals(due=due, done=min(done, due), failed=0, unfinished=due - min(done, due), operations=(one,))
 
     @staticmethod
-    def _account(requests: int, bad: int) -> RequestAccount:
-        counts: dict[str, Any] = {each.name: 0 for each in fields(RequestAccount)}
+    def _account(requests: int, bad: int) -> RequestCounts:
+        counts: dict[str, Any] = {each.name: 0 for each in fields(RequestCounts)}
         counts |= {"sent": requests, "received": requests, "successes": requests - bad, "failed": bad}
-        return RequestAccount(**counts | {"statuses": {"200": requests - bad}, "whole": False})
+        return RequestCounts(**counts | {"statuses": {"200": requests - bad}, "all_recorded": False})
 
 
 @dataclass
@@ -214,7 +216,7 @@ class FakeRuntime:
     """Starts processes of the world, each on a port of its own."""
 
     world: FakeWorld
-    divisible: bool = True
+    supports_copies: bool = True
     side_by_side: bool = True
     network: str = "host"
     accounts: dict[str, str] = field(default_factory=dict)
@@ -226,7 +228,7 @@ class FakeRuntime:
 
     @contextmanager
     def database(self) -> Iterator[FakeDatabase]:
-        yield FakeDatabase(self.world, divisible=self.divisible)
+        yield FakeDatabase(self.world, supports_copies=self.supports_copies)
 
     @contextmanager
     def start(
@@ -292,12 +294,12 @@ class FakeMachines(FakeRuntime):
         self.world.require_machine()
 
 
-class FakeTrial(TrialAudit):
+class FakeTrial(TrialVerification):
     """Objects to what the world is told to."""
 
     def __init__(self, world: FakeWorld, asked: str) -> None:
         self.world, self.asked = world, asked
-        self.sampling = Sampling(share=0.01, answers=100, bytes=1 << 20)
+        self.sampling = Sampling(share=0.01, max_responses=100, max_bytes=1 << 20)
 
     def __enter__(self) -> Self:
         return self
@@ -305,12 +307,10 @@ class FakeTrial(TrialAudit):
     def __exit__(self, *_: object) -> None:
         """Nothing to stop."""
 
-    def judge(self, *, good: int, failed: int, account: RequestAccount | None, answers: Path | None) -> TrialEvidence:
-        objections = self.world.objections if account else ()
+    def judge(self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None) -> TrialEvidence:
+        objections = self.world.objections if counts else ()
         if self.world.talks:
-            said = (
-                f"{self.asked}: {good} good, {failed} failed, {account.sent if account else 'nothing'} sent, {answers}"
-            )
+            said = f"{self.asked}: {good} good, {failed} failed, {counts.sent if counts else 'nothing'} sent, {answers}"
             objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
         return TrialEvidence(judged=0, received=good + failed, objections=objections)
 
@@ -326,16 +326,16 @@ class FakeVerifier(Verifier):
     seconds: float = 0.1
     begun: set[DatabaseAddress] = field(default_factory=set)
 
-    def begin(self, database: DatabaseAddress) -> None:
+    def start_process(self, database: DatabaseAddress) -> None:
         self.begun.add(database)
 
-    def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+    def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         return self.lost if database in self.begun else ()
 
-    def connection(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
+    def verify_http(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
         return self._verdict(server, "http", process, thorough, failed=False)
 
-    def check(
+    def verify_test_type(
         self,
         server: Server,
         test_type: TestType,
@@ -354,23 +354,16 @@ class FakeVerifier(Verifier):
         sizes = {"" if load.queries is None else str(load.queries): (RESPONSE_BYTES, RESPONSE_BYTES) for load in loads}
         return verdict.model_copy(update={"response_bytes": sizes})
 
-    def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+    def verify_after_load(
+        self, server: Server, test_type: TestType, database: DatabaseAddress
+    ) -> tuple[CheckResult, ...]:
         failed = (server.implementation.name, test_type.name) in self.fails_after
         return (CheckResult(check="fake-after", rule="fake.2", outcome=Outcome.FAIL if failed else Outcome.PASS),)
 
-    def trial(
-        self,
-        server: Server,
-        test_type: TestType,
-        load: Load,
-        database: DatabaseAddress,
-        *,
-        seconds: float,
-        rate: float | None,
-        seed: int,
-    ) -> FakeTrial:
+    def verify_trial(self, context: TrialContext) -> FakeTrial:
         asked = (
-            f"{server.implementation.name} {test_type.name} {load.label} {database.name} {seconds:g} s {rate} {seed}"
+            f"{context.server.implementation.name} {context.test_type.name} {context.load.label} "
+            f"{context.database.name} {context.seconds:g} s {context.rate} {context.seed}"
         )
         return FakeTrial(self.world, asked)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.plan import profile as profiles
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.machine_record import NoiseFloor
 from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord, ImplementationInfo
@@ -54,10 +54,10 @@ def simulated(
     seconds: float = 8.0, failing: CellNames = (),
 ) -> RunRecords:  # fmt: skip
     """What a run writes over servers of these speeds; the cells ``failing`` fail verification."""
-    usual = profiles.load("standard")
+    usual = profiles.load_profile("standard")
     own = {
         "duration_seconds": seconds,
-        "processes": Processes(minimum=processes, maximum=processes),
+        "processes": ProcessLimits(minimum=processes, maximum=processes),
         "interleaved": usual.interleaved.model_copy(update={"rounds": rounds, "witness": False}),
     }
     servers = {

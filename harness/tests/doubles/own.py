@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from harness.paths import CONFIG_FILE, FRAMEWORKS
-from harness.plan.discovery import Implementation, scan
+from harness.plan.discovery import Implementation, scan_folders
 
 MAINTAINED = '"maintainers": ["tfb"]'
 
@@ -17,4 +17,4 @@ def own_folders() -> set[Path]:
 def own_implementations() -> tuple[Implementation, ...]:
     """Implementations that the project maintains."""
     folders = own_folders()
-    return tuple(each for each in scan().implementations if each.folder in folders)
+    return tuple(each for each in scan_folders().implementations if each.folder in folders)

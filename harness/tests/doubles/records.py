@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load
 from harness.records.measurements import ErrorCounts
 from harness.records.outcome import Outcome
@@ -24,7 +24,7 @@ BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold
 
 def info(run_id: str = "20260101-000000") -> RunInfo:
     """Two implementations, two processes of each, ``fast`` being the reference."""
-    rules = Processes(minimum=PROCESSES, maximum=PROCESSES)
+    rules = ProcessLimits(minimum=PROCESSES, maximum=PROCESSES)
     found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
     return found.model_copy(update={"run_id": run_id, "name": "invented", "completed_at": 61.0})
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load
 from harness.records.machine_record import Machine
 from harness.records.measurements import ErrorCounts, ServerUsage
@@ -45,7 +45,7 @@ def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str]) -> lis
 
 
 def run_info(
-    names: Sequence[str], rules: Processes, *, reference: str | None = None,
+    names: Sequence[str], rules: ProcessLimits, *, reference: str | None = None,
     loads: Mapping[str, tuple[Load, ...]] | None = None,
 ) -> RunInfo:  # fmt: skip
     """A completed run over these implementations with these rules."""

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.extras.orders.test_type import USE_CASES
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes
 from harness.records.record import Record
@@ -36,11 +36,11 @@ def write_records(folder: Path, records: RunRecords) -> None:
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
-    files = {f"{name}.jsonl": "".join(f"{one.recorded()}\n" for one in found) for name, found in lines.items()}
-    files["run.json"] = records.info.recorded(indent=1)
+    files = {f"{name}.jsonl": "".join(f"{one.to_json()}\n" for one in found) for name, found in lines.items()}
+    files["run.json"] = records.info.to_json(indent=1)
     ranking = rank(records.info, records.trials, records.processes, records.verdicts)
     noted = ranking.model_copy(update={"notes": (*ranking.notes, "Figures are invented to show the page.")})
-    files["ranking.json"] = noted.recorded()
+    files["ranking.json"] = noted.to_json()
     files["logs/harness.log"] = "INFO start: loadgen --connections 64\n" * 20
     for item in records.info.implementations:
         files[f"logs/{safe(item.name)}/build.log"] = "$ build\n[INFO] BUILD SUCCESS\n"
@@ -99,7 +99,7 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
     whole = finished(found, run_id, items, started_at=EPOCH + 172_800)
     write_records(results / run_id, whole)
     folder = results / run_id
-    raw = json.loads(whole.info.recorded()) | {"name": MARKUP[0], "environment": MARKUP[1]}
+    raw = json.loads(whole.info.to_json()) | {"name": MARKUP[0], "environment": MARKUP[1]}
     raw["machine"]["hostname"] = MARKUP[2]
     (folder / "run.json").write_text(json.dumps(raw), encoding="utf-8")
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
@@ -160,7 +160,7 @@ def orders(results: Path, processes: int = 4) -> None:
     """A run of four implementations at two factors, one of which missed the goal at no factor in its first process."""
     drawn = random.Random(3)
     items = [implementation(row) for row in invented.REAL]
-    rules = Processes(minimum=processes, maximum=processes)
+    rules = ProcessLimits(minimum=processes, maximum=processes)
     loads = tuple(Scenario(connections=64, factor=factor) for factor in FACTORS)
     info = runs.run_info([item.name for item in items], rules, loads={"order": loads})
     profile = {"processes": rules.model_dump(), "orders": {"factors": FACTORS, "goal": GOAL.model_dump()}}

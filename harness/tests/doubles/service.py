@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.plan.requests import Request as DeclaredRequest
-from harness.plan.testtypes import TestType, declared
+from harness.plan.testtypes import TestType, declared_test_types
 from harness.runtime import Server
 from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 
@@ -78,7 +78,7 @@ class ServiceDouble(ReferenceServer):
         self.wrong, self.when_busy = wrong, when_busy
         self.came: list[bytes] = []  # bodies of requests
         asked = [DeclaredRequest.model_validate(request) for request in requests]
-        self.test_types: Mapping[str, TestType] = declared(asked, Path(), seed=1)
+        self.test_types: Mapping[str, TestType] = declared_test_types(asked, Path(), seed=1)
 
     @property
     def server(self) -> Server:

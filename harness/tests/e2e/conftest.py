@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.plan.discovery import Selection, scan, select
+from harness.plan.discovery import Selection, scan_folders, select_implementations
 from harness.provisioning import requirements
 from harness.records import store
+from harness.records.run_folders import find_run
 from harness.records.run_records import RunRecords
 from harness.stats.ranking_model import Ranking
 
@@ -41,7 +42,9 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -
 
 def require_tools(*names: str) -> None:
     """Skip the test if an implementation needs a missing tool."""
-    needs = requirements.tool_requirements(select(scan(), Selection(test=names)), own_database=True)
+    needs = requirements.tool_requirements(
+        select_implementations(scan_folders(), Selection(test=names)), own_database=True
+    )
     if missing := [need.description for need in needs if need.tool is None]:
         pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
 
@@ -55,8 +58,8 @@ def smoke(runtime: str) -> Finished:
     done = tfb(*words, "--runtime", runtime)
     assert done.stdout.startswith("{"), f"exit {done.returncode}\n{done.stderr}"
     ranking = Ranking.model_validate(json.loads(done.stdout))
-    folder = store.find(REPOSITORY / "results", ranking.run_id)
-    return Finished(done.returncode, done.stderr, folder, store.read(folder, whole=True), ranking)
+    folder = find_run(REPOSITORY / "results", ranking.run_id)
+    return Finished(done.returncode, done.stderr, folder, store.read_run(folder, with_series=True), ranking)
 
 
 @pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
 from harness.provisioning import toolchain
 from harness.runtime import Server, readiness
 from harness.runtime.database import connect
@@ -73,7 +73,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
     if postgres is None:
         pytest.skip("no PostgreSQL server on this machine")
     runtime = LocalRuntime(work=work)
-    implementations = {i.name: i for i in scan().implementations if i.name in NAMES}
+    implementations = {i.name: i for i in scan_folders().implementations if i.name in NAMES}
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(FakeUpstream())
         environment = stack.enter_context(pytest.MonkeyPatch.context())

@@ -107,7 +107,7 @@ def test_clean_removes_containers_of_killed_runs(scene: Scene) -> None:
     labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.own_identity()}")
     scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
     alive = docker("run", "--detach", *labels, "debian:trixie-slim", "sleep", "600").split()[-1]
-    scene.tfb("doctor").says("left by a run that was killed: container")
+    scene.tfb("doctor").says("left by a killed run: container")
     scene.tfb("clean", "--leftovers", "--yes").ends(0)
     assert scene.containers() == []
     assert docker("rm", "--force", alive).strip() == alive

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ServerDiedError, StartError
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
 from harness.runtime import NO_DATABASE
 from harness.runtime.local import LocalRuntime
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 def test_it_refuses_to_start_on_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Normal starts compile a function with the second-tier compiler before they listen."""
-    implementation = next(i for i in scan().implementations if i.name == "es4x")
+    implementation = next(i for i in scan_folders().implementations if i.name == "es4x")
     runtime = LocalRuntime(work=tmp_path)
     build = runtime.build(implementation, tmp_path / "build.log")
     assert build.status == "ok", build.reason

@@ -16,12 +16,12 @@ import pytest
 
 from harness.cli.check import DEADLINE_VARIABLE
 from harness.cli.scans import NOT_JUDGED
-from harness.plan.discovery import Implementation, scan
+from harness.plan.discovery import Implementation, scan_folders
 from harness.tests.e2e.conftest import require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
-KNOWN = scan().implementations
+KNOWN = scan_folders().implementations
 LONGEST = 1200.0  # seconds: a complete build and all checks
 LAST = 180.0  # seconds for tests that began just before the end of the check's time
 LATE = f"{NOT_JUDGED}the check's time for other implementations was over: pytest -m every has no limit"
@@ -35,7 +35,7 @@ def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]
 
 OTHERS = [
     pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # a group: harness/tests/distribution.py
-    for one in by_folder([one for one in KNOWN if not one.core and not one.broken])
+    for one in by_folder([one for one in KNOWN if not one.is_core and not one.is_broken])
 ]
 
 

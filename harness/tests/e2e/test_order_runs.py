@@ -9,6 +9,7 @@ from harness.extras.orders.test_type import USE_CASES
 from harness.records import store
 from harness.records.loads import Scenario
 from harness.records.outcome import Outcome
+from harness.records.run_folders import find_run
 from harness.tests.e2e.conftest import require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -20,7 +21,7 @@ def test_order_services_are_ranked_by_response_time(tmp_path: Path) -> None:
     run = tfb("run", "express-orders", "--type", "order", "--profile", "smoke", *where)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "by the response time of create order" in run.stdout
-    records = store.read(store.find(tmp_path, None))
+    records = store.read_run(find_run(tmp_path, None))
     assert records.problems == ()
     loads = [trial for trial in records.trials if isinstance(trial.load, Scenario)]
     assert {trial.load.label for trial in loads} >= {"x4"}

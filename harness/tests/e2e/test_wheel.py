@@ -37,7 +37,7 @@ def sh(text: str, folder: Path, environment: Mapping[str, str]) -> subprocess.Co
 def test_the_action_gives_a_verdict_outside_the_clone(shop: Path, tmp_path: Path) -> None:
     git(shop, "commit", "-q", "--allow-empty", "-m", "a change")
     install, _, compare = steps(REPOSITORY / "action.yml")
-    inputs = {"BASE": "HEAD~1", "SERVICE": ".", "FAIL_OVER": "5", "TIME": "25s", "STRICT": "false"}
+    inputs = {"BASE": "HEAD~1", "SERVICE": ".", "THRESHOLD": "5", "TIME": "25s", "STRICT": "false"}
     environment = {
         **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "npm_", "CARGO"))},
         **inputs,

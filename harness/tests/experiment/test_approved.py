@@ -11,9 +11,9 @@ import pytest
 
 from harness.experiment.generators import LoadRun
 from harness.plan import profile as profiles
-from harness.plan.config import Twins
 from harness.plan.profile import Profile
 from harness.plan.requests import PreparedRequest
+from harness.plan.run_settings import ControlCopy
 from harness.plan.testtypes import TestType
 from harness.records.loads import ClosedLoop, Scenario
 from harness.records.run_records import RunRecords
@@ -31,7 +31,7 @@ OF_THE_RUN = ("settings", "machine", "tools", "schema_version")  # what is asked
 
 def shortened(name: str, **changes: Any) -> Profile:
     """A profile with sections changed."""
-    profile = profiles.load(name)
+    profile = profiles.load_profile(name)
     own = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
     return profile.model_copy(update=own)
 
@@ -43,7 +43,7 @@ APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
         ("json", "query", "plaintext"),
     ),
     "search": ({"cold": COLD}, shortened("latency", processes={"minimum": 1, "maximum": 1}), ("json",)),
-    "techempower": ({"cold": COLD, "faulty": FAULTY}, profiles.load("techempower"), ("json", "update")),
+    "techempower": ({"cold": COLD, "faulty": FAULTY}, profiles.load_profile("techempower"), ("json", "update")),
     "orders": (
         {"cold": COLD},
         shortened("quick", interleaved={"time_seconds": 60.0}, processes={"minimum": 1, "maximum": 1}),
@@ -56,13 +56,13 @@ def told(records: RunRecords) -> dict[str, Any]:
     """The order of all trials, and all that is recorded of the first one of each kind."""
     kinds: dict[object, Any] = {}
     for trial in records.trials:
-        kinds.setdefault((trial.implementation, trial.purpose, trial.load.kind), json.loads(trial.recorded()))
+        kinds.setdefault((trial.implementation, trial.purpose, trial.load.kind), json.loads(trial.to_json()))
     return {
         "order": [f"{trial.id} {trial.purpose} {trial.load.label}" for trial in records.trials],
         "trials": list(kinds.values()),
-        "processes": [json.loads(each.recorded()) for each in records.processes],
-        "verdicts": [json.loads(each.recorded()) for each in records.verdicts[:4]],
-        "run": json.loads(records.info.recorded()),
+        "processes": [json.loads(each.to_json()) for each in records.processes],
+        "verdicts": [json.loads(each.to_json()) for each in records.verdicts[:4]],
+        "run": json.loads(records.info.to_json()),
     }
 
 
@@ -74,7 +74,7 @@ def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     outcome = fake.run()
     approve(f"experiment-run-{name}", told(fake.records()), OF_THE_RUN)
     if name != "techempower":  # its table is that of any
-        approve(f"experiment-ranking-{name}", json.loads(outcome.ranking.recorded()))
+        approve(f"experiment-ranking-{name}", json.loads(outcome.ranking.to_json()))
 
 
 # Runs of what seldom happens, in few words of every trial.
@@ -102,7 +102,7 @@ def troubled(folder: Path) -> FakeRun:
 
 def on_machines(folder: Path) -> FakeRun:
     """Two clients, with links; what can be seen of the servers differs."""
-    profile = profiles.load("smoke").model_copy(update={"duration_seconds": 3.0})
+    profile = profiles.load_profile("smoke").model_copy(update={"duration_seconds": 3.0})
     world = FakeWorld(talks=True, database_cpus=0.25)
     fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
     fake.runtime = FakeMachines(world, running=FakeSeveral)
@@ -111,20 +111,22 @@ def on_machines(folder: Path) -> FakeRun:
 
 def of_cells(folder: Path) -> FakeRun:
     """Cells of a claim on two copies, with a database that they share, on one of two CPUs."""
-    twins = Twins(suffix="@base", frameworks=(folder / "frameworks",))
-    asked = {"cells": CELLS, "twins": twins, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
+    copy = ControlCopy(suffix="@base", frameworks=(folder / "frameworks",))
+    asked = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(
         folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=asked
     )
-    fake.runtime.divisible = False
+    fake.runtime.supports_copies = False
     return fake
 
 
 def of_a_service(folder: Path) -> FakeRun:
     """One that brings its own requests, and its database."""
     kind = TestType(
-        name="pay", answer="declared", requests=(PreparedRequest(target="/pay"), PreparedRequest(target="/paid"))
+        name="pay",
+        response_shape="declared",
+        requests=(PreparedRequest(target="/pay"), PreparedRequest(target="/paid")),
     )
     service = replace(implementation(folder / "Fake" / "own", "own", json_url="/"), requests={"pay": kind})
     fake = FakeRun(
@@ -150,7 +152,8 @@ def brief(trial: Trial) -> str:
     """A trial in few words."""
     words = " ".join(check.flag for check in trial.validity if check.flag)
     asked = trial.evidence.objections[-1].message if trial.evidence else ""
-    return f"{trial.id} by {trial.generator} [{words}] {len(trial.validity)} validity checks, {trial.throughput:.6g}/s, {asked}"
+    checks = f"{len(trial.validity)} validity checks"
+    return f"{trial.id} by {trial.generator} [{words}] {checks}, {trial.throughput:.6g}/s, {asked}"
 
 
 def whole(trial: Trial) -> list[str]:

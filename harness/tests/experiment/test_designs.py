@@ -25,8 +25,8 @@ from harness.experiment.steps import (
     Warm,
 )
 from harness.plan import profile as profiles
-from harness.plan.plan import Candidate, Plan, headline
-from harness.plan.profile import Processes, Profile
+from harness.plan.plan import Candidate, Plan, headline_load
+from harness.plan.profile import ProcessLimits, Profile
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
 from harness.records.trial_record import Trial, ValidityCheck
@@ -38,7 +38,7 @@ QUERY = (ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queri
 
 
 def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", **changes: object) -> Plan:
-    chosen = profiles.load(profile) if isinstance(profile, str) else profile
+    chosen = profiles.load_profile(profile) if isinstance(profile, str) else profile
     candidates = tuple(
         Candidate(implementation=name, test_types={"json": JSON, "query": QUERY}, jit=name in jit) for name in names
     )
@@ -77,7 +77,7 @@ def measured(steps: Sequence[Step]) -> list[Measure]:
 
 
 def short(name: str = "quick", **interleaved: object) -> Profile:
-    profile = profiles.load(name)
+    profile = profiles.load_profile(name)
     return profile.model_copy(update={"interleaved": profile.interleaved.model_copy(update=interleaved)})
 
 
@@ -113,10 +113,10 @@ def of_orders() -> Plan:
 
 
 def processes(profile: Profile, number: int, **sections: object) -> Profile:
-    return profile.model_copy(update={"processes": Processes(minimum=number, maximum=number), **sections})
+    return profile.model_copy(update={"processes": ProcessLimits(minimum=number, maximum=number), **sections})
 
 
-LATENCY = profiles.load("latency")
+LATENCY = profiles.load_profile("latency")
 RATES = LATENCY.rates.model_copy(update={"shares": (0.5, 0.9), "common": (1_000.0, 4_750.0, 4_751.0)})
 ROUNDS: dict[str, Any] = {"time_seconds": None, "rounds": 2, "every_load": True, "witness": False}
 A, B = Process("a", 0), Process("b", 0)
@@ -127,7 +127,7 @@ PLANS: dict[str, Plan] = {
     "search": plan_of("ab", processes(short("latency", time_seconds=130.0), 1, rates=RATES)),
     "search-orders": of_orders(),
     "techempower": plan_of("abc", processes(short("techempower"), 2, duration_seconds=12.0)),
-    "gate": replace(gate("json", "query", seconds=150.0), room=1.0),  # side by side, also with little memory
+    "gate": replace(gate("json", "query", seconds=150.0), memory_limit=1.0),  # side by side, also with little memory
 }
 
 
@@ -204,7 +204,7 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
     def told(step: Measure) -> dict[str, object]:
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
-    found = measured(steps_of(replace(gate(), room=1.0), told=told))  # side by side, also with little memory
+    found = measured(steps_of(replace(gate(), memory_limit=1.0), told=told))  # side by side, also with little memory
     rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, OpenLoop)}
     assert rates == {62.0}  # half of what b answers, two digits
     assert isinstance(found[0].cell.load, ClosedLoop)
@@ -223,7 +223,7 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
 
 def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     def decided(
-        trials: Sequence[Trial], expected: Sequence[tuple[str, str]], _: Processes
+        trials: Sequence[Trial], expected: Sequence[tuple[str, str]], _: ProcessLimits
     ) -> Sequence[tuple[str, str]]:
         return [pair for pair in expected if pair == ("b", "json") and len({t.process for t in trials}) < 7]
 
@@ -245,7 +245,7 @@ def test_techempowers_order_is_that_of_the_names(reverse: bool, order: str) -> N
 
 @pytest.mark.parametrize(("loads", "main"), [(JSON, JSON[1]), (QUERY, QUERY[1]), (JSON[:2], JSON[0])])
 def test_the_headline_load_is_the_highest_count_or_the_middle(loads: Sequence[Load], main: Load) -> None:
-    assert headline(loads) == main
+    assert headline_load(loads) == main
 
 
 @pytest.mark.parametrize(("late", "lowered"), [("a", False), ("ab", True)])

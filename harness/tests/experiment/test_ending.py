@@ -27,7 +27,7 @@ SHORT = 12.0  # seconds in which two servers are verified and few loads are made
 
 
 def quick(seconds: float, processes: int = 1) -> Profile:
-    profile = profiles.load("quick")
+    profile = profiles.load_profile("quick")
     number = {"minimum": processes, "maximum": processes, "looks": ()}
     return profile.model_copy(
         update={
@@ -128,7 +128,7 @@ def test_an_incomplete_run_has_nothing_to_resume(tmp_path: Path) -> None:
 
 def timed(name: str, seconds: float) -> Profile:
     """A profile with one process of each, in so many seconds."""
-    profile = profiles.load(name)
+    profile = profiles.load_profile(name)
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1, "looks": ()})
     return profile.model_copy(update={"interleaved": limit, "processes": once})

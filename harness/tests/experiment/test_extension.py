@@ -13,7 +13,7 @@ from harness.experiment import designs, steps
 from harness.paths import REPOSITORY
 from harness.plan import plan
 from harness.plan import profile as profiles
-from harness.plan.testtypes import Requests, TestType
+from harness.plan.testtypes import RequestBatch, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.report import Report
 from harness.report.exporters import EXPORTERS
@@ -21,7 +21,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 from harness.verify.checks.registry import CHECKS
 
-GREET = TestType(name="greet", answer="greeting", concurrency=(3, 30), thorough=(Requests(times=10),))
+GREET = TestType(name="greet", response_shape="greeting", concurrency=(3, 30), thorough=(RequestBatch(times=10),))
 
 
 def costs(report: Report, out: TextIO) -> None:
@@ -58,10 +58,10 @@ def test_the_worked_example_measures_every_cell_once(tmp_path: Path, monkeypatch
     page = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(source.splitlines()) <= 40
-    names = {**vars(steps), "Plan": plan.Plan, "groups": plan.groups, "replace": dataclasses.replace}
+    names = {**vars(steps), "Plan": plan.Plan, "groups": plan.concurrent_groups, "replace": dataclasses.replace}
     exec(compile(source, "docs/architecture.md", "exec"), names)  # noqa: S102 - it is what the page says
     monkeypatch.setitem(designs.DESIGNS, "interleaved", names["once"])
-    profile = profiles.load("quick")
+    profile = profiles.load_profile("quick")
     outcome = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, profile, test_types=("json", "query")).run()
     assert outcome.exit_code == Exit.OK
     cells = [(t.implementation, t.test_type, t.load) for t in outcome.records.trials]

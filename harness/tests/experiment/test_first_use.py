@@ -12,13 +12,14 @@ from harness.errors import BuildError, EnvironmentLacksError
 from harness.experiment import first_use
 from harness.experiment.first_use import Chore, describe_builds, describe_chores, find_chores, past_build_seconds
 from harness.experiment.preparation import make_plan
-from harness.plan.config import Settings
-from harness.plan.hosts import of_flags
+from harness.plan.hosts import hosts_from_flags
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
 from harness.provisioning import crates, requirements
 from harness.provisioning.requirements import ToolRequirement
 from harness.provisioning.toolchain import Tool
 from harness.records import store
+from harness.records.run_folders import list_runs
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.runtime import upstream
@@ -33,7 +34,7 @@ UPSTREAM = Chore(what="build the upstream service", seconds=30.0, in_runtime=Fal
 def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """A machine without a container engine; the programs of the toolset that it has, none to begin with."""
     have: set[str] = set()
-    monkeypatch.setattr(first_use, "is_local", lambda _: True)
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: True)
     monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)
     monkeypatch.setattr(upstream, "available", lambda: True)
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
@@ -62,7 +63,7 @@ def test_verification_builds_no_load_generator(bare: set[str], tmp_path: Path) -
 @pytest.mark.usefixtures("bare")
 def test_other_machines_have_no_first_use_here(tmp_path: Path) -> None:
     chosen, plan = planned(tmp_path)
-    assert find_chores(replace(chosen, hosts=of_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
+    assert find_chores(replace(chosen, hosts=hosts_from_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
 
 
 @pytest.mark.parametrize("consent", ["yes", "ask", "no"])
@@ -90,8 +91,8 @@ def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkey
 
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
 def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
-    monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "engine", lambda: "28.0")
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
+    monkeypatch.setattr(first_use, "engine_version", lambda: "28.0")
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
@@ -104,8 +105,8 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     def lacking() -> str:
         raise EnvironmentLacksError("no container engine answers")
 
-    monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "engine", lacking)
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
+    monkeypatch.setattr(first_use, "engine_version", lacking)
     chosen, plan = planned(tmp_path)
     assert find_chores(replace(chosen, runtime="docker"), plan) == ()
 
@@ -156,7 +157,7 @@ def test_an_upstream_that_cannot_be_built_does_not_end_the_run(tmp_path: Path, m
 def test_lengths_of_builds_come_from_the_latest_run_that_built(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()})
     fake.run()
-    info = store.read(store.runs(tmp_path / "results")[0]).info
+    info = store.read_run(list_runs(tmp_path / "results")[0]).info
     a, b = info.implementations
     builds: tuple[BuildRecord, ...] = (
         BuildRecord(status="ok", duration=80.0),

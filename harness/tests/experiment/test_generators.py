@@ -77,7 +77,7 @@ def printed(*lines: Mapping[str, object]) -> str:
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 MADE = PreparedRequest(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
-SAMPLING = Sampling(share=0.01, answers=3000, bytes=1 << 20)
+SAMPLING = Sampling(share=0.01, max_responses=3000, max_bytes=1 << 20)
 LOADS: dict[str, LoadRun] = {
     "closed": RUN,
     "pipelined, sampled, for less than a second": replace(
@@ -196,7 +196,7 @@ def shorter(found: dict[str, Any]) -> dict[str, Any]:
             "figures": [*figures, *found["percentiles"].values()],
             "histogram": found["histogram"],
         }
-    if "whole" in found:
+    if "all_recorded" in found:
         return {"": ", ".join(f"{key} {value}" for key, value in found.items())}
     if "parts" in found:
         found["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in found["parts"]]

@@ -26,9 +26,9 @@ from harness.experiment.workflow import clear_leftovers, dry_run
 from harness.host import process
 from harness.host.leftovers import Leftover
 from harness.plan import profile as profiles
-from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Implementation, Selection
-from harness.plan.hosts import of_flags
+from harness.plan.hosts import hosts_from_flags
+from harness.plan.run_settings import ControlCopy, Settings
 from harness.records.loads import ClosedLoop
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
@@ -106,9 +106,9 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
     broken = tmp_path / "frameworks" / "C" / "y"
     broken.mkdir()
     (broken / "benchmark_config.json").write_text("[]")
-    twins = Twins(suffix="@base", frameworks=(tmp_path / "frameworks",))
+    copy = ControlCopy(suffix="@base", frameworks=(tmp_path / "frameworks",))
     load = (ClosedLoop(connections=3),)
-    profile = profiles.load("smoke").model_copy(update={"reference": "x"})
+    profile = profiles.load_profile("smoke").model_copy(update={"reference": "x"})
     found = {
         **whole,
         "all beside a broken file": planned(tmp_path, "all"),
@@ -118,9 +118,11 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
         "one that is broken": planned(tmp_path, "x", "x-old"),
         "one of another database": planned(tmp_path, "x-mysql"),
         "an unknown one": planned(tmp_path, "z"),
-        "with rules and consent": planned(tmp_path, "x", rules="tfb", allow={"x": ("io_uring",)}, twins=twins),
+        "with rules and consent": planned(tmp_path, "x", rules="tfb", allow={"x": ("io_uring",)}, control_copy=copy),
         "consent for another": planned(tmp_path, "x", allow={"y": ("io_uring",), "x": ()}),
-        "twins that lack": planned(tmp_path, "x", twins=Twins(suffix="@", frameworks=(tmp_path / "b", tmp_path / "a"))),
+        "a control copy that lacks": planned(
+            tmp_path, "x", control_copy=ControlCopy(suffix="@", frameworks=(tmp_path / "b", tmp_path / "a"))
+        ),
         "cells": planned(tmp_path, "x", "x-fan", cells={"x-fan": {"db": load}}),
     }
     approve("experiment-preparation", found)
@@ -131,8 +133,8 @@ def test_servers_are_taken_for_as_large_as_the_latest_runs_have_seen_them(tmp_pa
         FakeRun(tmp_path, {"a": Behaviour(rss=rss), "b": Behaviour(rss=5e7)}).run()
     (tmp_path / "results" / "20000101-000000").mkdir()
     plan = limit_memory(make_plan(settings(tree(tmp_path / "x"), "x")), tmp_path / "results", 1e9)
-    assert plan.sizes == {"a": 7e8, "b": 5e7}
-    assert plan.room == pytest.approx(7e8)
+    assert plan.memory_sizes == {"a": 7e8, "b": 5e7}
+    assert plan.memory_limit == pytest.approx(7e8)
 
 
 def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_upstream(
@@ -147,7 +149,7 @@ def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_up
 
     assert chosen("x-fan") == [{"json", "fan-out"}]
     assert chosen("x-fan", network_mode="bridge") == [{"json"}]
-    assert chosen("x-fan", hosts=of_flags("app", "app", ("app",))) == [{"json"}]
+    assert chosen("x-fan", hosts=hosts_from_flags("app", "app", ("app",))) == [{"json"}]
     assert chosen("x-fan", "x") == [{"json"}, {"json"}]
 
 
@@ -228,9 +230,9 @@ def test_what_a_killed_run_left_is_removed_with_consent_and_else_named(consent: 
 def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    profile, frameworks = profiles.load("standard"), tree(tmp_path)
-    twins = Twins(suffix="@base", frameworks=(frameworks,))
-    chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, twins=twins)
+    profile, frameworks = profiles.load_profile("standard"), tree(tmp_path)
+    copy = ControlCopy(suffix="@base", frameworks=(frameworks,))
+    chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, control_copy=copy)
     chores = (Chore(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"),)
     assert dry_run(chosen, lambda *_: chores) == Exit.OK
     said: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
@@ -238,7 +240,7 @@ def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     document = json.loads(capsys.readouterr().out)
     said["json"] = {**document, "cells": document["cells"][:1]}
     short = profile.interleaved.model_copy(update={"time_seconds": 5.0})
-    once = profiles.load("smoke").model_copy(update={"interleaved": short})
+    once = profiles.load_profile("smoke").model_copy(update={"interleaved": short})
     assert dry_run(replace(chosen, profile=once, selection=Selection(test=("x",))), lambda *_: ()) == Exit.OK
     said["short"] = "\n".join(capsys.readouterr()).splitlines()
     approve("experiment-preparation-dry-run", said)

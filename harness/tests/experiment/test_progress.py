@@ -88,7 +88,7 @@ def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pyt
 def test_what_takes_long_says_that_it_goes_on_and_a_build_takes_none_of_the_expected_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "beats", lambda tell: nullcontext(tell(65.0)))
+    monkeypatch.setattr(progress, "heartbeat", lambda tell: nullcontext(tell(65.0)))
     clock, display, log = FakeClock(), SilentDisplay(), tmp_path / "build.log"
     followed = ProgressTracker(display, expected_seconds=100, clock=clock)
     with followed.preparing("making the generator ready"):
@@ -128,6 +128,6 @@ def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -
         told.put(seconds)
         raise StoreError("the disk is full")
 
-    with heartbeat(tell, every=0.001):
+    with heartbeat(tell, interval=0.001):
         assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]

@@ -26,6 +26,7 @@ from harness.experiment.steps import (
 )
 from harness.records import store
 from harness.records.outcome import Outcome
+from harness.records.run_folders import list_runs
 from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.verification_record import CheckResult
 from harness.tests.doubles import records
@@ -122,12 +123,12 @@ def test_what_changed_is_named(info: RunInfo, before: Callable[[RunInfo], RunInf
 
 def test_steps_of_a_finished_process_show_what_is_recorded(tmp_path: Path) -> None:
     records.write(tmp_path).add_process(records.process("slow", 2, "failed"))
-    (folder,) = store.runs(tmp_path)
-    recorded, process = RecordedProcesses(store.read(folder)), Process("fast", 1)
+    (folder,) = list_runs(tmp_path)
+    recorded, process = RecordedProcesses(store.read_run(folder)), Process("fast", 1)
     cell = Cell(process=process, test_type="json", load=records.JSON)
     assert recorded.shown(Start(process=process)) == Done(test_types=frozenset({"json", "query"}))
     assert recorded.shown(Start(process=Process("slow", 2))) == Failed(gone=True)
-    trial = next(t for t in store.read(folder).trials if (t.implementation, t.process) == process)
+    trial = next(t for t in store.read_run(folder).trials if (t.implementation, t.process) == process)
     assert recorded.shown(Measure(cell=cell, seconds=1.0, round=trial.round)) == TrialResult(trial=trial)
     assert recorded.shown(Measure(cell=cell, seconds=1.0, round=99)) == recorded.shown(Warm(cell=cell, seconds=1.0))
     assert recorded.shown(Warm(cell=cell, seconds=1.0)) == OutOfTime()
@@ -161,7 +162,7 @@ def test_what_failed_is_not_measured_until_it_passes_and_what_did_not_come_up_is
 def test_a_run_that_may_not_go_on_keeps_its_record(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"one": Behaviour(), "two": Behaviour()})
     fake.run()
-    path = store.runs(tmp_path / "results")[-1] / "run.json"
+    path = list_runs(tmp_path / "results")[-1] / "run.json"
     before = json.loads(path.read_text())
     before |= {"status": "interrupted", "tools": {**before["tools"], "python": "2.7"}}
     path.write_text(json.dumps(before))
@@ -173,8 +174,8 @@ def test_a_run_that_may_not_go_on_keeps_its_record(tmp_path: Path) -> None:
 
 def test_what_keeps_a_run_from_success_is_said_in_a_sentence_each(tmp_path: Path) -> None:
     records.write(tmp_path)
-    (folder,) = store.runs(tmp_path)
-    known = store.read(folder)
+    (folder,) = list_runs(tmp_path)
+    known = store.read_run(folder)
     fast, slow = known.info.implementations
     built = BuildRecord(status="ok")
     others = (

@@ -24,6 +24,7 @@ from harness.plan.profile import Profile
 from harness.records import store
 from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.outcome import Outcome
+from harness.records.run_folders import list_runs
 from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.causes import format_result
@@ -45,7 +46,7 @@ WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not
 
 def quick(processes: int = 2, seconds: float | None = 200.0, rounds: int | None = None) -> Profile:
     """The default profile, shorter."""
-    profile = profiles.load("quick")
+    profile = profiles.load_profile("quick")
     rules = profile.interleaved.model_copy(update={"time_seconds": seconds, "rounds": rounds})
     count = profile.processes.model_copy(update={"minimum": processes, "maximum": processes})
     return profile.model_copy(update={"interleaved": rules, "processes": count})
@@ -80,7 +81,7 @@ def test_every_trial_shows_the_true_cost_and_rate_of_its_server(tmp_path: Path) 
 def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick())
     fake.run()
-    (folder,) = store.runs(tmp_path / "results")
+    (folder,) = list_runs(tmp_path / "results")
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     files = {"run.json", "processes.jsonl", "trials.jsonl", "verdicts.jsonl", "ranking.json", "results.json"}
     assert names == files | {"progress.json", "logs"}
@@ -104,7 +105,7 @@ def test_on_a_noisy_machine_a_warm_server_is_not_flagged_and_one_that_stays_cold
     the few trials of each cell do, and a server that is slow to warm up is flagged in some of its tables."""
     noisy = Behaviour(window_spread=0.13)
     servers = {**dict.fromkeys("abc", noisy), "cold": replace(noisy, cold=8.0, warm_cpu_seconds=12.0)}
-    ranking = FakeRun(tmp_path, servers, profiles.load("quick"), test_types=SIX).run().ranking
+    ranking = FakeRun(tmp_path, servers, profiles.load_profile("quick"), test_types=SIX).run().ranking
     rows = [row for kind in ranking.test_types.values() for row in kind.headline.rows]
     flagged = Counter(row.implementation for row in rows if "not warmed up" in row.flags)
     assert flagged["cold"] >= 4  # of 6
@@ -175,10 +176,10 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
 
         return call
 
-    for kind, name in ((FakeVerifier, "check"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
+    for kind, name in ((FakeVerifier, "verify_test_type"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
         monkeypatch.setattr(kind, name, noted(getattr(kind, name), name))
-    FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("techempower"), test_types=("db", "update")).run()
-    assert seen[seen.index("check") :][:4] == ["check", "check", "restore", "__enter__"]
+    FakeRun(tmp_path, {"a": Behaviour()}, profiles.load_profile("techempower"), test_types=("db", "update")).run()
+    assert seen[seen.index("verify_test_type") :][:4] == ["verify_test_type"] * 2 + ["restore", "__enter__"]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
 def test_a_failed_check_is_a_sentence() -> None:
     assert format_result(WRONG) == "row (db.1): not in the database"
     told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert format_result(told) == "row (db.1): not in the database expected 1, got 2"
+    assert format_result(told) == "row (db.1): not in the database. Expected 1, got 2"
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
@@ -295,7 +296,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     before = fake.records()
     assert (before.info.status, before.info.problems) == ("interrupted", ("interrupted",))
     assert {one.status for one in before.processes} >= {"interrupted"}
-    finished = store.finished(before)
+    finished = store.finished_processes(before)
     again = FakeRun(tmp_path, servers, quick(), seed=4, resume="latest", world=replace(fake.world))
     outcome = again.run()
     assert outcome.exit_code == Exit.OK
@@ -315,7 +316,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 ) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick())
     fake.verifier.fails_before = frozenset({("a", "json")})
-    real = fake.verifier.check
+    real = fake.verifier.verify_test_type
 
     def raised() -> None:
         raise KeyboardInterrupt
@@ -325,7 +326,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
         monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it came while the server was asked
         return verdict
 
-    fake.verifier.check = check  # type: ignore[method-assign]
+    fake.verifier.verify_test_type = check  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         fake.run()
     assert fake.records().info.problems == ("interrupted",)
@@ -333,7 +334,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 
 
 def test_rates_of_the_profile_latency_follow_the_closed_loop_and_close_in_on_the_true_capacity(tmp_path: Path) -> None:
-    profile = profiles.load("latency")
+    profile = profiles.load_profile("latency")
     trials = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, profile).run().records.trials
     assert {t.purpose for t in trials} >= {"measure", "share", "common", "search"}
     assert isinstance(trials[0].load, ClosedLoop)

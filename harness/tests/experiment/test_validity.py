@@ -17,7 +17,7 @@ from harness.tests.doubles import runs
 
 Changes = dict[str, Any]
 
-PROFILE = profiles.load("quick")
+PROFILE = profiles.load_profile("quick")
 USE = ServerUsage(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
 BAD = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL)
 ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN)

@@ -110,7 +110,7 @@ def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_doe
 def test_after_the_first_round_jit_platforms_come_first_and_of_them_those_whose_cost_fell_most() -> None:
     falls = {"calm": 1.0, "cold": 9.0, "late": 1.5, "slow": 2.0, "native": 9.0}
     cells = {replace(CELL, process=Process(name, 0)): name != "native" for name in falls}
-    warming = warm_up_all(cells, profile.load("quick"), until=1.0, seed="any")
+    warming = warm_up_all(cells, profile.load_profile("quick"), until=1.0, seed="any")
     order, step = list[str](), next(warming)
     while len(order) < 2 * len(falls):
         assert isinstance(step, Warm)

@@ -165,7 +165,7 @@ def test_a_profile_that_asks_for_what_cannot_be_is_refused_by_file_and_key(tmp_p
         path = tmp_path / f"{name}.toml"
         path.write_bytes(data)
         with pytest.raises(ConfigError, match=f"{name}.toml: ") as error:
-            profile.load(str(path))
+            profile.load_profile(str(path))
         said[name] = str(error.value)
     assert "duraton: unknown key; did you mean duration_seconds" in said["unknown key"]
     assert "levels.concurrency: must not be empty" in said["no levels"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.records import store
+from harness.records.run_folders import list_runs
 from harness.tests.scene import CommandResult, Scene, patience
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
@@ -187,10 +188,10 @@ def test_eight_runs_at_once_are_eight_whole_runs(scene: Scene) -> None:
             run.kill()
             run.wait()
     assert set(statuses) <= {0, 1}, scene.log()[-900:]  # a trial may be spoilt by the other seven
-    folders = store.runs(scene.results)
+    folders = list_runs(scene.results)
     assert len(folders) == 8
     for folder in folders:
-        records = store.read(folder)
+        records = store.read_run(folder)
         assert records.problems == ()
         assert [process.implementation for process in records.processes] == ["good"]
         assert len(records.trials) == 1, records.info.problems

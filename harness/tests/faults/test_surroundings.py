@@ -117,7 +117,7 @@ FOUND = ("sleep (pid", "tfb-scratch-postgres-left")
 
 def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene) -> None:
     with leftovers(scene) as gone:
-        scene.tfb("doctor").says("left by a run that was killed", *FOUND)
+        scene.tfb("doctor").says("left by a killed run", *FOUND)
         scene.tfb("clean", "--leftovers", "--dry-run").ends(0).says(*FOUND)
         assert gone() == (False, False)
         scene.tfb("clean", "--leftovers", "--yes").ends(0).says(*FOUND)

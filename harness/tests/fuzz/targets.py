@@ -27,7 +27,7 @@ from harness.plan import discovery, dockerfile, profile, service
 from harness.records import claims
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.process_record import ProcessRecord
-from harness.records.reader import MOST_PROBLEMS, RunReader, read_lines
+from harness.records.reader import MAX_PROBLEMS, RunReader, read_lines
 from harness.records.record import Record
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
@@ -72,7 +72,7 @@ def _require_message(error: Exception, named: str) -> None:
 
 def _require_round_trip(record: RecordT) -> None:
     """Check that a record is written as it was read."""
-    assert type(record).model_validate_json(record.recorded()) == record
+    assert type(record).model_validate_json(record.to_json()) == record
 
 
 def run(data: bytes) -> None:
@@ -95,7 +95,7 @@ def lines(data: bytes) -> None:
     for model in MODELS:
         problems: list[str] = []
         found = list(read_lines(path, model, problems))
-        assert len(problems) <= MOST_PROBLEMS + 1
+        assert len(problems) <= MAX_PROBLEMS + 1
         for record in found:
             _require_round_trip(record)
         start = data.find(b"\n") + 1
@@ -121,7 +121,7 @@ def configuration(data: bytes) -> None:
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
-            found, warnings, problems = discovery.read(path, foreign=foreign)
+            found, warnings, problems = discovery.read_config(path, foreign=foreign)
         except ConfigError as error:
             _require_message(error, str(path))
             continue
@@ -138,8 +138,8 @@ def service_file(data: bytes) -> None:
     """Check that a tfb.toml with the files that it names is read, or refused by a name."""
     folder = _written((service.FILE, "data.csv", "schema.json", "body.bin"), data)
     try:
-        found = service.read(folder)
-        side = service.side(found, folder, "base", 1, folder)
+        found = service.read_service(folder)
+        side = service.service_implementation(found, folder, "base", 1, folder)
     except ConfigError as error:
         _require_message(error, "")
         return
@@ -153,7 +153,7 @@ def profile_file(data: bytes) -> None:
     """Check that a profile is read, or refused by its name."""
     path = _written(("mine.toml",), data) / "mine.toml"
     try:
-        profile.load(str(path))
+        profile.load_profile(str(path))
     except ConfigError as error:
         _require_message(error, "mine.toml")
 
@@ -168,7 +168,7 @@ def response(data: bytes) -> None:
     assert whole == pieces
     for found in whole:
         if isinstance(found, wire.Response):
-            assert len(found.body) <= wire.BODY_LIMIT
+            assert len(found.body) <= wire.MAX_BODY_BYTES
             assert found.size >= len(found.body)
 
 
@@ -194,9 +194,9 @@ def dockerfile_text(data: bytes) -> None:
 
 def documents(data: bytes) -> None:
     """Check that claims.json, a history of verdicts and site.json are read, or refused by their names."""
-    folder = _written((claims.FILE, history.FILE, "site.json"), data)
+    folder = _written((claims.CLAIMS_FILE, history.FILE, "site.json"), data)
     with suppress(StoreError):
-        _require_round_trip(claims.read(folder))
+        _require_round_trip(claims.read_claims(folder))
     with suppress(UsageError):
         for result in history.read(folder / history.FILE):
             list(history.drawn([result], next(iter(result.requests)).request if result.requests else ""))

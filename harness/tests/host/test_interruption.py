@@ -113,7 +113,7 @@ def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signa
     child.send_signal(number)
     out, errors = child.communicate(timeout=60)
     assert time.monotonic() - began < 2
-    assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")
+    assert (child.returncode, errors) == (130, b"tfb: interrupted; all started processes have been stopped\n")
     return out
 
 

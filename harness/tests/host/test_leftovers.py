@@ -48,12 +48,12 @@ def test_folders_that_nobody_owns_any_more_are_named_and_removed_and_others_stay
     folder(tmp_path, "alive", ownership.own_identity())
     folder(tmp_path, "other-container", f"{pid}.{start}.1.{boot}")
     (tmp_path / "tfb-of-somebody").mkdir()
-    found = list(leftovers.folders())
+    found = list(leftovers.folder_leftovers())
     assert [Path(leftover.name).name for leftover in found] == [
         f"{ownership.SCRATCH_PREFIX}{name}" for name in ("dead", "earlier-boot", "nameless")
     ]
     assert all(leftover.certain for leftover in found)
-    assert leftovers.remove(found) == ()
+    assert leftovers.remove_leftovers(found) == ()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "tfb-of-somebody",
         *(f"{ownership.SCRATCH_PREFIX}{name}" for name in ("alive", "being-made", "other-container")),

@@ -39,7 +39,7 @@ def test_facts_are_those_of_this_machine() -> None:
 
 def test_another_system_than_linux_is_told_what_measuring_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
-    with pytest.raises(EnvironmentLacksError, match="needs Linux"):
+    with pytest.raises(EnvironmentLacksError, match="Linux only"):
         machine.read_machine()
 
 

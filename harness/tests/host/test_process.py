@@ -16,7 +16,7 @@ import pytest
 
 from harness.errors import EnvironmentLacksError
 from harness.host import process
-from harness.host.process import Child, CommandTimeoutError, running
+from harness.host.process import Child, CommandTimeoutError, ProcessOptions, running
 from harness.paths import REPOSITORY
 
 IGNORE = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -136,7 +136,7 @@ def test_what_cannot_be_run_says_why(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentLacksError, match="cannot be run: Exec format error"):
         Child([str(text)])
     with pytest.raises(EnvironmentLacksError, match="working directory /no/such does not exist"):
-        Child(["true"], cwd=Path("/no/such"))
+        Child(["true"], ProcessOptions(cwd=Path("/no/such")))
 
 
 @pytest.mark.parametrize(

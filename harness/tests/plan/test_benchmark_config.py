@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.plan.benchmark_config import SCHEMA_FILE, TestEntry, json_schema
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.tests.doubles.own import own_folders, own_implementations
 
@@ -17,7 +17,7 @@ def test_the_schema_in_config_is_the_one_of_the_models() -> None:
 
 
 def test_every_implementation_of_this_repository_is_valid() -> None:
-    found = scan()
+    found = scan_folders()
     # A contributor's broken folder is told by every command, and fails no test.
     own = own_folders()
     assert [problem for problem in found.problems if any(f"{folder}/" in problem for folder in own)] == []

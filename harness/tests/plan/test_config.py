@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.plan.config import parse_cpus
+from harness.plan.run_settings import parse_cpus
 
 USABLE = (0, 1, 2, 3, 8)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.plan.dockerfile import base_images, recipe
+from harness.plan.dockerfile import base_images, parse_recipe
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_images_are_found_under_the_names_asked_for(text: str, images: tuple[str
 def test_the_image_of_the_last_stage_is_described(
     text: str, command: tuple[str, ...], user: str | None, copied: tuple[str, ...]
 ) -> None:
-    found = recipe(text)
+    found = parse_recipe(text)
     assert (found.command, found.user, found.copied) == (command, user, copied)

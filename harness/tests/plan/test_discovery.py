@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError
-from harness.plan.discovery import Scan, Selection, read, scan, select
+from harness.plan.discovery import ScanResult, Selection, read_config, scan_folders, select_implementations
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -23,21 +23,21 @@ def config(framework: str, **tests: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def some(tmp_path: Path) -> Scan:
+def some(tmp_path: Path) -> ScanResult:
     write(tmp_path, "C/alpha", config("alpha", default={**ENTRY, "tags": ["fast"]}, raw=ENTRY))
     write(tmp_path, "C/beta", config("beta", default={**ENTRY, "tags": ["Broken"]}))
     write(tmp_path, "Java/gamma", config("gamma"))
-    return scan(tmp_path)
+    return scan_folders(tmp_path)
 
 
-def chosen(found: Scan, **flags: tuple[str, ...]) -> list[str]:
-    return [i.name for i in select(found, Selection(**flags))]
+def chosen(found: ScanResult, **flags: tuple[str, ...]) -> list[str]:
+    return [i.name for i in select_implementations(found, Selection(**flags))]
 
 
 def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
     entry = {"language": "C", "query_url": "/queries?queries=", "approach": "realistic", "database": "Postgres"}
     entry["framework"] = "Of which it is"
-    ((found,), *_) = read(
+    ((found,), *_) = read_config(
         write(tmp_path, "C/x", config("x", default={**entry, "orm": "RAW", "classification": "MICRO"}))
     )
     kept = (found.entry.approach, found.entry.database, found.entry.orm, found.entry.classification)
@@ -48,7 +48,7 @@ def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> No
 
 def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp_path: Path) -> None:
     tests = config("x", default=ENTRY, asleep={**ENTRY, "tags": ["antipattern"]})
-    (ordinary, asleep), *_ = read(write(tmp_path, "C/x", tests))
+    (ordinary, asleep), *_ = read_config(write(tmp_path, "C/x", tests))
     assert (ordinary.rules, asleep.rules) == ("tfb", "techempower")
 
 
@@ -79,7 +79,7 @@ def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp
 def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, document: object, words: str) -> None:
     path = write(tmp_path, "C/x", document)
     with pytest.raises(ConfigError) as error:
-        read(path)
+        read_config(path)
     assert str(error.value).startswith(f"{path}: ")
     assert words in str(error.value)
 
@@ -87,7 +87,7 @@ def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, docu
 def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path) -> None:
     first = write(tmp_path, "C/a", config("same"))
     second = write(tmp_path, "C/b", config("same"))
-    found = scan(tmp_path)
+    found = scan_folders(tmp_path)
     assert len(found.implementations) == 1
     (told,) = found.problems
     assert told.startswith(f"{second}: the name 'same' is taken by {first}; change framework, or the key")
@@ -95,7 +95,7 @@ def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path)
 
 def test_a_name_that_means_many_is_a_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "C/run", config("run", default=ENTRY, raw=ENTRY))
-    found = scan(tmp_path)
+    found = scan_folders(tmp_path)
     assert [i.name for i in found.implementations] == ["run-raw"]
     assert found.problems == (f"{path}: the name 'run' means many implementations: give it another one",)
 
@@ -115,7 +115,7 @@ def test_a_name_that_means_many_is_a_problem(tmp_path: Path) -> None:
     ],
 )
 def test_flags_select_and_what_is_tagged_broken_never_runs(
-    some: Scan, flags: dict[str, tuple[str, ...]], names: list[str]
+    some: ScanResult, flags: dict[str, tuple[str, ...]], names: list[str]
 ) -> None:
     assert chosen(some, **flags) == names
 
@@ -123,6 +123,6 @@ def test_flags_select_and_what_is_tagged_broken_never_runs(
 def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
     for name, tags in (("one", ["Core"]), ("two", []), ("three", ["core", "slow"]), ("four", ["broken"])):
         write(tmp_path, f"C/{name}", config(name, default={**ENTRY, "tags": tags}))
-    known = scan(tmp_path)
+    known = scan_folders(tmp_path)
     assert chosen(known, test=("run",)) == chosen(known) == ["one", "three"]
     assert chosen(known, test=("run", "two")) == chosen(known, test=("all",)) == ["one", "three", "two"]

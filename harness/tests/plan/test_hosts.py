@@ -6,55 +6,59 @@ import pytest
 
 from harness.errors import ConfigError, UsageError
 from harness.plan import hosts
-from harness.plan.hosts import HERE, Host, Hosts, Postgres
+from harness.plan.hosts import HERE, ExistingDatabase, Host, Hosts
 
 
 def test_without_flags_everything_is_here() -> None:
-    assert hosts.of_flags(None, None, ()) == Hosts(server=HERE, database=HERE, clients=(HERE,))
-    assert not hosts.of_flags("127.0.0.1", None, ("localhost",)).elsewhere
+    assert hosts.hosts_from_flags(None, None, ()) == Hosts(server=HERE, database=HERE, clients=(HERE,))
+    assert not hosts.hosts_from_flags("127.0.0.1", None, ("localhost",)).uses_remote_machines
 
 
 def test_a_host_is_a_name_with_user_port_and_address_or_a_context() -> None:
-    assert hosts.parse("ssh://bench@app.mgmt:2222=10.1.0.3", "--server-host") == Host(
-        text="ssh://bench@app.mgmt:2222=10.1.0.3", by="ssh", name="bench@app.mgmt", port=2222, address="10.1.0.3"
+    assert hosts.parse_host("ssh://bench@app.mgmt:2222=10.1.0.3", "--server-host") == Host(
+        text="ssh://bench@app.mgmt:2222=10.1.0.3",
+        reached_by="ssh",
+        name="bench@app.mgmt",
+        port=2222,
+        address="10.1.0.3",
     )
-    assert hosts.parse("app", "--server-host") == Host(text="app", by="ssh", name="app")
-    assert hosts.parse("context:lab=10.0.0.1", "--server-host") == Host(
-        text="context:lab=10.0.0.1", by="context", name="lab", address="10.0.0.1"
+    assert hosts.parse_host("app", "--server-host") == Host(text="app", reached_by="ssh", name="app")
+    assert hosts.parse_host("context:lab=10.0.0.1", "--server-host") == Host(
+        text="context:lab=10.0.0.1", reached_by="context", name="lab", address="10.0.0.1"
     )
 
 
 @pytest.mark.parametrize("text", ["-oProxyCommand=x", "a b", "app:99999", "app:", "=10.0.0.1", "tcp://app:2375", "a;b"])
 def test_what_is_no_host_is_refused_with_its_flag(text: str) -> None:
     with pytest.raises(UsageError, match="--server-host"):
-        hosts.parse(text, "--server-host")
+        hosts.parse_host(text, "--server-host")
 
 
 def test_a_database_that_exists_is_named_by_its_scheme() -> None:
-    found = hosts.of_flags("app", "postgresql://db:5433", ("c1",))
-    assert found.database == Postgres(host="db", port=5433)
+    found = hosts.hosts_from_flags("app", "postgresql://db:5433", ("c1",))
+    assert found.database == ExistingDatabase(host="db", port=5433)
     assert [host.name for host in found.machines] == ["app", "c1"]
-    assert hosts.database_of("postgresql://db") == Postgres(host="db", port=5432)
+    assert hosts.parse_database("postgresql://db") == ExistingDatabase(host="db", port=5432)
     for text in ("postgresql://user@db", "postgresql://", "postgresql://db/other", "postgresql://db:port"):
         with pytest.raises(UsageError, match="--database-host"):
-            hosts.database_of(text)
+            hosts.parse_database(text)
 
 
 def test_this_machine_cannot_be_one_of_several_by_its_loopback_address() -> None:
     for server, database in (("app", None), (None, "db")):
         with pytest.raises(UsageError, match="would be this machine by its loopback"):
-            hosts.of_flags(server, database, ())
+            hosts.hosts_from_flags(server, database, ())
     with pytest.raises(UsageError, match="the same machine twice"):
-        hosts.of_flags("app", "db", ("c1", "c1"))
+        hosts.hosts_from_flags("app", "db", ("c1", "c1"))
 
 
 def test_a_layout_file_names_all_three(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('server = "app"\ndatabase = "db"\nclient = ["c1", "c2"]\n')
-    assert hosts.layout(str(path)) == hosts.of_flags("app", "db", ("c1", "c2"))
-    assert hosts.layout("three").elsewhere
+    assert hosts.read_layout(str(path)) == hosts.hosts_from_flags("app", "db", ("c1", "c2"))
+    assert hosts.read_layout("three").uses_remote_machines
     path.write_text('servers = "app"\n')
     with pytest.raises(ConfigError, match="servers: unknown key; did you mean server"):
-        hosts.layout(str(path))
+        hosts.read_layout(str(path))
     with pytest.raises(ConfigError, match="there are: three"):
-        hosts.layout("four")
+        hosts.read_layout("four")

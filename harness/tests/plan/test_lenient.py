@@ -7,15 +7,15 @@ import pytest
 
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import TestEntry
-from harness.plan.discovery import scan
-from harness.plan.lenient import tolerate
+from harness.plan.discovery import scan_folders
+from harness.plan.lenient import parse_leniently
 
 ENTRY = {"language": "C", "json_url": "/json"}
 
 
 def read(tests: object) -> tuple[dict[str, TestEntry], list[str], list[str]]:
     """Tests by their variants, warnings and problems."""
-    config, warnings, problems = tolerate({"framework": "x", "tests": tests}, folder="x", language="C")
+    config, warnings, problems = parse_leniently({"framework": "x", "tests": tests}, folder="x", language="C")
     return config.tests[0], warnings, problems
 
 
@@ -62,15 +62,15 @@ def test_a_test_that_cannot_be_used_is_a_problem_of_its_own_and_a_local_block_is
 @pytest.mark.parametrize("document", [[], {}, {"tests": []}, {"tests": ["x"]}, {"tests": 1}])
 def test_a_file_without_tests_is_refused(document: object) -> None:
     with pytest.raises(ConfigError, match=r"tests|whole file"):
-        tolerate(document, folder="x", language="C")
+        parse_leniently(document, folder="x", language="C")
 
 
 def test_a_file_without_a_name_takes_its_folder_s() -> None:
     document = {"tests": {"default": ENTRY}, "maintainers": "me", "extra": 1}
-    config, warnings, _ = tolerate(document, folder="neat", language="C")
+    config, warnings, _ = parse_leniently(document, folder="neat", language="C")
     assert (config.framework, len(warnings)) == ("neat", 2)
     with pytest.raises(ConfigError, match="should match pattern"):
-        tolerate(document, folder="-rf", language="C")
+        parse_leniently(document, folder="-rf", language="C")
 
 
 def test_another_database_is_kept_by_name_and_said_to_be_missing(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_another_database_is_kept_by_name_and_said_to_be_missing(tmp_path: Path)
     tests = {variant: {**ENTRY, "database": name} for variant, name in databases.items()}
     (tmp_path / "C" / "x").mkdir(parents=True)
     (tmp_path / "C" / "x" / "benchmark_config.json").write_text(json.dumps({"framework": "x", "tests": [tests]}))
-    found = scan(tmp_path)
-    lacking = {i.variant: i.lacking or "" for i in found.implementations}
+    found = scan_folders(tmp_path)
+    lacking = {i.variant: i.unsupported_reason or "" for i in found.implementations}
     assert (found.warnings, lacking["ours"], lacking["none"]) == ((), "", "")
     assert "asks for MySQL, and only PostgreSQL is served" in lacking["mysql"]
     assert "asks for redis" in lacking["other"]
@@ -91,7 +91,7 @@ def test_a_name_that_a_tree_before_has_taken_is_called_after_its_own_tree(tmp_pa
         folder.mkdir(parents=True)
         text = json.dumps({"framework": "x", "tests": [{"default": ENTRY, "raw": ENTRY}]})
         (folder / "benchmark_config.json").write_text(text)
-    found = scan(tmp_path / "one" / "frameworks", tmp_path / "two" / "frameworks")
+    found = scan_folders(tmp_path / "one" / "frameworks", tmp_path / "two" / "frameworks")
     assert [i.name for i in found.implementations] == ["x", "x-raw", "x-raw@two", "x@two"]
     assert found.problems == ()
     other = found.implementations[2]
@@ -101,6 +101,6 @@ def test_a_name_that_a_tree_before_has_taken_is_called_after_its_own_tree(tmp_pa
 @pytest.mark.parametrize("name", ["../up", "a/b", "/etc", "", "x" * 200, "a\nb"])
 def test_a_name_that_would_be_a_path_is_none_in_other_trees_either(name: str) -> None:
     document = {"framework": name, "tests": [{"default": {"json_url": "/json"}, name: {}}]}
-    config, _, _ = tolerate(document, folder="here", language="C")
+    config, _, _ = parse_leniently(document, folder="here", language="C")
     assert config.framework == "here"
     assert name not in config.tests[0]

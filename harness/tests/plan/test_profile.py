@@ -20,12 +20,12 @@ query_concurrency = 8
 
 
 def test_the_shipped_profiles_load() -> None:
-    assert profile.names() == ("claims", "gate", "latency", "quick", "smoke", "standard", "techempower")
-    assert [profile.load(name).name for name in profile.names()] == list(profile.names())
+    assert profile.profile_names() == ("claims", "gate", "latency", "quick", "smoke", "standard", "techempower")
+    assert [profile.load_profile(name).name for name in profile.profile_names()] == list(profile.profile_names())
 
 
 def test_the_techempower_profile_has_its_levels_and_durations() -> None:
-    known = profile.load("techempower")
+    known = profile.load_profile("techempower")
     levels = known.levels
     assert (levels.concurrency, levels.query) == ((16, 32, 64, 128, 256, 512), (1, 5, 10, 15, 20))
     assert levels.pipeline_concurrency == (256, 1024, 4096, 16384)
@@ -34,17 +34,17 @@ def test_the_techempower_profile_has_its_levels_and_durations() -> None:
 
 def test_a_profile_of_one_s_own_is_named_after_its_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(OWN)
-    known = profile.load(str(tmp_path / "mine.toml"))
+    known = profile.load_profile(str(tmp_path / "mine.toml"))
     assert (known.name, known.duration_seconds, known.levels.query) == ("mine", 3, (1,))
 
 
 def test_an_unknown_profile_lists_those_there_are() -> None:
     with pytest.raises(ConfigError, match="no profile 'smok': there are claims, gate, latency, quick, smoke, "):
-        profile.load("smok")
+        profile.load_profile("smok")
 
 
 def test_a_text_with_a_nul_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(OWN.replace('"mine"', '"mi\\u0000ne"'))
     with pytest.raises(ConfigError, match="a text holds a NUL character"):
-        profile.load(str(path))
+        profile.load_profile(str(path))

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.errors import ConfigError
-from harness.plan.requests import Expect, PreparedRequest, Request, prepare
-from harness.plan.testtypes import declared
+from harness.plan.requests import Expect, PreparedRequest, Request, prepare_requests
+from harness.plan.testtypes import declared_test_types
 
 
 def request(**keys: Any) -> Request:
@@ -19,7 +19,7 @@ def request(**keys: Any) -> Request:
 
 
 def prepared(folder: Path, count: int = 1000, **keys: Any) -> tuple[PreparedRequest, ...]:
-    return prepare(request(**keys), folder, 1, count)
+    return prepare_requests(request(**keys), folder, 1, count)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_table_of_a_toml_file_is_a_request(folder: Path) -> None:
         values.user = { list = ["ann"] }
         expect = { status = 201, json = { id = "{id}" }, json_schema = "schema.json", size = [2, 99] }
     """
-    (made,) = prepare(Request.model_validate(tomllib.loads(said)), folder, 1, 1)
+    (made,) = prepare_requests(Request.model_validate(tomllib.loads(said)), folder, 1, 1)
     assert (made.method, made.target) == ("PUT", "/items/3")
     assert made.body == b'{"id": 3, "tag": "n3", "deep": [{"yes": true}]}'
     assert (made.expect.status, made.expect.subset, made.expect.size) == (201, {"id": 3}, (2, 99))
@@ -63,10 +63,14 @@ def test_a_header_of_its_own_stands_in_place_of_the_usual_one(folder: Path) -> N
 
 def test_values_are_drawn_evenly_and_the_same_of_a_seed(folder: Path) -> None:
     asked = request(path="/{id}", values={"id": {"range": [1, 5]}})
-    counts = Counter(made.target for made in prepare(asked, folder, 1, 5000))
+    counts = Counter(made.target for made in prepare_requests(asked, folder, 1, 5000))
     assert sorted(counts) == [f"/{number}" for number in range(1, 6)]
     assert all(850 < count < 1150 for count in counts.values())
-    assert prepare(asked, folder, 1, 50) == prepare(asked, folder, 1, 50) != prepare(asked, folder, 2, 50)
+    assert (
+        prepare_requests(asked, folder, 1, 50)
+        == prepare_requests(asked, folder, 1, 50)
+        != prepare_requests(asked, folder, 2, 50)
+    )
 
 
 def test_columns_of_one_file_are_drawn_together_and_paths_are_escaped(folder: Path) -> None:
@@ -150,5 +154,5 @@ def test_a_schema_fetches_nothing(folder: Path) -> None:
 
 def test_each_request_is_a_test_type(folder: Path) -> None:
     often = request(name="often", path="/{id}", values={"id": {"range": [1, 9]}}, weight=3)
-    found = declared((often, request(name="seldom")), folder, 1)
+    found = declared_test_types((often, request(name="seldom")), folder, 1)
     assert [(name, len(kind.requests) > 1) for name, kind in found.items()] == [("often", True), ("seldom", False)]

@@ -33,14 +33,14 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(tmp_path: Path) -> None:
-    side = service.side(service.read(written(tmp_path, GOOD)), tmp_path, "base", 1, tmp_path)
+    side = service.service_implementation(service.read_service(written(tmp_path, GOOD)), tmp_path, "base", 1, tmp_path)
     assert list(side.test_types) == ["item", "order"]
     assert side.ready_path == "/health"
     assert side.local.run == ("sh", "-c", "exec env ./shop --port $PORT")
     assert side.local.build == (("sh", "-c", "make"),)
     assert {prepared.target for prepared in side.test_types["item"].requests} == {f"/items/{n}" for n in range(1, 10)}
-    several = service.read(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
-    side = service.side(several, tmp_path, "base", 1, tmp_path)
+    several = service.read_service(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
+    side = service.service_implementation(several, tmp_path, "base", 1, tmp_path)
     assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # which keep their shell
 
 
@@ -59,17 +59,19 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
 def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in GOOD
     with pytest.raises(ConfigError, match=r"tfb\.toml") as caught:
-        service.read(written(tmp_path, GOOD.replace(old, new, 1)))
+        service.read_service(written(tmp_path, GOOD.replace(old, new, 1)))
     assert said in str(caught.value)
 
 
 def test_a_service_is_up_where_a_plain_get_is_answered_and_else_at_any_answer(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="tfb init"):  # which writes the file
-        service.read(tmp_path)
+        service.read_service(tmp_path)
     text = GOOD.replace('ready = "/health"\n', "")
     login = text.replace("[request.values]", 'headers = { Authorization = "Bearer x" }\n[request.values]')
     for written_as, at_200 in ((GOOD, True), (text, True), (login, False)):
-        side = service.side(service.read(written(tmp_path, written_as)), tmp_path, "base", 1, tmp_path)
+        side = service.service_implementation(
+            service.read_service(written(tmp_path, written_as)), tmp_path, "base", 1, tmp_path
+        )
         assert side.ready_at_200 is at_200
     assert side.ready_path.startswith("/items/")
 
@@ -77,12 +79,14 @@ def test_a_service_is_up_where_a_plain_get_is_answered_and_else_at_any_answer(tm
 @pytest.mark.parametrize("command", ["exec ./shop", "cd bin\nexec ./shop", ". ./settings && ./shop"])
 def test_what_only_a_shell_can_do_is_left_to_it(tmp_path: Path, command: str) -> None:
     text = GOOD.replace('"./shop --port $PORT"', f'"""{command}"""')
-    side = service.side(service.read(written(tmp_path, text)), tmp_path, "base", 1, tmp_path)
+    side = service.service_implementation(service.read_service(written(tmp_path, text)), tmp_path, "base", 1, tmp_path)
     assert side.local.run == ("sh", "-c", command)
 
 
 def test_what_requests_read_is_of_one_folder_for_all_sides(tmp_path: Path) -> None:
     text = GOOD.replace("range = [1, 9]", 'csv = "ids.csv", column = "id"')
     (tmp_path / "ids.csv").write_text("id\n7\n", encoding="utf-8")
-    side = service.side(service.read(written(tmp_path, text)), tmp_path / "base", "base", 1, tmp_path)
+    side = service.service_implementation(
+        service.read_service(written(tmp_path, text)), tmp_path / "base", "base", 1, tmp_path
+    )
     assert {prepared.target for prepared in side.test_types["item"].requests} == {"/items/7"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
 
 ENTRY = {"language": "Go", "json_url": "/json", "local": {"run": ["./x"]}}
 TEMPLATE = {"framework": "$NAME", "tests": [{"default": {"json_url": "/json", "port": 8080, "language": "$LANGUAGE"}}]}
@@ -41,13 +41,13 @@ def checkout(tmp_path: Path) -> Path:
     ],
 )
 def test_every_level_of_a_checkout_is_understood(checkout: Path, part: str, names: list[str]) -> None:
-    found = scan(checkout / part)
+    found = scan_folders(checkout / part)
     assert ([i.name for i in found.implementations], found.problems) == (names, ())
     assert {i.info().folder.count("/") for i in found.implementations} == {1}  # always Language/name
 
 
 def test_overlapping_folders_are_read_once(checkout: Path) -> None:
-    found = scan(checkout / "frameworks" / "Go", checkout, checkout / "frameworks" / "Go" / "gin")
+    found = scan_folders(checkout / "frameworks" / "Go", checkout, checkout / "frameworks" / "Go" / "gin")
     assert [i.name for i in found.implementations] == ["express", "ffead-cpp", "fiber", "gin"]
     assert found.problems == ()
 
@@ -55,16 +55,16 @@ def test_overlapping_folders_are_read_once(checkout: Path) -> None:
 def test_checkout_with_an_empty_tree_holds_nothing(tmp_path: Path) -> None:
     (tmp_path / "frameworks").mkdir()
     write(tmp_path / "toolset" / "scaffolding", TEMPLATE)
-    assert scan(tmp_path).implementations == ()
+    assert scan_folders(tmp_path).implementations == ()
 
 
 def test_language_called_frameworks_is_a_language(tmp_path: Path) -> None:
     write(tmp_path / "frameworks" / "one", {"framework": "one", "tests": [{"default": ENTRY}]})
     write(tmp_path / "Go" / "two", {"framework": "two", "tests": [{"default": ENTRY}]})
-    assert [i.name for i in scan(tmp_path).implementations] == ["one", "two"]
+    assert [i.name for i in scan_folders(tmp_path).implementations] == ["one", "two"]
 
 
 def test_a_clashing_name_is_called_after_the_whole_tree(checkout: Path, tmp_path: Path) -> None:
     write(tmp_path / "mine" / "Go" / "gin", {"framework": "gin", "tests": [{"default": ENTRY}]})
-    found = scan(tmp_path / "mine", checkout / "frameworks" / "Go" / "gin")
+    found = scan_folders(tmp_path / "mine", checkout / "frameworks" / "Go" / "gin")
     assert [i.name for i in found.implementations] == ["gin", "gin@FrameworkBenchmarks"]

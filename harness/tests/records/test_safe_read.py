@@ -28,7 +28,7 @@ from harness.records import safe_read
 )
 def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=f"^not valid JSON: {says}"):
-        safe_read.parse(data)
+        safe_read.parse_json(data)
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_more_bytes(tmp_path: Path) -> None:
@@ -44,20 +44,20 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_mo
 
 
 def test_a_document_is_parsed_but_not_one_of_few_megabytes_that_would_fill_memory() -> None:
-    assert safe_read.parse(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
+    assert safe_read.parse_json(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
     said = "holds more than 1,002 arrays and objects, or 2,003 values"
     for data in (b"[{" * 501 + b"[", b"," * 2004):
         with pytest.raises(ValueError, match=f"^{said}$"):
-            safe_read.require_few(data, 1002, 2003)
-        assert safe_read.require_few(data[:-1], 1002, 2003) == data[:-1]
+            safe_read.require_bounded_json(data, 1002, 2003)
+        assert safe_read.require_bounded_json(data[:-1], 1002, 2003) == data[:-1]
     with pytest.raises(ValueError, match="arrays and objects"):
-        safe_read.parse(b"[" + b"[]," * safe_read.MOST_OPENED + b"[]]")
+        safe_read.parse_json(b"[" + b"[]," * safe_read.MAX_JSON_CONTAINERS + b"[]]")
     with pytest.raises(ValueError, match="or 2 values"):
-        safe_read.parse(b"[1, 2, 3, 4]", values=2)
+        safe_read.parse_json(b"[1, 2, 3, 4]", values=2)
 
 
 def test_a_configuration_has_no_nul_and_another_document_may() -> None:
-    assert safe_read.parse(b'"\\u0000"') == "\0"
+    assert safe_read.parse_json(b'"\\u0000"') == "\0"
     for data in (b'"\\u0000"', b'"\\\\\\u0000"'):
         with pytest.raises(ValueError, match="a NUL character"):
             safe_read.require_no_nul(data)
@@ -67,7 +67,7 @@ def test_a_configuration_has_no_nul_and_another_document_may() -> None:
 def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_bytes(b"\xef\xbb\xbfa = 1")
-    assert safe_read.toml(path) == {"a": 1}
+    assert safe_read.read_toml_document(path) == {"a": 1}
     for data, says in (
         (b"a = " + b"[" * 20_000, "nested too deep"),
         (b"a = ", "not valid TOML"),
@@ -75,4 +75,4 @@ def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> No
     ):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=says):
-            safe_read.toml(path)
+            safe_read.read_toml_document(path)

@@ -13,6 +13,7 @@ from harness.errors import StoreError, UsageError
 from harness.records import claims, reader, store
 from harness.records.machine_record import NoiseFloor
 from harness.records.outcome import Outcome
+from harness.records.run_folders import find_run
 from harness.records.run_records import RunProgress, RunRecords
 from harness.records.store import RunStore
 from harness.tests.approve import approve
@@ -25,7 +26,7 @@ def written(tmp_path: Path) -> RunStore:
 
 
 def test_what_is_written_is_read_and_figures_are_called_with_their_units(written: RunStore) -> None:
-    known = store.read(written.folder)
+    known = store.read_run(written.folder)
     assert known.info.model_dump(mode="json") == records.info().model_dump(mode="json")
     assert list(known.trials) == records.trials()
     assert [(p.implementation, p.process, p.trials) for p in known.processes] == [
@@ -41,9 +42,9 @@ def test_what_is_written_is_read_and_figures_are_called_with_their_units(written
 
 def test_of_very_many_broken_lines_the_first_are_named(written: RunStore) -> None:
     (written.folder / "trials.jsonl").write_text("broken\n" * 500, encoding="utf-8")
-    problems = store.read(written.folder).problems
+    problems = store.read_run(written.folder).problems
     assert [text.partition("trials.jsonl: ")[2] for text in problems[-2:]] == [
-        f"line {reader.MOST_PROBLEMS}: Invalid JSON: expected value at line 1 column 1",
+        f"line {reader.MAX_PROBLEMS}: Invalid JSON: expected value at line 1 column 1",
         "further lines cannot be read, either",
     ]
 
@@ -70,15 +71,15 @@ def test_of_several_verdicts_on_one_process_the_last_one_counts(written: RunStor
 def test_a_line_that_is_too_long_is_not_read_and_a_document_that_is_too_large_is_named(
     written: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "LINE_BYTES", 4096)
+    monkeypatch.setattr(reader, "MAX_LINE_BYTES", 4096)
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("x" * 10_000 + "\n")
-    known = store.read(written.folder)
+    known = store.read_run(written.folder)
     assert "trials.jsonl: line 13: longer than" in known.problems[0]
     assert len(known.trials) == 12
-    monkeypatch.setattr(reader, "RUN_BYTES", 100)
+    monkeypatch.setattr(reader, "MAX_RUN_INFO_BYTES", 100)
     with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0\.098 KiB"):
-        store.read(written.folder)
+        store.read_run(written.folder)
 
 
 def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written: RunStore) -> None:
@@ -87,17 +88,17 @@ def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written
     written.add_process(records.process("fast", 5, "failed").model_copy(update={"startup_time": None}))
     written.add_trial(records.trial("fast", 3, 1.0))
     every = {(name, number) for name in ("fast", "slow") for number in (0, 1)} | {("fast", 4)}
-    assert store.finished(store.read(written.folder)) == every
+    assert store.finished_processes(store.read_run(written.folder)) == every
     path = written.folder / "trials.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-    assert store.finished(store.read(written.folder)) == every - {("fast", 0)}
+    assert store.finished_processes(store.read_run(written.folder)) == every - {("fast", 0)}
 
 
 def test_processes_that_did_not_finish_are_set_aside(written: RunStore) -> None:
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("half a line")
-    store.set_aside(written.folder, lambda process: process in {("slow", 1), ("fast", 0)})
-    known = store.read(written.folder)
+    store.quarantine_records(written.folder, lambda process: process in {("slow", 1), ("fast", 0)})
+    known = store.read_run(written.folder)
     assert known.problems == ()
     assert {(t.implementation, t.process) for t in known.trials} == {("fast", 1), ("slow", 0)}
     assert {(p.implementation, p.process) for p in known.processes} == {("fast", 1), ("slow", 0)}
@@ -106,8 +107,8 @@ def test_processes_that_did_not_finish_are_set_aside(written: RunStore) -> None:
     assert aside.endswith("half a line")
     assert aside.count("\n") == 6
     (written.folder / "trials.jsonl").unlink()
-    store.set_aside(written.folder, lambda _: True)
-    assert not store.read(written.folder).processes
+    store.quarantine_records(written.folder, lambda _: True)
+    assert not store.read_run(written.folder).processes
 
 
 def test_runs_that_start_in_the_same_instant_get_a_folder_each(tmp_path: Path) -> None:
@@ -119,9 +120,9 @@ def test_runs_that_start_in_the_same_instant_get_a_folder_each(tmp_path: Path) -
 
 def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) -> None:
     assert not store.is_locked(written.folder)
-    with written.locked():
+    with written.lock():
         assert store.is_locked(written.folder)
-        again = RunStore(written.folder, started_at=0).locked()
+        again = RunStore(written.folder, started_at=0).lock()
         with pytest.raises(UsageError, match="still going on in another process"), again:
             pass
     assert not store.is_locked(written.folder)
@@ -129,20 +130,20 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; start a run with \./tfb --test run$"):
-        store.find(tmp_path, None)
+        find_run(tmp_path, None)
     with pytest.raises(UsageError, match=rf"^run 'a' does not exist in {tmp_path}; there are none$"):
-        store.find(tmp_path, "a")
+        find_run(tmp_path, "a")
     names = ["20260101-0", *(f"20260102-{number}" for number in range(6)), "20260102-50"]
     for name in names:
         records.write(tmp_path, name)
     asked = (None, "latest", "20260101", "20260102-5", str(tmp_path / "20260102-0"))
-    found = [store.find(tmp_path, each).name for each in asked]
+    found = [find_run(tmp_path, each).name for each in asked]
     assert found == ["20260102-50", "20260102-50", "20260101-0", "20260102-5", "20260102-0"]
     for wanted, what in (("2026", "is not unique"), ("2027", "does not exist")):
         with pytest.raises(
             UsageError, match=rf"^run '{wanted}' {what} in {tmp_path}; there are {', '.join(names[-5:])}$"
         ):
-            store.find(tmp_path, wanted)
+            find_run(tmp_path, wanted)
 
 
 def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path) -> None:
@@ -167,34 +168,36 @@ def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(
 
 
 def test_processes_of_runs_are_numbered_on_and_those_side_by_side_stay_so(written: RunStore) -> None:
-    known = store.read(written.folder)
-    first, _, second = store.numbered([known, RunRecords(info=known.info), known])
+    known = store.read_run(written.folder)
+    first, _, second = store.renumber_processes([known, RunRecords(info=known.info), known])
     for one, by in ((first, 0), (second, 2)):
         for name in ("trials", "processes", "verdicts"):
             moved, before = getattr(one, name), getattr(known, name)
             assert [each.process for each in moved] == [each.process + by for each in before] != []
-    assert store.numbers(second) == store.numbers(replace(second, trials=[])) == {2, 3}
+    assert store.process_numbers(second) == store.process_numbers(replace(second, trials=[])) == {2, 3}
 
 
 def test_a_run_is_called_as_its_folder(written: RunStore) -> None:
-    assert store.read(written.folder.rename(written.folder.with_name("mailed"))).info.run_id == "mailed"
+    assert store.read_run(written.folder.rename(written.folder.with_name("mailed"))).info.run_id == "mailed"
 
 
 def test_a_noise_floor_is_kept_for_the_machine_and_the_profile(tmp_path: Path) -> None:
     floor = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
     machine = records.info().machine
-    assert store.noise_floor(tmp_path / "results", "p", machine) is None
+    assert store.read_noise_floor(tmp_path / "results", "p", machine) is None
     for kept in (floor.model_copy(update={"pairs": 2}), floor):
-        store.keep_noise_floor(tmp_path / "results", machine, kept)
-    assert store.noise_floor(tmp_path / "results", "p", machine) == floor
-    assert store.noise_floor(tmp_path / "results", "other", machine) is None
-    assert store.noise_floor(tmp_path / "results", "p", machine.model_copy(update={"hostname": "elsewhere"})) is None
+        store.write_noise_floor(tmp_path / "results", machine, kept)
+    assert store.read_noise_floor(tmp_path / "results", "p", machine) == floor
+    assert store.read_noise_floor(tmp_path / "results", "other", machine) is None
+    assert (
+        store.read_noise_floor(tmp_path / "results", "p", machine.model_copy(update={"hostname": "elsewhere"})) is None
+    )
 
 
 LINES = {  # of trials.jsonl
     "half": '{"id": "cut o\n',
     "no objects": 'words\n[]\n"a"\n\n{"id": 3}\n{"id": "x", "load": {"kind": "shut"}}\n',
-    "too many objects": '{"a": [' + "[]," * reader.LINE_OPENED + "[]]}\n",
+    "too many objects": '{"a": [' + "[]," * reader.MAX_LINE_CONTAINERS + "[]]}\n",
 }
 DOCUMENTS = {
     "empty": "", "list": "[]", "cut": '{"run_id": ', "deep": "[" * 500_001, "wide": '{"a": [' + "1," * 10_000_001,
@@ -215,7 +218,7 @@ def test_all_that_is_said_of_broken_files_is_as_approved(tmp_path: Path) -> None
 
     def problems(status: str = "complete") -> list[object]:
         written.write_info(records.info().model_copy(update={"status": status}))
-        known = store.read(folder)
+        known = store.read_run(folder)
         counts = f"{len(known.trials)} {len(known.processes)} {len(known.verdicts)}"
         return [counts, *(each.removeprefix(str(folder)) for each in known.problems)]
 
@@ -233,7 +236,7 @@ def test_all_that_is_said_of_broken_files_is_as_approved(tmp_path: Path) -> None
     later: list[str] = []
     last = len(whole) - len(whole.splitlines(keepends=True)[-1])
     found["from a byte on"] = [len([*reader.read_lines(trials, type(records.trials()[0]), later, start=last)]), *later]
-    for name in store.LINES:
+    for name in store.PROCESS_FILES:
         (folder / f"{name}.jsonl").unlink()
         found[f"no {name}"] = [problems(), problems("interrupted")]
         (folder / f"{name}.jsonl").mkdir()
@@ -241,10 +244,10 @@ def test_all_that_is_said_of_broken_files_is_as_approved(tmp_path: Path) -> None
     for name, text in DOCUMENTS.items():
         for path in (folder / "run.json", tmp_path / "claims.json"):
             path.write_text(text, encoding="utf-8")
-        found[name] = [said(lambda: store.read(folder)), said(lambda: claims.read(tmp_path))]
+        found[name] = [said(lambda: store.read_run(folder)), said(lambda: claims.read_claims(tmp_path))]
     (folder / "run.json").unlink()
-    found["no run"] = said(lambda: store.read(folder))
-    written.write_text("progress.json", RunProgress(status="failed", stage="verifying").recorded())
-    found["no run, but progress"] = said(lambda: store.read(folder))
-    assert claims.latest(folder) == claims.read(claims.PUBLISHED).verdicts
+    found["no run"] = said(lambda: store.read_run(folder))
+    written.write_text("progress.json", RunProgress(status="failed", stage="verifying").to_json())
+    found["no run, but progress"] = said(lambda: store.read_run(folder))
+    assert claims.latest_verdicts(folder) == claims.read_claims(claims.PUBLISHED).verdicts
     approve("records-broken", found)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import Load, Scenario
 from harness.records.machine_record import Machine
 from harness.records.measurements import ServerUsage
@@ -27,7 +27,7 @@ def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
 
 def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **more: Any) -> RunInfo:
     """A finished run on ``json``."""
-    found = runs.run_info(names, Processes(minimum=2, maximum=2), reference=names[0])
+    found = runs.run_info(names, ProcessLimits(minimum=2, maximum=2), reference=names[0])
     java = {"language": "Java", "test_types": ("json", "query")}
     own = {
         "run_id": "20260101-000000",

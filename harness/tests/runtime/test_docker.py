@@ -9,8 +9,8 @@ import pytest
 
 from harness.errors import EngineFullError, Exit, StartError, UsageError
 from harness.plan import profile
-from harness.plan.config import Settings
-from harness.plan.hosts import of_flags
+from harness.plan.hosts import hosts_from_flags
+from harness.plan.run_settings import Settings
 from harness.provisioning import requirements
 from harness.runtime import choice, compose
 from harness.runtime.compose import Project
@@ -20,7 +20,13 @@ from harness.tests.scene import script
 
 
 def settings(**values: Any) -> Settings:
-    known = {"command": (), "profile": profile.load("smoke"), "seed": 1, "results_name": "", "results_environment": ""}
+    known = {
+        "command": (),
+        "profile": profile.load_profile("smoke"),
+        "seed": 1,
+        "results_name": "",
+        "results_environment": "",
+    }
     return Settings(**{**known, **values})
 
 
@@ -40,7 +46,7 @@ def test_the_image_is_named_after_the_implementation_and_no_other_has_its_name()
     assert all(re.fullmatch(r"tfb/[a-z0-9]+(-[a-z0-9]+)*", tag) for tag in tags), tags
 
 
-THREE = of_flags("app", "db", ("c1", "c2"))
+THREE = hosts_from_flags("app", "db", ("c1", "c2"))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +57,7 @@ THREE = of_flags("app", "db", ("c1", "c2"))
         ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge cannot be used with other machines"),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
-            {"network_mode": "bridge", "hosts": of_flags(None, "postgresql://localhost", ())},
+            {"network_mode": "bridge", "hosts": hosts_from_flags(None, "postgresql://localhost", ())},
             "localhost:5432 is the container",
         ),
     ],

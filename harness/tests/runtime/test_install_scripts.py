@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.errors import ServerDiedError, StartError
-from harness.plan.benchmark_config import Local
+from harness.plan.benchmark_config import LocalRun
 from harness.runtime.install_scripts import HINT, script_hint
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.implementations import implementation
@@ -71,7 +71,7 @@ def test_packages_of_bun_run_their_scripts_by_bun(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("name", ["../x", "-x", "@a/../b", "a b", "a/b", "", "@/x"])
 def test_what_is_no_package_name_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="install_scripts"):
-        Local.model_validate({"run": ["x"], "install_scripts": [name]})
+        LocalRun.model_validate({"run": ["x"], "install_scripts": [name]})
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_failing_builds_and_servers_carry_the_hint(tmp_path: Path) -> None:
     ("run", "said"),
     [
         (["no-such-program"], "no-such-program: not found on PATH"),
-        (["./absent"], "./absent: not found: there is no file"),
+        (["./absent"], "absent does not exist"),
         (["./plain"], "./plain: cannot be run: Permission denied: chmod +x"),
         (["./folder"], "./folder: cannot be run: it is a folder"),
-        (["./interpreter"], "the interpreter that its first line names does not exist"),
+        (["./interpreter"], "the interpreter in its first line does not exist"),
         (["./binary"], "Exec format error"),
     ],
 )

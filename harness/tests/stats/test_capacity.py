@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from harness.extras.orders.test_type import CREATE
-from harness.plan.profile import OpenLoopSettings, OrderLoads, Processes
+from harness.plan.profile import OpenLoopSettings, OrderLoads, ProcessLimits
 from harness.records.loads import Load, OpenLoop, Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes
 from harness.records.outcome import Outcome
@@ -71,7 +71,7 @@ def changed(one: Trial, **update: object) -> Trial:
 
 def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoopSettings | OrderLoads) -> RunInfo:
     loads = {ORDER_TEST_TYPE if load == SERVICE else "json": (load,)}
-    info = run_info([*names], Processes(minimum=count, maximum=count), reference=reference, loads=loads)
+    info = run_info([*names], ProcessLimits(minimum=count, maximum=count), reference=reference, loads=loads)
     settings = {"profile": {name: part.model_dump() for name, part in profile.items()}}
     return info.model_copy(update={"settings": settings})
 
@@ -150,7 +150,7 @@ def test_response_times_are_decided_with_their_look_s_share_of_the_error(
     looks: tuple[int, ...], groups: list[int]
 ) -> None:
     """Paired t: p = 0.011, enough at 5 % and too much for a first look at three of fifteen processes."""
-    rules = Processes(minimum=3, maximum=max(looks, default=3), looks=looks)
+    rules = ProcessLimits(minimum=3, maximum=max(looks, default=3), looks=looks)
     info = run_info(["a", "b"], rules, loads={ORDER_TEST_TYPE: (SERVICE,)})
     made = [
         arrivals(8.0, 0.0, name=name, process=process, purpose="measure", seconds=0.02 * slower)

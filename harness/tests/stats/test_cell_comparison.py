@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load
 from harness.records.machine_record import NoiseFloor
 from harness.records.outcome import Outcome
@@ -36,7 +36,7 @@ def records(
     world = SimulatedRun(truth=truth, processes=processes, rounds=3, tables=2, window=0.03, process=0.02, drift=drift)
     drawn = draw_run(world, np.random.default_rng(seed))
     made = trials({(kind, LOAD): logs for kind, logs in zip(KINDS, drawn, strict=True)}, NAMES)
-    info = run_info(NAMES, Processes(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))
+    info = run_info(NAMES, ProcessLimits(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))
     return RunRecords(info=info.model_copy(update={"started_at": began, "run_id": f"r{seed}"}), trials=made)
 
 
@@ -52,7 +52,9 @@ def test_runs_of_the_same_servers_are_rarely_told_apart_even_where_the_machine_i
                 t.model_copy(update={"throughput": t.throughput * math.exp(speed[t.process] / 10)}) for t in own.trials
             ]
             sides.append(replace(own, trials=made))
-        different += any(cell.throughput.verdict != "tie" for cell in compare(sides[0], sides[1], 0.05).cells)
+        different += any(
+            cell.throughput.verdict in ("faster", "slower") for cell in compare(sides[0], sides[1], 0.05).cells
+        )
     assert different <= 7  # the 98 % quantile at 5 %
 
 
@@ -90,7 +92,7 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
                 made.append(
                     trial(name, 1e3 * math.exp(rate), p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
                 )
-    info = run_info([*names], Processes(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
+    info = run_info([*names], ProcessLimits(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
     return RunRecords(info=info, trials=made, verdicts=[verdict("d", "db", failed=key == "B")])
 
 
@@ -161,4 +163,4 @@ def test_a_server_that_lost_a_third_is_a_regression() -> None:
     lost, *others = (cell for cell in found.cells if cell.test_type == "db")
     assert (lost.implementation, lost.throughput.verdict, lost.cpu_per_request.verdict) == ("a", "slower", "slower")
     assert (lost.throughput.ratio.low or 9) < 2 / 3 < (lost.throughput.ratio.high or 0)
-    assert {cell.throughput.verdict for cell in others} == {"tie"}
+    assert not {cell.throughput.verdict for cell in others} & {"faster", "slower"}

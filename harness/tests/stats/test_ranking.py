@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.machine_record import MachineSet, NoiseFloor
 from harness.records.measurements import ErrorCounts, Latency
@@ -29,7 +29,7 @@ from harness.tests.stats.dense import dense, luck
 
 NAMES = ["vertx", "es4x", "resteasy", "express"]
 LOADS: dict[str, tuple[Load, ...]] = dict.fromkeys(("json", "db", "query"), (LOAD,))
-TWO = Processes(minimum=2, maximum=2)
+TWO = ProcessLimits(minimum=2, maximum=2)
 C8, C16, C32, C256 = (ClosedLoop(connections=count, depth=1 + count // 256) for count in (8, 16, 32, 256))
 Q1, Q20 = (ClosedLoop(connections=64, queries=count) for count in (1, 20))
 X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
@@ -214,7 +214,7 @@ OTHERS: dict[str, dict[str, object]] = {
 
 
 def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[VerificationRecord]]:
-    """Floors, other rules, failed builds and starts, validity checks, loads beyond the plan, and cells that lack figures."""
+    """Floors, other rules, failures, validity checks, loads beyond the plan, and cells that lack figures."""
     cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
     made = []
     for (name, speed), (kind, load), p, r in itertools.product(SPEED.items(), cells, range(3), range(2)):
@@ -251,7 +251,7 @@ def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[Verifi
     wrong, server = verdict("edge", "json", Outcome.FAIL), verdict("loose", "http")
     verdicts = [verdict("ref", "json"), wrong.model_copy(update={"results": wrong.results * 2})]
     names = [*SPEED, "unbuilt", "dead", "mute", "half"]
-    info = run_info(names, Processes(minimum=3, maximum=5, looks=(3,)), loads=PLAN)
+    info = run_info(names, ProcessLimits(minimum=3, maximum=5, looks=(3,)), loads=PLAN)
     told = tuple(each.model_copy(update=OWN.get(each.name, {})) for each in info.implementations)
     whole = info.model_copy(update={"implementations": told, "noise_floor": NOISY, "reference": "ref"})
     return whole, made, started, [*verdicts, server.model_copy(update={"results": (WAIVED, WAIVED)})]
@@ -346,5 +346,5 @@ def test_a_difference_below_the_noise_floor_ties() -> None:
     ("status", "told"), [("complete", ("not audited",)), ("interrupted", ("not audited",)), ("running", None)]
 )
 def test_while_a_run_goes_on_no_server_is_said_not_to_be_audited(status: str, told: tuple[str, ...] | None) -> None:
-    info = run_info(["a"], Processes(minimum=1, maximum=1)).model_copy(update={"status": status})
+    info = run_info(["a"], ProcessLimits(minimum=1, maximum=1)).model_copy(update={"status": status})
     assert caveats(info, [trial("a", 9.0).model_copy(update={"evidence": None})], []).get(("a", "json")) == told

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop
 from harness.records.trial_record import Trial
 from harness.stats.stopping import alpha_at, planned_looks, profile_section, undecided
@@ -15,10 +15,10 @@ from harness.tests.doubles.runs import LOAD, run_info, trial, trials
 from harness.tests.stats.dense import luck
 
 RULES = {
-    "usual": Processes(minimum=3, maximum=10, looks=(3, 5), half_width=0.02),
-    "once": Processes(minimum=1, maximum=1),
-    "beyond": Processes(minimum=3, maximum=6, looks=(2, 3, 6, 9)),
-    "wide": Processes(minimum=2, maximum=9, looks=(4, 2, 7), half_width=0.05),
+    "usual": ProcessLimits(minimum=3, maximum=10, looks=(3, 5), half_width=0.02),
+    "once": ProcessLimits(minimum=1, maximum=1),
+    "beyond": ProcessLimits(minimum=3, maximum=6, looks=(2, 3, 6, 9)),
+    "wide": ProcessLimits(minimum=2, maximum=9, looks=(4, 2, 7), half_width=0.05),
 }
 ALL = [(name, kind) for kind in ("json", "db", "query") for name in "abcde" if (name, kind) != ("e", "db")]
 ALL += [("a", "one"), ("a", "none")]  # a server by itself, and one that is never measured
@@ -54,7 +54,7 @@ def test_what_waits_after_each_process_and_the_error_of_each_look_are_as_approve
     info = run_info(["a"], RULES["wide"])
     others = [{}, {"profile": 3}, {"profile": {}}, {"profile": {"processes": {"least": 1}}}, info.settings]
     read = [
-        profile_section(info.model_copy(update={"settings": each}), "processes", Processes).half_width
+        profile_section(info.model_copy(update={"settings": each}), "processes", ProcessLimits).half_width
         for each in others
     ]
     approve("stats-stopping", {**found, "half-widths": read})

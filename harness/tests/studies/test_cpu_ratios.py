@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.run_records import RunRecords
 from harness.studies.cpu_ratios import cpu_ratios
 from harness.tests.doubles.runs import run_info, trial
@@ -16,7 +16,7 @@ def test_tests_of_one_framework_are_taken_together_and_the_geometric_mean_has_an
         for (name, kind), cost in COSTS.items()
         for process in range(4)
     ]
-    info = run_info(["ours", "theirs", "theirs-db"], Processes(minimum=4, maximum=4))
+    info = run_info(["ours", "theirs", "theirs-db"], ProcessLimits(minimum=4, maximum=4))
     records = RunRecords(info=info, trials=tuple(made), processes=(), verdicts=())
     found = cpu_ratios(records, "ours", ("theirs", "theirs-db"))
     assert list(found) == ["json", "db", "geometric mean"]

@@ -14,11 +14,11 @@ from harness.tests.doubles.order_server import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.subjects import objections, verified
 
-PATIENCE = 5.0
+TIMEOUT_SECONDS = 5.0
 
 
 def objected(server: OrderServer, database: DatabaseAddress | None, *, thorough: bool = True) -> dict[str, CheckResult]:
-    return objections(verified(server, "order", database, thorough=thorough, patience=PATIENCE))
+    return objections(verified(server, "order", database, thorough=thorough, timeout=TIMEOUT_SECONDS))
 
 
 @pytest.mark.gallery

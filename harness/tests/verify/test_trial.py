@@ -30,12 +30,12 @@ from harness.tests.doubles.rogues.gallery import ROGUES, UNDER_LOAD
 from harness.tests.doubles.service import ServiceDouble
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.tests.verify.subjects import as_server, exchange, said
-from harness.tests.verify.trials import WITH_GENERATOR, audited
+from harness.tests.verify.trials import WITH_GENERATOR, verify_load
 from harness.verify.checks import expectations
-from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import Exchange, RequestAccount
-from harness.verify.database_tables import tables
-from harness.verify.trial import TrialAudit, sampling
+from harness.verify.checks.evidence import Exchange, RequestCounts
+from harness.verify.checks.verification_client import Client
+from harness.verify.database_tables import open_tables
+from harness.verify.trial import TrialContext, TrialVerification, plan_sampling
 from harness.verify.verification import PLAIN
 from harness.verify.verifier import Verifier
 
@@ -78,10 +78,16 @@ class Trials:
         self.number += 1
         server, kind = as_server(self.server, self.upstream), TEST_TYPES[test_type]
         load = load or usual_load(test_type)
-        looking = self.verifier.trial(
-            server, kind, load, self.database, seconds=seconds, rate=self.rate, seed=self.number
+        context = TrialContext(
+            server=server,
+            test_type=kind,
+            load=load,
+            database=self.database,
+            seconds=seconds,
+            rate=self.rate,
+            seed=self.number,
         )
-        evidence, self.rate = audited(server, kind, load, looking, seconds=seconds, seed=self.number, written=written)
+        evidence, self.rate = verify_load(self.verifier.verify_trial(context), written=written)
         return evidence
 
 
@@ -91,10 +97,12 @@ def trials(double: Rogue | type[ReferenceServer], database: DatabaseAddress) -> 
     with FakeUpstream(DELAY_SECONDS) as upstream:
         server = (double.server if isinstance(double, Rogue) else double)(database, upstream.url)
         running = Trials(server=server, database=database, upstream=upstream)
-        running.verifier.begin(database)
+        running.verifier.start_process(database)
         with server:
             yield running
-    running.left |= {result.check for result in running.verifier.end(database) if result.outcome is not Outcome.PASS}
+    running.left |= {
+        result.check for result in running.verifier.end_process(database) if result.outcome is not Outcome.PASS
+    }
 
 
 @pytest.fixture
@@ -149,11 +157,12 @@ def audit(
     upstream: Upstream | None = None,
     verifier: Verifier | None = None,
     rules: Rules = "tfb",
-) -> TrialAudit:
+) -> TrialVerification:
     """Of a load that the test makes itself."""
     seen = server.server if isinstance(server, ServiceDouble) else as_server(server, upstream, rules)
     found = seen.implementation.test_types[kind]
-    return (verifier or Verifier()).trial(seen, found, load, database, seconds=1.0, rate=10.0, seed=1)
+    context = TrialContext(server=seen, test_type=found, load=load, database=database, seconds=1.0, rate=10.0, seed=1)
+    return (verifier or Verifier()).verify_trial(context)
 
 
 def line(answer: Exchange, number: int = 0) -> str:
@@ -167,30 +176,32 @@ def line(answer: Exchange, number: int = 0) -> str:
     return json.dumps({**always, **head, "body_base64": body}) + "\n"
 
 
-def accounted(**counts: Any) -> RequestAccount:
-    nothing: dict[str, Any] = {one.name: 0 for one in fields(RequestAccount)} | {"statuses": {}, "whole": True}
-    return RequestAccount(**nothing | counts)
+def accounted(**counts: Any) -> RequestCounts:
+    nothing: dict[str, Any] = {one.name: 0 for one in fields(RequestCounts)} | {"statuses": {}, "all_recorded": True}
+    return RequestCounts(**nothing | counts)
 
 
 def loaded(
-    trial: TrialAudit, file: Path, requests: int, written: int = 9999, lost: int = 0, changes: int = 0
+    trial: TrialVerification, file: Path, requests: int, written: int = 9999, lost: int = 0, changes: int = 0
 ) -> TrialEvidence:
     """The trial of a load that this process makes; so many of its answers are written out, or lost."""
-    kind = trial.test_type
-    client = Client(trial.server.endpoint, kind, kind.path(trial.server.implementation.urls[kind.name], trial.load))
-    cases = ([expectations.case(one) for one in kind.requests] or [PLAIN]) * requests
+    kind, server = trial.context.test_type, trial.context.server
+    client = Client(
+        server.endpoint, kind, kind.request_target(server.implementation.urls[kind.name], trial.context.load)
+    )
+    cases = ([expectations.declared_variant(one) for one in kind.requests] or [PLAIN]) * requests
     with trial:
-        came = client.crowd(cases[: requests // 2], 8)
+        came = client.send_concurrently(cases[: requests // 2], 8)
         time.sleep(0.8 * changes)  # until there was one
-        came += client.crowd(cases[requests // 2 : requests], 8)
+        came += client.send_concurrently(cases[requests // 2 : requests], 8)
     came = came[lost:]
-    numbers = [kind.requests.index(one.case.asked) if one.case.asked else 0 for one in came]
+    numbers = [kind.requests.index(one.case.declared) if one.case.declared else 0 for one in came]
     file.write_text("".join(map(line, came[:written], numbers)))
     statuses = Counter(str(one.response and one.response.status) for one in came)
     good, whole = statuses["200"], written >= len(came)
-    others = {"unfinished": lost, "statuses": statuses, "failed": len(came) - good, "whole": whole}
+    others = {"unfinished": lost, "statuses": statuses, "failed": len(came) - good, "all_recorded": whole}
     account = accounted(sent=requests, received=len(came), successes=good, **others)
-    return trial.judge(good=good, failed=len(came) - good, account=account, answers=file)
+    return trial.judge(good=good, failed=len(came) - good, counts=account, answers=file)
 
 
 FEW, TWENTY = TestWithGenerator.few, ClosedLoop(connections=8, queries=20)
@@ -223,15 +234,15 @@ def test_an_honest_server_passes_and_what_a_dishonest_one_does_is_seen(
 ) -> None:
     verifier, file, rogue = Verifier(), tmp_path / "answers.jsonl", ROGUES.get(name)
     kind = TEST_TYPES[rogue.test_type if rogue else name]
-    verifier.begin(seeded)
+    verifier.start_process(seeded)
     with FakeUpstream() as upstream, (rogue.server if rogue else ReferenceServer)(seeded, upstream.url) as server:
         trial = audit(server, kind.name, seeded, load, upstream, verifier)
         found = loaded(trial, file, requests, **how)
     assert (found.judged, found.received) == (judged, requests - how.get("lost", 0))
     assert rogue.caught_by in named(found) if rogue else found.objections == ()
-    nothing = trial.judge(good=0, failed=4, account=None, answers=file)
+    nothing = trial.judge(good=0, failed=4, counts=None, answers=file)
     assert (nothing.judged, nothing.received, nothing.objections) == (0, 4, ())
-    left = verifier.end(seeded)
+    left = verifier.end_process(seeded)
     counted = {"rows-read"} if kind.counts_statements else set()
     written = {"no-deadlocks", "rows-written"} if kind.writes_database else set()
     assert {result.check for result in left} == {"nothing-left-behind"} | counted | written
@@ -241,7 +252,7 @@ def test_an_honest_server_passes_and_what_a_dishonest_one_does_is_seen(
 def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
     kinds = {name: TEST_TYPES[name] for name in ("json", "fortune", "query", "update")} | ServiceDouble().test_types
     found = {
-        f"{name} {load.label} {rate}/s": sampling(kinds[name], load, 4.0, rate)
+        f"{name} {load.label} {rate}/s": plan_sampling(kinds[name], load, 4.0, rate)
         for name in ("json", "fortune", "query", "update", "item")
         for load in (SINGLE, TWENTY, OpenLoop(rate=500.0, connections=8))
         for rate in (None, 100.0, 2000.0)
@@ -263,15 +274,15 @@ def test_rows_change_behind_a_server_and_a_cache_may_hold_what_they_held_then_or
     def objected(kind: str, body: str, *, whole: bool = True) -> bool:
         with audit(server, kind, seeded, verifier=verifier) as trial:
             if not now:
-                now.update(next(world for _ in range(500) if (world := view.world()) != before))
+                now.update(next(world for _ in range(500) if (world := view.read_world()) != before))
         file.write_text(line(exchange(body)))
-        account = accounted(sent=1, received=1, successes=1, statuses={"200": 1}, whole=whole)
-        return "equals-row" in named(trial.judge(good=1, failed=0, account=account, answers=file))
+        account = accounted(sent=1, received=1, successes=1, statuses={"200": 1}, all_recorded=whole)
+        return "equals-row" in named(trial.judge(good=1, failed=0, counts=account, answers=file))
 
-    with ReferenceServer(seeded) as server, tables(seeded) as view:
-        before, now = view.world(), dict[str, Mapping[int, int]]()
+    with ReferenceServer(seeded) as server, open_tables(seeded) as view:
+        before, now = view.read_world(), dict[str, Mapping[int, int]]()
         assert not objected("db", "none")
-        assert view.world() == before  # put back, for caches
+        assert view.read_world() == before  # put back, for caches
         row, held = next(one for one in now["world"].items() if one not in before["world"].items())
         then = before["world"][row]
         changed_to, never, nowhere = (
@@ -309,8 +320,10 @@ def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(text: str,
     with ReferenceServer() as server:
         with audit(server, "json", NOWHERE) as trial:
             pass
-        with pytest.raises(LoadError, match=r"answers.jsonl line 1: not an answer"):
-            trial.judge(good=1, failed=0, account=accounted(), answers=file)
+        with pytest.raises(
+            LoadError, match=r"answers.jsonl line 1: the load generator wrote an invalid response record"
+        ):
+            trial.judge(good=1, failed=0, counts=accounted(), answers=file)
 
 
 @pytest.mark.parametrize(("late", "objections"), [(0.0, set()), (60.0, {"date-now"}), (-60.0, {"date-now"})])
@@ -323,7 +336,7 @@ def test_an_answer_has_the_time_of_day_that_the_generator_s_clock_says(
     with ReferenceServer() as server:
         with audit(server, "json", NOWHERE, rules="techempower") as trial:
             pass
-        found = trial.judge(good=1, failed=0, account=accounted(), answers=file).objections
+        found = trial.judge(good=1, failed=0, counts=accounted(), answers=file).objections
     assert {one.check for one in found if one.waived} == objections
 
 
@@ -335,4 +348,4 @@ def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
     with OrderServer(seeded) as server:
         with audit(server, "order", seeded, Scenario(factor=1.0, connections=8)) as trial:
             pass
-        assert trial.judge(good=0, failed=0, account=None, answers=file).judged == 1
+        assert trial.judge(good=0, failed=0, counts=None, answers=file).judged == 1

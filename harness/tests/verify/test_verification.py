@@ -69,7 +69,7 @@ def test_the_reference_server_is_asked_as_approved_and_passes_every_check(
         assert not thorough or known - {*ran} == (set() if name == "http" else {"date-moves"})  # which takes seconds
         asked = [] if of_time else reference.told
         checks = ", ".join(ran) if thorough else ""  # briefly fewer of them
-        found[name] = {**json.loads(verdict.recorded()), "results": checks, "changed": changed, "asked": asked}
+        found[name] = {**json.loads(verdict.to_json()), "results": checks, "changed": changed, "asked": asked}
         if name in ("fan-out", "fortune"):  # sums, and messages, of chance
             del found[name]["response_bytes"]
             ((least, most),) = verdict.response_bytes.values()
@@ -80,8 +80,8 @@ def test_the_reference_server_is_asked_as_approved_and_passes_every_check(
 def test_a_server_is_judged_by_its_own_rules() -> None:
     with ROGUES["closes-each-time"].server() as double:
         server, verify = as_server(double, rules="techempower"), verifier.Verifier()
-        found = [verify.connection(server, process=0, thorough=False)]
-        found += [verify.check(server, TEST_TYPES["json"], None, process=0, thorough=False, loads=())]
+        found = [verify.verify_http(server, process=0, thorough=False)]
+        found += [verify.verify_test_type(server, TEST_TYPES["json"], None, process=0, thorough=False, loads=())]
     assert [{one.check for one in each.results if one.waived} for each in found] == [{"keep-alive"}] * 2
 
 
@@ -132,8 +132,8 @@ def test_what_was_judged_while_the_clock_was_set_is_judged_again(
     judged = list[int]()
     monkeypatch.setattr(time, "time", lambda: real() - 3600 * min(len(judged), jumps))
 
-    def judge() -> int:
+    def run_checks() -> int:
         judged.append(len(judged) + 1)
         return judged[-1]
 
-    assert verifier.steadily(judge)() == expected
+    assert verifier.retry_on_clock_jump(run_checks)() == expected

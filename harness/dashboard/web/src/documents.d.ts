@@ -61,6 +61,9 @@ export interface BrokenRun {
 export interface RunList {
   runs: RunSummary[];
   broken: BrokenRun[];
+  views: {
+    [k: string]: string;
+  };
 }
 /**
  * The worst outcome of one implementation x test type over its processes, with the checks that did not pass.
@@ -557,7 +560,7 @@ export interface ComparisonDocument {
 export interface Comparison {
   run_a: string;
   run_b: string;
-  fail_over: number;
+  threshold: number;
   interleaved: boolean;
   confidence: number;
   cells: CellComparison[];
@@ -580,7 +583,7 @@ export interface CellComparison {
  */
 export interface Effect {
   ratio: Ratio | null;
-  verdict: "faster" | "slower" | "tie" | "missing";
+  verdict: "failed" | "slower" | "cannot tell" | "faster" | "same" | "not in base";
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.

@@ -3,10 +3,10 @@
 import pytest
 
 from harness.extras.claims import assessment, show
-from harness.records.claims import VerdictWord
 from harness.records.measurements import ErrorCounts
 from harness.records.outcome import Outcome
 from harness.records.process_record import ProcessRecord
+from harness.records.verdicts import ClaimConclusion
 from harness.stats.ranking_model import Ratio
 from harness.tests.doubles.records import verdict
 from harness.tests.extras.claims.claim_records import STEADY, claim, claim_of, judged, run_of, side, trials
@@ -136,7 +136,7 @@ def between(low: float, high: float) -> Ratio:
     ],
 )
 def test_an_interval_is_held_against_the_tolerance_and_against_1(
-    expected: float, low: float, high: float, word: VerdictWord
+    expected: float, low: float, high: float, word: ClaimConclusion
 ) -> None:
     found = assessment.of_ratio(expected, 0.15, between(low, high), processes=5)
     assert found.word == word
@@ -159,7 +159,7 @@ def test_an_interval_is_held_against_the_tolerance_and_against_1(
     ],
 )
 def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
-    order: str, low: float, high: float, word: VerdictWord
+    order: str, low: float, high: float, word: ClaimConclusion
 ) -> None:
     found = assessment.of_order(order, 0.05, between(low, high), processes=5)
     assert found.word == word
@@ -170,7 +170,7 @@ def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
     ("low", "high", "word"), [(0.7, 0.9, "supported"), (0.8, 0.95, "undecided"), (0.92, 0.98, "refuted")]
 )
 def test_a_substantial_difference_is_one_of_at_least_what_the_file_says(
-    low: float, high: float, word: VerdictWord
+    low: float, high: float, word: ClaimConclusion
 ) -> None:
     assert assessment.of_order("lower", 0.10, between(low, high), processes=5, substantial=True).word == word
 
@@ -197,5 +197,5 @@ def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_t
         ((), "undecided"),
     ],
 )
-def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[VerdictWord, ...], word: VerdictWord) -> None:
+def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[ClaimConclusion, ...], word: ClaimConclusion) -> None:
     assert assessment.of_claim(words) == word

@@ -9,8 +9,8 @@ from harness.errors import ConfigError
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, settings_of
 from harness.plan import profile as profiles
-from harness.plan.config import Settings
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
+from harness.plan.run_settings import Settings
 from harness.records.loads import ClosedLoop
 
 GOOD = """
@@ -29,7 +29,7 @@ ratio = 2.5
 
 
 def test_every_claim_of_the_project_can_be_read_and_measured() -> None:
-    serves = {implementation.name: implementation.urls for implementation in scan().implementations}
+    serves = {implementation.name: implementation.urls for implementation in scan_folders().implementations}
     for claim in read().values():
         for cell in claim.cells:
             assert cell.test_type in serves[cell.implementation], f"{claim.name}: {cell.label}"
@@ -44,11 +44,16 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
     cells = cells_of(statement.cells)
     assert cells == {"a": {"query": (heavy, light)}}  # a server is warmed at the heaviest
     given = Settings(
-        command=(), profile=profiles.load("claims"), seed=1, results_name="", results_environment="", results=tmp_path
+        command=(),
+        profile=profiles.load_profile("claims"),
+        seed=1,
+        results_name="",
+        results_environment="",
+        results=tmp_path,
     )
     asked = settings_of([claim], given)
     assert (asked.cells, asked.claims, asked.selection.test, asked.test_types) == (cells, ("mine",), ("a",), ("query",))
-    exactly = given.profile.model_copy(update={"processes": profiles.Processes(minimum=2, maximum=2)})
+    exactly = given.profile.model_copy(update={"processes": profiles.ProcessLimits(minimum=2, maximum=2)})
     assert settings_of([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
 
 

@@ -12,7 +12,7 @@ from harness.errors import StartError, StoreError
 from harness.extras.claims.claim import Claim
 from harness.extras.claims.measure import evidence, figures_of, groups, keep, settings_of, still_open
 from harness.plan import profile as profiles
-from harness.plan.config import Settings
+from harness.plan.run_settings import Settings
 from harness.records import claims as recorded
 from harness.records.claims import StatementVerdict
 from harness.records.run_records import RunRecords
@@ -35,7 +35,7 @@ class ClaimRun(FakeRun):
 
 
 def run_of(folder: Path, said: Claim, **more: Any) -> RunRecords:
-    return ClaimRun(folder, TRUE, profile=profiles.load("claims"), claim=said, **more).run().records
+    return ClaimRun(folder, TRUE, profile=profiles.load_profile("claims"), claim=said, **more).run().records
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(2.5, "supported"), (8.0, "direction only"), (0.4, "refuted")])
@@ -140,12 +140,12 @@ def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_sta
     keep(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])
     for name in ("older", "newer"):
         keep(tmp_path / "own", [theirs.model_copy(update={"runs": (name,)})])
-    found = recorded.latest(tmp_path / "own")
+    found = recorded.latest_verdicts(tmp_path / "own")
     assert {name: each.runs for name, each in found.items()} == {"name": ("newer",), "other": theirs.runs}
 
 
 def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path) -> None:
-    file = tmp_path / recorded.FILE
+    file = tmp_path / recorded.CLAIMS_FILE
     file.write_text('{"verdicts": {"x": {}}}', encoding="utf-8")
     with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
         keep(tmp_path, [judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))])

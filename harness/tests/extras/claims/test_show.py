@@ -52,4 +52,4 @@ def test_the_terminal_lists_what_was_never_measured_too() -> None:
 def test_the_page_of_the_repository_is_that_of_the_published_verdicts() -> None:
     """``./tfb claims --results results/rounds/1 --output docs/claims.md`` makes it."""
     page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")
-    assert page == show.page(list(read().values()), recorded.read(recorded.PUBLISHED).verdicts)
+    assert page == show.page(list(read().values()), recorded.read_claims(recorded.PUBLISHED).verdicts)

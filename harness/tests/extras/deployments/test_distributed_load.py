@@ -41,12 +41,12 @@ def test_nobody_begins_before_all_are_ready_and_each_one_s_share_and_beginning_i
         began = time.time()
         running.begin()
         assert running.wait(10) == 0
-        first, second = running.begun()
+        first, second = running.starts()
     times = [float((tmp_path / name).read_text()) for name in ("quick", "slow")]
     assert all(each >= began + 0.2 for each in times)
     assert [(each.client, each.connections) for each in (first, second)] == [("c1", 10), ("c2", 11)]
-    assert first.seen_at is not None
-    assert first.word_at <= second.word_at <= first.seen_at
+    assert first.start_seen_at is not None
+    assert first.go_sent_at <= second.go_sent_at <= first.start_seen_at
 
 
 def test_a_load_is_over_when_all_have_ended_and_the_failure_of_one_ends_the_others() -> None:

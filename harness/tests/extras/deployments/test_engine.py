@@ -16,7 +16,7 @@ from harness.extras.deployments.remote_container import RemoteContainer
 from harness.extras.deployments.survey import clean, doctor
 from harness.host import ownership, process
 from harness.paths import REPOSITORY, TOOLSET
-from harness.plan.hosts import of_flags, parse
+from harness.plan.hosts import hosts_from_flags, parse_host
 
 pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no control groups here")
 
@@ -95,14 +95,14 @@ def test_a_reader_that_is_silent_is_a_lost_machine_of_which_nothing_more_is_aske
 
 
 def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> None:
-    with reached(parse("app=10.0.0.2", "--server-host"), place) as machine:
+    with reached(parse_host("app=10.0.0.2", "--server-host"), place) as machine:
         machine.require_answer()
         assert (machine.address, machine.link is not None) == ("10.0.0.2", True)
         (place / "gone").touch()
         with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not respond: no engine"):
             machine.require_answer()
     for name, said in (("app", "is reached, but no Docker engine responds"), ("other", "Host key verification failed")):
-        with pytest.raises(EnvironmentLacksError, match=said), reached(parse(name, "--server-host"), place):
+        with pytest.raises(EnvironmentLacksError, match=said), reached(parse_host(name, "--server-host"), place):
             pass
 
 
@@ -110,7 +110,7 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, two = "context:one=127.0.0.1", "context:two=127.0.0.1"
-    hosts = of_flags(one, one, (one, two))
+    hosts = hosts_from_flags(one, one, (one, two))
     assert doctor(hosts, as_json=False) == Exit.OK
     said = capsys.readouterr().out
     assert f"server, database, client 1: {one}" in said
@@ -120,7 +120,7 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
     assert link["throughput"] > 1e6
     pid, _, rest = ownership.own_identity().split(".", 2)
     (place / "kept").write_text("\t".join(("a" * 64, f"{pid}.1.{rest}", "run", "of-a-dead-run")))
-    unnamed = of_flags("context:one", "context:one", ("context:two",))
+    unnamed = hosts_from_flags("context:one", "context:one", ("context:two",))
     assert clean(unnamed, dry_run=True) == Exit.OK
     assert clean(unnamed, dry_run=False) == Exit.FAILED
     assert "of-a-dead-run of run run: it is held" in capsys.readouterr().out

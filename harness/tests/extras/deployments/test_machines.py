@@ -15,6 +15,7 @@ import pytest
 from harness.paths import REPOSITORY
 from harness.records import store
 from harness.records.loads import ClosedLoop
+from harness.records.run_folders import find_run, list_runs
 from harness.tests.doubles import namespaces as machines
 from harness.tests.doubles.namespaces import Lab
 
@@ -42,7 +43,7 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     words = ("--test", "express", "vertx-web", "--type", "json", "db", "--profile", "smoke", "--seed", "1")
     done = lab.tfb(*words, *WHERE, "--results", str(tmp_path), seconds=800)
     assert done.returncode == 0, done.stderr[-3000:]
-    records = store.read(store.find(tmp_path, None))
+    records = store.read_run(find_run(tmp_path, None))
     assert records.problems == ()
     assert {(t.implementation, t.test_type) for t in records.trials if t.rankable} == {
         (name, kind) for name in ("express", "vertx-web") for kind in ("json", "db")
@@ -68,7 +69,7 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     assert "server: app (10.99.0.2), " in done.stdout + done.stderr
     assert left(lab) == {}
     tags = subprocess.check_output(["docker", "image", "ls", "--format", "{{.Tag}}"], text=True).split()
-    own = set(re.findall(r"tfb/express:(run-\w+)", (store.find(tmp_path, None) / "logs" / "harness.log").read_text()))
+    own = set(re.findall(r"tfb/express:(run-\w+)", (find_run(tmp_path, None) / "logs" / "harness.log").read_text()))
     assert len(own) == 1
     assert not own & set(tags)
 
@@ -127,14 +128,14 @@ def test_a_run_whose_machine_vanishes_names_it_and_ends_and_goes_on_when_it_is_b
             run.send_signal(signal.SIGINT)
             run.wait(100)
         mend(lab)
-    (folder,) = store.runs(tmp_path)
-    records = store.read(folder)
+    (folder,) = list_runs(tmp_path)
+    records = store.read_run(folder)
     assert records.info.status == "interrupted"  # so that --resume goes on
     assert list(records.trials) == []  # what was cut off is no trial
     if how == "a client is switched off":
         done = lab.tfb("run", "--resume", "--results", str(tmp_path), seconds=300)
         assert done.returncode == 0, done.stderr[-3000:]
-        assert {(t.implementation, t.rankable) for t in store.read(folder).trials} == {("express", True)}
+        assert {(t.implementation, t.rankable) for t in store.read_run(folder).trials} == {("express", True)}
     assert left(lab) == {}
 
 

@@ -35,12 +35,12 @@ def test_runs_of_several_deployments_become_one_which_says_what_was_measured_whe
     prepared(tmp_path / "far", processes=2, status="interrupted")
     assert cli.main(["report", str(near), "far", "--deployments", "--results", str(tmp_path)]) == Exit.OK
     (folder,) = tmp_path.glob("*-merged")
-    assert f"2 deployments are one run: {folder}" in capsys.readouterr().err
-    found = store.read(folder)
+    assert f"merged the runs of 2 deployments into {folder}" in capsys.readouterr().err
+    found = store.read_run(folder)
     assert [(each.name, each.processes) for each in found.info.sets] == [(str(near), (0, 1)), ("far", (2, 3))]
     every = {(name, number) for name in ("ref", "a") for number in range(4)}
     assert {(each.implementation, each.process) for each in found.trials} == every
-    assert store.finished(found) == every
+    assert store.finished_processes(found) == every
     assert found.problems == ()
     assert found.info.problems == ("far: the run is interrupted; completed measurements count",)
 
@@ -73,7 +73,7 @@ def test_runs_that_are_not_of_one_thing_are_refused(tmp_path: Path, other: dict[
 
 def test_a_verdict_of_any_deployment_is_kept(tmp_path: Path) -> None:
     runs = {"x": prepared(tmp_path / "1", fails="a"), "y": prepared(tmp_path / "2")}
-    found = store.read(merged(runs, tmp_path))
+    found = store.read_run(merged(runs, tmp_path))
     assert {(each.implementation, each.process, each.outcome) for each in found.verdicts} == {
         *(("ref", 0, Outcome.PASS), ("ref", 1, Outcome.PASS)),
         *(("a", 0, Outcome.FAIL), ("a", 1, Outcome.PASS)),

@@ -77,7 +77,7 @@ def test_a_folder_gets_a_file_that_says_how_its_program_is_built_and_started(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
-    found = service.read(tmp_path)
+    found = service.read_service(tmp_path)
     assert str(found.service.build).endswith(build)
     assert str(found.service.start).endswith(start)
     assert found.service.language == language
@@ -87,13 +87,13 @@ def test_a_folder_gets_a_file_that_says_how_its_program_is_built_and_started(
 def test_what_has_a_dockerfile_alone_is_started_by_it(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM ruby:3.4\nEXPOSE 3000\n", encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
-    found = service.read(tmp_path).service
+    found = service.read_service(tmp_path).service
     assert (found.dockerfile, found.port, found.start) == ("Dockerfile", 3000, None)
     (tmp_path / service.FILE).unlink()
     compose = "services:\n  db:\n    image: postgres\n  web:\n    depends_on: [db]\n    build: .\n    ports:\n"
     (tmp_path / "compose.yaml").write_text(f'{compose}      - "8080:3001"\n', encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
-    found = service.read(tmp_path).service
+    found = service.read_service(tmp_path).service
     assert (found.compose, found.service, found.port) == ("compose.yaml", "web", 3001)
 
 
@@ -118,4 +118,4 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_first_path_that_a_program_declares_is_asked(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
-    assert service.read(tmp_path).request[0].path == "/items"
+    assert service.read_service(tmp_path).request[0].path == "/items"

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, decided, judge
+from harness.extras.gate.judge import ALL, ComparedVersions, GateResult, RequestVerdict, judge, judge_ratio
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.report import text
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.measurements import Latency
 from harness.records.outcome import Outcome
@@ -64,7 +64,7 @@ def session(
             cost = 1e-3 * factor * float(np.exp(log))
             if np.isfinite(log) and (not rounds or number < rounds[start]):
                 made.append(trial((BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu=cost))
-    info = run_info((BASE, HEAD, COPY), Processes(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
+    info = run_info((BASE, HEAD, COPY), ProcessLimits(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
 
 
@@ -81,7 +81,7 @@ def verdicts(slower: float, *, sessions: int = SESSIONS, seed: int = 5, **more: 
 
 
 def judged(records: RunRecords) -> GateResult:
-    return judge(records, 0.05, "main", "the working tree")
+    return judge(records, ComparedVersions(base="main", head="the working tree"))
 
 
 @pytest.mark.simulation
@@ -123,7 +123,7 @@ def test_what_a_compiler_takes_of_the_first_round_counts_for_nothing() -> None:
 def test_more_noise_is_never_called_the_same_and_what_is_open_says_how_long_it_would_take() -> None:
     generator = np.random.default_rng(3)
     wide = [judged(session(generator, slower, noise=0.3)).requests[1] for slower in (1.03, 1.10) for _ in range(20)]
-    assert "the same" not in {one.verdict for one in wide}
+    assert "same" not in {one.verdict for one in wide}
     told = [one for one in wide if one.verdict == "cannot tell" and one.minutes_more]
     assert told
     assert all(one.detectable and one.detectable > 0.03 for one in told)
@@ -132,7 +132,7 @@ def test_more_noise_is_never_called_the_same_and_what_is_open_says_how_long_it_w
 def test_where_base_differs_from_its_own_copy_nothing_is_told_of_head() -> None:
     found = judged(session(np.random.default_rng(1), 1.3, copy=1.2))
     assert {one.verdict for one in found.requests} == {"cannot tell"}
-    assert "its copy" in found.requests[0].reason
+    assert "control copy" in found.requests[0].reason
 
 
 def test_of_sides_that_run_already_the_luck_of_one_process_stays_in_the_answer() -> None:
@@ -140,10 +140,10 @@ def test_of_sides_that_run_already_the_luck_of_one_process_stays_in_the_answer()
     for slower, said in ((1.08, "cannot tell"), (1.5, "slower")):
         records = session(generator, slower, noise=0.01, process=0.0)
         assert {one.request: one.verdict for one in judged(records).requests}[REQUESTS[1]] == "slower"
-        found = judge(records, 0.05, "http://a", "http://b", running=2).requests
+        found = judge(records, ComparedVersions(base="http://a", head="http://b", running=2)).requests
         second = next(one for one in found if one.request == REQUESTS[1])
         assert (second.verdict, second.minutes_more) == (said, None)
-        assert ("one process" in second.reason) is (said == "cannot tell")
+        assert ("single process" in second.reason) is (said == "cannot tell")
 
 
 def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> None:
@@ -180,7 +180,7 @@ def test_what_is_lost_of_head_under_load_is_not_passed_over_for_what_is_left() -
         assert flag not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
         closed = [t.model_copy(update={"load": ClosedLoop(connections=4)}) for t in lost.trials if t.round]
         searched = replace(records, trials=[*records.trials, *closed])  # another load's are no load at this rate
-        assert {one.verdict for one in judged(searched).requests} == {"the same"}
+        assert {one.verdict for one in judged(searched).requests} == {"same"}
 
 
 def test_a_request_without_cpu_of_its_own_is_judged_by_response_time_and_added_to_no_other() -> None:
@@ -206,7 +206,7 @@ def answering_in(seconds: float, spread: float = 0.2) -> Callable[[Trial], dict[
     return change
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(0.002, "the same"), (0.0021, "the same"), (0.02, "slower")])
+@pytest.mark.parametrize(("seconds", "said"), [(0.002, "same"), (0.0021, "same"), (0.02, "slower")])
 def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, said: str) -> None:
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for side, time in ((BASE, 0.002), (HEAD, seconds), (COPY, 0.0020001)):
@@ -214,7 +214,7 @@ def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, 
     found = judged(records)
     assert found.verdict == said
     assert found.requests[0].metric == ("median response time" if said == "slower" else "CPU per request")
-    told = "items: it answers later: the median response time decides, beside CPU per request of 1.0"
+    told = "items: responses come later: the median response time decides (CPU per request: 1.0"
     assert (told in text(found)) == (said == "slower")
 
 
@@ -222,12 +222,12 @@ def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, 
 def test_the_minutes_that_would_tell_are_said(more: float, said: str) -> None:
     one = RequestVerdict(request="items", verdict="cannot tell", minutes_more=more)
     result = GateResult(
-        base="a", head="b", fail_over=0.05, verdict="cannot tell", requests=(one,), minutes=2.0, started_at=0.0
+        base="a", head="b", threshold=0.05, verdict="cannot tell", requests=(one,), minutes=2.0, started_at=0.0
     )
     assert text(result).startswith(f"cannot tell: {said}\n")
 
 
-@pytest.mark.parametrize(("share", "said"), [(1.0, "the same"), (0.3, "slower")])
+@pytest.mark.parametrize(("share", "said"), [(1.0, "same"), (0.3, "slower")])
 def test_a_change_that_answers_far_fewer_at_most_is_slower(share: float, said: str) -> None:
     records, dice = session(np.random.default_rng(3), 1.0, noise=0.01), np.random.default_rng(4)
     closed = [
@@ -238,7 +238,7 @@ def test_a_change_that_answers_far_fewer_at_most_is_slower(share: float, said: s
         for start in range(5)
     ]
     found = {one.request: one for one in judged(replace(records, trials=[*records.trials, *closed])).requests}
-    assert (found["item"].verdict, found["items"].verdict) == (said, "the same")
+    assert (found["item"].verdict, found["items"].verdict) == (said, "same")
 
 
 def test_answers_that_have_become_shorter_are_said() -> None:
@@ -262,7 +262,7 @@ def growing(trial: Trial) -> dict[str, Any]:
     ("side", "change", "verdict", "said"),
     [
         (HEAD, growing, "failed", "head's memory grows under load by 150 MB from 50 MB"),
-        (HEAD, failing("errors"), "failed", "head: errors: it closes connections"),
+        (HEAD, failing("errors"), "failed", "head: errors: the side closes connections"),
         (BASE, failing("errors"), "cannot tell", "base: errors"),
         (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
         (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
@@ -290,12 +290,12 @@ def test_a_head_that_ends_under_load_is_a_failure_and_one_that_never_was_up_says
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [
-        (0.98, 1.04, "the same"),
-        (1.01, 1.04, "the same"),
+        (0.98, 1.04, "same"),
+        (1.01, 1.04, "same"),
         (1.01, 1.2, "slower"),
         (0.8, 0.97, "faster"),
         (0.9, 1.2, "cannot tell"),
     ],
 )
 def test_an_interval_within_the_margin_is_the_same(low: float, high: float, said: str) -> None:
-    assert decided(Ratio(value=(low * high) ** 0.5, low=low, high=high), 0.05) == said
+    assert judge_ratio(Ratio(value=(low * high) ** 0.5, low=low, high=high), 0.05) == said

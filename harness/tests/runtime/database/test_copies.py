@@ -7,7 +7,7 @@ from harness.errors import StartError
 from harness.runtime.database import connect, restore
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.database.state import read_server_state
-from harness.verify.checks.statement_counts import MOST_STATEMENTS
+from harness.verify.checks.statement_counts import MAX_STATEMENTS
 
 LOOKS = (
     "SELECT count(*) FROM pg_stat_activity",
@@ -26,7 +26,7 @@ LOOKS = (
 
 def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabase) -> None:
     """Though of their names the same is left where nothing but letters and digits may stand."""
-    with postgres.own("x-1") as one, postgres.own("x_1") as two:
+    with postgres.private_database("x-1") as one, postgres.private_database("x_1") as two:
         with connect(one.address) as measured:
             assert measured.execute("UPDATE world SET randomnumber = 7 WHERE id = 1").rowcount == 1
         with pytest.raises(StartError), connect(one.address, name=two.address.name):
@@ -37,7 +37,7 @@ def test_a_copy_is_filled_anew_while_its_server_is_connected_even_in_a_transacti
     both = 'SELECT * FROM world JOIN "World" USING (id) ORDER BY id'
     change = 'UPDATE world SET randomnumber = 7; UPDATE "World" SET randomnumber = 8'
     order = "INSERT INTO orders (customer_id, card, total) VALUES (1, '4111111111111111', 1) RETURNING id"
-    with postgres.own("one") as one, connect(one.address) as measured:
+    with postgres.private_database("one") as one, connect(one.address) as measured:
         seed = measured.execute(both).fetchall()
         measured.execute(change)
         assert measured.execute(order, prepare=True).fetchone() == (1,)
@@ -53,7 +53,7 @@ def test_a_copy_is_filled_anew_while_its_server_is_connected_even_in_a_transacti
 
 def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(postgres: EmbeddedDatabase) -> None:
     for _ in range(2):  # what the one before has made is gone
-        with postgres.own("shop", empty=True) as own, connect(own.address) as service:
+        with postgres.private_database("shop", empty=True) as own, connect(own.address) as service:
             tables = service.execute("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'")
             assert tables.fetchone() == (0,)
             for statement in ("CREATE EXTENSION pgcrypto", "CREATE TABLE world (id int)", "CREATE SCHEMA shop"):
@@ -61,7 +61,7 @@ def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(post
 
 
 def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres: EmbeddedDatabase) -> None:
-    with postgres.own("one") as one, postgres.own("two") as two:
+    with postgres.private_database("one") as one, postgres.private_database("two") as two:
         with connect(one.address, admin=True) as admin, connect(two.address, admin=True) as beside:
             before = read_server_state(admin, one.address.user), read_server_state(beside, two.address.user)
             with connect(one.address) as measured:
@@ -85,11 +85,11 @@ def test_a_measured_role_does_not_see_who_else_is_there(look: str, postgres: Emb
 
 def test_of_a_database_that_is_gone_nothing_stays_counted(postgres: EmbeddedDatabase) -> None:
     gone = "SELECT count(*) FROM pg_stat_statements WHERE dbid NOT IN (SELECT oid FROM pg_database)"
-    with postgres.own("one") as one, connect(one.address) as measured:
+    with postgres.private_database("one") as one, connect(one.address) as measured:
         measured.execute("SELECT 1")
-    with postgres.own("two"), connect(postgres.address, admin=True) as admin:
+    with postgres.private_database("two"), connect(postgres.address, admin=True) as admin:
         assert admin.execute(gone).fetchone() == (0,)
-        assert admin.execute("SHOW pg_stat_statements.max").fetchone() == (str(MOST_STATEMENTS),)
+        assert admin.execute("SHOW pg_stat_statements.max").fetchone() == (str(MAX_STATEMENTS),)
 
 
 def test_what_a_measured_role_can_change_is_undone(postgres: EmbeddedDatabase) -> None:

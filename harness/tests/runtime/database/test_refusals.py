@@ -32,7 +32,7 @@ DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
 def test_the_fixed_variable_is_named(
     postgres: EmbeddedDatabase, fixed: dict[str, Any], told: list[str], tmp_path: Path
 ) -> None:
-    with postgres.own("mine") as own:
+    with postgres.private_database("mine") as own:
         watch = RefusalWatch.of(own.address, postgres.log)
         used = replace(own.address, **fixed)
         if fixed:
@@ -48,7 +48,7 @@ def test_the_fixed_variable_is_named(
 
 
 def test_a_server_beside_it_is_not_blamed(postgres: EmbeddedDatabase, tmp_path: Path) -> None:
-    with postgres.own("one") as one, postgres.own("two") as two:
+    with postgres.private_database("one") as one, postgres.private_database("two") as two:
         watch = RefusalWatch.of(one.address, postgres.log)
         with pytest.raises(StartError), connect(replace(two.address, name="hello_world")):
             pass
@@ -71,7 +71,7 @@ def test_a_connection_that_never_arrived_names_the_address(
 ) -> None:
     log = tmp_path / "server.log"
     log.write_text(f"starting\n{said}\nmore\n")
-    with postgres.own("mine") as own:
+    with postgres.private_database("mine") as own:
         watch = RefusalWatch.of(own.address, postgres.log)
         (found,) = watch.mistakes(log)
         assert f"DBHOST=127.0.0.1, DBPORT={own.address.port}" in found
@@ -84,8 +84,8 @@ def test_a_connection_that_never_arrived_names_the_address(
 
 def test_the_shared_database_is_open_again_after_the_last_copy(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
-    with postgres.own("one"):
-        with postgres.own("two"):
+    with postgres.private_database("one"):
+        with postgres.private_database("two"):
             pass
         with pytest.raises(StartError), connect(postgres.address):
             pass

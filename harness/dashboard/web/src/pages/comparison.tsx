@@ -161,7 +161,10 @@ function ValueTable({ pairs }: { pairs: Pair[] }) {
 }
 
 function ratioCell(effect: Effect | undefined) {
-  return { show: <RatioFigure ratio={effect?.ratio ?? null} />, class: `verdict-${effect?.verdict ?? "missing"}` };
+  return {
+    show: <RatioFigure ratio={effect?.ratio ?? null} />,
+    class: `verdict-${(effect?.verdict ?? "cannot tell").replaceAll(" ", "-")}`,
+  };
 }
 
 /** The load of a headline, if the two headlines differ. The ratio is at the load of the first run. */

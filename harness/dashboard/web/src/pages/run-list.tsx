@@ -11,7 +11,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
   const loaded = useDocument("runs", () => source.runs());
   const [selected, setSelected] = useState<string[]>([]);
   if (loaded.state !== "ready") return <Waiting loaded={loaded} subject="the list of runs" />;
-  const { runs, broken } = loaded.value;
+  const { runs, broken, views } = loaded.value;
   const select = (id: string, on: boolean): void =>
     setSelected(
       on ? [...selected.filter((other) => other !== id), id].slice(-2) : selected.filter((other) => other !== id),
@@ -31,7 +31,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
       {runs.every((run) => run.example) && broken.length === 0 && (
         <p class={runs.length === 0 ? "empty" : "notice"}>
           You have no runs yet. Create one with <code>./tfb run --profile smoke</code>.
-          {runs.length > 0 && " The run below is the published round, measured on another machine."}
+          {runs.length > 0 && " The run below is the published round, measured on the machine that it names."}
         </p>
       )}
       <ul class="runs">
@@ -51,6 +51,20 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
             {broken.map((item) => (
               <li key={item.run_id}>
                 <bdi>{item.run_id}</bdi>/{item.file}: {item.message}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {Object.keys(views).length > 0 && (
+        <section aria-labelledby="views">
+          <h2 id="views">Pages of plugins</h2>
+          <ul>
+            {Object.entries(views).map(([name, title]) => (
+              <li key={name}>
+                <a href={`views/${encodeURIComponent(name)}`}>
+                  <bdi>{title}</bdi>
+                </a>
               </li>
             ))}
           </ul>

@@ -10,20 +10,20 @@ from typing import Literal
 from harness.paths import CONFIG_FILE, PROGRAM
 from harness.records import safe_read
 
-CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest configuration has some 30 KiB
+MAX_CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest configuration has some 30 KiB
 TOO_DEEP = "lies one level too deep; move its folder to <Language>/<name>/"
-Kind = Literal["problem", "warning", "misplaced"]
+FolderProblemKind = Literal["problem", "warning", "misplaced"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trouble:
+class FolderProblem:
     """A problem with a folder: a broken configuration, an ignored key, or a missing configuration.
 
     A command that names the folder fails with this message. Other commands report problems, print warnings, and ignore
     misplaced folders.
     """
 
-    kind: Kind
+    kind: FolderProblemKind
     path: Path  # of the configuration
     message: str
     names: frozenset[str] = frozenset()  # names of the folder's implementations, in lower case
@@ -38,22 +38,22 @@ class Trouble:
         return f"{self.path}: {self.message}"
 
 
-def trouble(kind: Kind, folder: Path, message: str, other: Path | None = None) -> Trouble:
+def folder_problem(kind: FolderProblemKind, folder: Path, message: str, other: Path | None = None) -> FolderProblem:
     """Return a problem with a folder; ``other`` is a second affected folder."""
     path = folder / CONFIG_FILE
     names = _names(path) if kind != "warning" else frozenset[str]()
     concerned = frozenset({folder} if other is None else {folder, other})
-    return Trouble(kind=kind, path=path, message=message, names=names, folders=concerned)
+    return FolderProblem(kind=kind, path=path, message=message, names=names, folders=concerned)
 
 
-def missing(folder: Path) -> Iterator[Trouble]:
+def missing_config_problems(folder: Path) -> Iterator[FolderProblem]:
     """Yield what to do about a folder without a configuration: some have it one level deeper, or misspelt."""
     with contextlib.suppress(OSError):
         for path in sorted(folder.glob(f"*/{CONFIG_FILE}")):
-            yield trouble("misplaced", path.parent, TOO_DEEP, folder)
+            yield folder_problem("misplaced", path.parent, TOO_DEEP, folder)
     alike = [path.name for path in sorted(folder.glob("*.json")) if _bare(path.name) == _bare(CONFIG_FILE)]
     advice = f"rename {alike[0]}" if alike else f"write it ({PROGRAM} new makes a folder with one)"
-    yield trouble("misplaced", folder, f"does not exist; {advice}")
+    yield folder_problem("misplaced", folder, f"does not exist; {advice}")
 
 
 def _bare(name: str) -> str:
@@ -65,7 +65,7 @@ def _names(path: Path) -> frozenset[str]:
     """Return the names by which a user may refer to a broken configuration, in lower case."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
-        text = safe_read.read(path, CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
+        text = safe_read.read(path, MAX_CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
         if found := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
             names.add(found[1])
     return frozenset(name.lower() for name in names)

@@ -12,11 +12,11 @@ from harness.records.outcome import Outcome
 from harness.runtime import Upstream, UpstreamStats
 from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 from harness.tests.verify.subjects import as_server
-from harness.verify.checks import asking
-from harness.verify.checks.asking import Asking, Client
+from harness.verify.checks import verification_client
 from harness.verify.checks.evidence import Evidence, QueryVariant
-from harness.verify.checks.fan_out import LOOKS, at_rest
-from harness.verify.verification import Gathering, judge
+from harness.verify.checks.fan_out import MAX_POLLS, wait_until_idle
+from harness.verify.checks.verification_client import Client, VerificationTask
+from harness.verify.verification import EvidenceGatherer, run_checks
 
 
 class Large(ReferenceServer):
@@ -25,11 +25,13 @@ class Large(ReferenceServer):
 
 
 def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "KEPT_BYTES", 4000)
+    monkeypatch.setattr(verification_client, "MAX_RETAINED_BYTES", 4000)
     with Large() as server:
-        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 20)
-    assert [exchange.response is not None for exchange in found] == [True] * 3 + [False] * asking.GIVE_UP_AFTER
-    assert "more than 0 MiB" in (found[-1].error or "")
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 20)
+    assert [exchange.response is not None for exchange in found] == [True] * 3 + [
+        False
+    ] * verification_client.MAX_FAILURES
+    assert "exceed 0 MiB" in (found[-1].error or "")
 
 
 class Fails(ReferenceServer):
@@ -41,21 +43,21 @@ class Fails(ReferenceServer):
         return Reply(status=500) if session.asked <= self.failing else super().reply(session, request)
 
 
-@pytest.mark.parametrize(("failing", "sent"), [(1 << 30, asking.ERRORS_IN_A_ROW), (11, 100)])
+@pytest.mark.parametrize(("failing", "sent"), [(1 << 30, verification_client.MAX_SERVER_ERRORS), (11, 100)])
 def test_a_server_that_always_fails_gets_few_requests(failing: int, sent: int) -> None:
     with Fails() as server:
         server.failing = failing
-        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 100)
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 100)
     assert len(found) == sent
 
 
 @pytest.mark.parametrize("name", ["json", "plaintext"])
 def test_verification_of_a_failing_server_ends_early(name: str) -> None:
     with Fails() as server:
-        asked = Asking(server=as_server(server), test_type=TEST_TYPES[name], patience=8.0, thorough=True)
-        evidence = Gathering(asked).evidence
-    assert len(list(evidence.all)) == asking.ERRORS_IN_A_ROW
-    (status,) = [each for each in judge(evidence) if each.check == "status-ok"]
+        asked = VerificationTask(server=as_server(server), test_type=TEST_TYPES[name], timeout=8.0, thorough=True)
+        evidence = EvidenceGatherer(asked).evidence
+    assert len(list(evidence.all_exchanges)) == verification_client.MAX_SERVER_ERRORS
+    (status,) = [each for each in run_checks(evidence) if each.check == "status-ok"]
     assert status.outcome is Outcome.FAIL
 
 
@@ -68,8 +70,10 @@ class ClosesAfter(ReferenceServer):
 
 def test_a_limit_of_requests_on_a_connection_is_told() -> None:
     with ClosesAfter() as server:
-        exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 4)
-    (found,) = [each for each in judge(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"]
+        exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 4)
+    (found,) = [
+        each for each in run_checks(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"
+    ]
     assert found.actual == "Connection: close after 3 requests"
 
 
@@ -84,13 +88,13 @@ class ClosesUnasked(ReferenceServer):
 
 def test_a_request_that_met_the_end_of_an_idle_connection_is_sent_again() -> None:
     with ClosesUnasked() as server:
-        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 3)
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 3)
     assert [(one.ok, one.case.name, one.reconnected) for one in found] == [(True, "plain", n > 0) for n in range(3)]
 
 
-@pytest.mark.parametrize(("calls_left", "looks"), [(15, 15), (10**9, LOOKS)])
+@pytest.mark.parametrize(("calls_left", "looks"), [(15, 15), (10**9, MAX_POLLS)])
 def test_what_a_load_left_behind_is_waited_for_but_not_for_ever(calls_left: int, looks: int) -> None:
     calls, slept = itertools.count(1), list[float]()
     busy = SimpleNamespace(stats=lambda: UpstreamStats(calls=min(next(calls), calls_left), sum=0))
-    at_rest(cast("Upstream", busy), slept.append)
+    wait_until_idle(cast("Upstream", busy), slept.append)
     assert len(slept) == looks

@@ -9,7 +9,7 @@ from typing import Literal
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
 from harness.plan.discovery import Implementation, Rules, Selection
-from harness.plan.hosts import Hosts, Postgres
+from harness.plan.hosts import ExistingDatabase, Hosts
 from harness.plan.profile import Profile
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import Load
@@ -24,7 +24,7 @@ Consent = Literal["ask", "yes", "no"]  # "ask" ends at the command line: below i
 
 
 @dataclass(frozen=True, kw_only=True)
-class Twins:
+class ControlCopy:
     """A second copy of every selected implementation, measured in the same blocks under ``name + suffix``."""
 
     suffix: str
@@ -65,25 +65,25 @@ class Settings:
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"
-    twins: Twins | None = None
+    control_copy: ControlCopy | None = None
     services: tuple[Implementation, ...] = ()  # sides of a service that are measured instead of what folders hold
     # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
     claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
 
     @property
-    def own_database(self) -> bool:
+    def starts_database(self) -> bool:
         """Whether the run starts a PostgreSQL."""
         needed = not self.services or any(service.entry.database == "postgres" for service in self.services)
-        return needed and not isinstance(self.hosts.database, Postgres)
+        return needed and not isinstance(self.hosts.database, ExistingDatabase)
 
     @property
-    def needed(self) -> Mapping[str, bool]:
+    def requirements(self) -> Mapping[str, bool]:
         """What the harness itself needs on this machine."""
-        return {"own_database": self.own_database, "wrk": not self.services, "loads": self.mode == "benchmark"}
+        return {"own_database": self.starts_database, "wrk": not self.services, "loads": self.mode == "benchmark"}
 
 
-def parse_goal(text: str) -> LatencyGoal:
+def parse_latency_goal(text: str) -> LatencyGoal:
     """``p99=10ms``, ``p99.9=500us``, ``p50=1s``; raises UsageError that says what is wrong."""
     if found := GOAL.fullmatch(text.strip().lower()):
         percentile, seconds = float(found["percentile"]), float(found["time"]) * UNITS[found["unit"]]
@@ -109,7 +109,7 @@ def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | N
     return tuple(sorted(cpus))
 
 
-def divided_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+def split_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """CPUs of the server, as ``--cpuset-cpus`` says, and those that are left for database and generator.
 
     None: all that may be used. Where nothing is left they share the server's.

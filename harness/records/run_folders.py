@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.records.reader import RUN_BYTES
-from harness.records.safe_read import open_regular, parse
+from harness.records.reader import MAX_RUN_INFO_BYTES
+from harness.records.safe_read import open_regular, parse_json
 
 START_BYTES = 1 << 16  # beginning of run.json that is searched for the start before the whole file is read
 START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote within a text has a backslash before it
@@ -16,7 +16,7 @@ NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # name of a run that started in t
 SHOWN = 120  # characters of a name in a message
 
 
-def runs(results: Path) -> tuple[Path, ...]:
+def list_runs(results: Path) -> tuple[Path, ...]:
     """Return the folders of all runs, the oldest first.
 
     Runs with the same start are ordered by name, and numeric suffixes by value: ``-2`` before ``-10``.
@@ -24,7 +24,7 @@ def runs(results: Path) -> tuple[Path, ...]:
     return tuple(sorted((path.parent for path in results.glob("*/run.json")), key=_order))
 
 
-def find(results: Path, wanted: str | None) -> Path:
+def find_run(results: Path, wanted: str | None) -> Path:
     """Return the folder of a run.
 
     Args:
@@ -40,7 +40,7 @@ def find(results: Path, wanted: str | None) -> Path:
             return Path(wanted).resolve() if os.sep in wanted else Path(wanted)
         if os.sep not in wanted and _holds_run(results / wanted):
             return results / wanted
-    known = runs(results)
+    known = list_runs(results)
     if wanted is None or wanted == "latest":
         if not known:
             raise UsageError(f"no run in {results}; start a run with ./tfb --test run")
@@ -75,7 +75,7 @@ def started_at(folder: Path) -> float:
             data = file.read(START_BYTES)
             found = START.search(data)
             if not found and len(data) == START_BYTES:
-                document = parse(data + file.read(RUN_BYTES))
+                document = parse_json(data + file.read(MAX_RUN_INFO_BYTES))
                 found = START.search(json.dumps(document).encode())
         if found and math.isfinite(start := float(found[1])):
             return start

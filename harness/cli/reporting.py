@@ -1,0 +1,148 @@
+"""``./tfb report`` and ``./tfb dashboard``, which show recorded runs."""
+
+import io
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from harness.cli import flags
+from harness.cli.flags import results_folder
+from harness.cli.output import print_problems, write_file, write_managed_file
+from harness.errors import Exit, UsageError
+from harness.host import interruption
+from harness.plan.suggestions import suggest
+from harness.plugins import Hook
+
+MERGE_DEPLOYMENTS: Hook[Callable[[Mapping[str, Path], Path], Path]] = Hook(
+    name="merge_deployments", purpose="report --deployments"
+)
+PUBLISH_SITE: Hook[Callable[..., object]] = Hook(name="publish_site", purpose="report --site")
+Results = Annotated[str | None, Parameter(help="folder of results; default: results/", metavar="DIR")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FormatFlags:
+    """Flags for the report of one run."""
+
+    format: Annotated[str, Parameter(help="text, markdown, json or techempower")] = "text"
+    html: Annotated[bool, Parameter(help="write one HTML file that works offline, into the run's folder")] = False
+    levels: Annotated[bool, Parameter(help="print a table for every load, not only for the headline loads")] = False
+    output: Annotated[Path | None, Parameter(help="write to this file instead of stdout", metavar="FILE")] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PublishFlags:
+    """Flags that combine or publish several runs."""
+
+    site: Annotated[
+        Path | None, Parameter(help="publish the runs as a round of static pages in this folder", metavar="DIR")
+    ] = None
+    round: Annotated[
+        str | None, Parameter(help="with --site: name of the round; default: today's date", metavar="NAME")
+    ] = None
+    deployments: Annotated[
+        bool, Parameter(help="merge runs of the same implementations on several deployments into one run")
+    ] = False
+
+
+def report(
+    *run: Annotated[
+        str,
+        Parameter(
+            help="id of the run, the beginning of an id, or a folder; default: the latest",
+            completer=flags.complete_runs,
+        ),
+    ],
+    formatting: FormatFlags = FormatFlags(),
+    publishing: PublishFlags = PublishFlags(),
+    results: Results = None,
+) -> int:
+    """Print or write the ranking of a run.
+
+    The exit code is 1 if a file of the run could not be read.
+    """
+    folders = _find_runs(run, results_folder(results), merge=publishing.deployments)
+    if publishing.site:
+        return _publish(folders, publishing.site, publishing.round)
+    if len(folders) > 1 or publishing.round:
+        raise UsageError("report takes one run; give several with --deployments, or with --site DIR --round NAME")
+    (folder,) = folders
+    return _write_report(folder, formatting)
+
+
+def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Path]:
+    """Return the folders of runs; if ``merge``, the folder of one run that is made of them."""
+    with interruption.held_while_loading():
+        from harness.records.run_folders import find_run
+
+    folders = [find_run(results, name) for name in names or (None,)]
+    if not merge:
+        return folders
+    merged = MERGE_DEPLOYMENTS.load()(dict(zip(names, folders, strict=False)), results)
+    print(f"merged the runs of {len(names)} deployments into {merged}", file=sys.stderr)
+    return [merged]
+
+
+def _publish(folders: list[Path], site: Path, name: str | None) -> int:
+    """Write static pages of a published round, and print the path of the first one."""
+    now = time.time()
+    round_name = name or time.strftime("%Y-%m-%d", time.gmtime(now))
+    PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now)
+    print(site / "index.html")
+    return Exit.OK
+
+
+def _write_report(folder: Path, formatting: FormatFlags) -> int:
+    """Write the report of a run in the chosen format; return the exit code."""
+    with interruption.held_while_loading():
+        from harness.dashboard import saved
+        from harness.records import store
+        from harness.report import Report
+        from harness.report.exporters import EXPORTERS
+        from harness.stats.ranking import rank
+
+    if formatting.format not in EXPORTERS:
+        raise UsageError(f"--format: unknown format {formatting.format!r}; {suggest(formatting.format, EXPORTERS)}")
+    records, output = store.read_run(folder), formatting.output
+    if formatting.html:
+        text = saved.render_run(folder)
+        if output:
+            write_file(output, text)
+        print(output or write_managed_file(folder, "report.html", text))
+    else:
+        ranking = rank(records.info, records.trials, records.processes, records.verdicts)
+        buffer = io.StringIO() if output else sys.stdout
+        EXPORTERS[formatting.format](Report(records=records, ranking=ranking, every_load=formatting.levels), buffer)
+        if output and isinstance(buffer, io.StringIO):
+            write_file(output, buffer.getvalue())
+    return Exit.FAILED if print_problems(records.problems) else Exit.OK
+
+
+def dashboard(
+    *,
+    bind: Annotated[
+        str, Parameter(help="address to listen on; default: 127.0.0.1, this machine only", metavar="ADDRESS")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        Parameter(
+            help="port to listen on; 0: any free port; default: 8000",
+            converter=flags.parse_integer,
+            validator=Number(gte=0, lte=65535),
+        ),
+    ] = 8000,
+    results: Results = None,
+) -> int:
+    """Show the results in a browser, and runs while they are measured; press Ctrl-C to stop."""
+    from harness.dashboard.server import serve
+
+    serve(results_folder(results), bind=bind, port=port)
+    return Exit.OK
