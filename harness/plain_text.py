@@ -2,8 +2,9 @@ r"""Makes untrusted text inert, with a function for each kind of output.
 
 Untrusted text comes from servers, files and tools.
 
-``printable`` is for terminals, ``inert_line`` for a line of a CI log, ``markdown`` for a Markdown document,
-``json_text`` for a JSON document that is printed. HTML and XML have escaping functions in the standard library.
+``printable`` is for terminals, ``inert_line`` and ``inert_lines`` are for CI logs, ``escape_markdown``,
+``markdown_code`` and ``markdown_block`` for Markdown, and ``json_text`` for a JSON document that is printed. HTML and
+XML have escaping functions in the standard library.
 """
 
 import re
