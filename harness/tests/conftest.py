@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         if lacks_engine and item.get_closest_marker("docker"):
-            item.add_marker(pytest.mark.skip(reason=f"no container engine answers: {requirements.ENGINE_REMEDY}"))
+            item.add_marker(pytest.mark.skip(reason=f"no container engine responds: {requirements.ENGINE_REMEDY}"))
         for mark in item.iter_markers("needs"):
             kind, condition = mark.args
             if toolchain.find_tool(kind, condition) is None:
