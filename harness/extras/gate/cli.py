@@ -17,7 +17,7 @@ from harness.cli.run import run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
-from harness.experiment.preparation import JIT_PLATFORMS
+from harness.experiment.selection import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import report as report
 from harness.extras.gate.container_sides import parse_allow
@@ -188,7 +188,7 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
 
 def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
     """Build and measure the sides; raise SideError for one without figures, TamperedError where base was changed."""
-    from harness.experiment.workflow import Dependencies
+    from harness.experiment.run_context import Dependencies
 
     with ExitStack() as stack:
 

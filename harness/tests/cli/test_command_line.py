@@ -257,4 +257,6 @@ def test_a_dry_run_is_machine_readable_where_that_is_asked_for(capsys: pytest.Ca
     assert ", 1 process of each, " in said.out
     assert "! " not in said.err
     assert cli.main(["run", "express", "--time", "12", "--dry-run"]) == Exit.OK
-    assert "! the time has room for 6 trials of 11 cells, not for each test type in 2" in capsys.readouterr().err
+    assert (
+        "! the run's time suffices for 6 trials of 11 cells, but not for each test type in 2" in capsys.readouterr().err
+    )
