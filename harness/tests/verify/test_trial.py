@@ -340,6 +340,7 @@ def test_an_answer_has_the_time_of_day_that_the_generator_s_clock_says(
     assert {one.check for one in found if one.waived} == objections
 
 
+@pytest.mark.extra("orders")
 def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
     seeded: DatabaseAddress, tmp_path: Path
 ) -> None:
