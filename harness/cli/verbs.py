@@ -113,6 +113,7 @@ class _TechEmpowerFlags(RunFlags, VerifyFlags):
 def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations.
 
+    Examples:
       ./tfb run                          the core implementations, twelve minutes
       ./tfb run express axum --type db   two implementations, one test type
     """
@@ -122,6 +123,7 @@ def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation
 def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> Invocation:  # noqa: B008 - frozen
     """Check the responses of implementations thoroughly, without load.
 
+    Examples:
       ./tfb verify my-framework --watch          again whenever a file changes
       ./tfb verify my-framework --format junit   results as JUnit XML
     """
