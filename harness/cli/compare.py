@@ -116,7 +116,7 @@ def command(
 ) -> int:
     """Compare two runs, two versions of a service, or two versions of implementations.
 
-    Examples:
+    For example:
       ./tfb compare 20260101 20260102            two runs
       ./tfb compare --base main                  the service in this folder
       ./tfb compare --base main --test express   an implementation

@@ -113,7 +113,7 @@ class _TechEmpowerFlags(RunFlags, VerifyFlags):
 def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations.
 
-    Examples:
+    For example:
       ./tfb run                          the core implementations, twelve minutes
       ./tfb run express axum --type db   two implementations, one test type
     """
@@ -123,7 +123,7 @@ def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation
 def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> Invocation:  # noqa: B008 - frozen
     """Check the responses of implementations thoroughly, without load.
 
-    Examples:
+    For example:
       ./tfb verify my-framework --watch          again whenever a file changes
       ./tfb verify my-framework --format junit   results as JUnit XML
     """

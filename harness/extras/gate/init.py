@@ -103,7 +103,7 @@ def command(
         raise UsageError(f"{service / FILE} cannot be written: {error.strerror}: check the folder") from error
     print(
         f"{service / FILE}: written for {start.kind}. Check its start command and requests, then run "
-        f"{PROGRAM} compare --base main"
+        f"`{PROGRAM} compare --base main`"
     )
     return Exit.OK
 
