@@ -34,6 +34,7 @@ from harness.extras.gate.page import format_page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
 from harness.host import accounts, ownership
+from harness.plain_text import inert_lines
 from harness.plan import service
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
@@ -256,7 +257,7 @@ def publish_result(result: GateResult, outputs: VerdictOutputs) -> int:
         before = history.read_text(kept) if kept.is_file() else ""
         write_file(kept, f"{before}{report.format_json(result)}\n")
         if not (outputs.json or outputs.markdown):
-            print(report.escape_commands("\n".join(history.latest_lines(history.read_history(kept)))))
+            print(inert_lines("\n".join(history.latest_lines(history.read_history(kept)))))
     if outputs.html:
         write_file(Path(outputs.html), format_page(result))
     code = EXIT_CODES.get(result.verdict, Exit.OK)

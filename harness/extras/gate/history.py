@@ -8,9 +8,9 @@ from cyclopts import Parameter
 
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
-from harness.extras.gate.report import draw_ratio, drawing_range, escape_commands, format_start, headline
+from harness.extras.gate.report import draw_ratio, drawing_range, format_start, headline
+from harness.plain_text import inert_lines, one_line
 from harness.records import safe_read
-from harness.report.markdown import one_line
 
 FILE = "tfb-history.jsonl"
 FILE_BYTES = 64 << 20
@@ -18,13 +18,15 @@ LATEST_SESSIONS = 10  # shown after a session
 
 
 def command(
-    file: Annotated[str, Parameter(help=f"file of ./tfb compare --history; default: {FILE}", metavar="FILE")] = FILE,
+    file: Annotated[
+        str, Parameter(help=f"file that `compare --history` wrote; default: {FILE}", metavar="FILE")
+    ] = FILE,
 ) -> int:
-    """Draw the verdicts that ./tfb compare --history has kept: the intervals of each request over all sessions."""
+    """Draw the verdicts that ./tfb compare --history FILE saved: an interval for each request and comparison."""
     found = read_history(Path(file))
     for request in dict.fromkeys(one.request for result in found for one in result.requests):
-        print(escape_commands("\n".join((f"{one_line(request)}:", *request_lines(found, request), ""))))
-    print(escape_commands("\n".join(latest_lines(found))))
+        print(inert_lines("\n".join((f"{one_line(request)}:", *request_lines(found, request), ""))))
+    print(inert_lines("\n".join(latest_lines(found))))
     return Exit.OK
 
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
-from harness.plain_text import printable
-from harness.report.markdown import fenced, inert, one_line, without_orders
+from harness.plain_text import inert_lines, markdown_block, markdown_code, one_line, printable
 from harness.report.tables import draw_interval, format_ratio
 from harness.stats.ranking_model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
@@ -106,12 +105,7 @@ def format_text(result: GateResult) -> str:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     notes = (f"· {line}" for line in map(_indented, remark_lines(result)))
-    return escape_commands("\n".join((_indented(headline(result)), _sides(result), "", *lines, "", *notes)))
-
-
-def escape_commands(text: str) -> str:
-    """Return lines with control characters and commands of CI services escaped."""
-    return without_orders(printable(text))
+    return inert_lines("\n".join((_indented(headline(result)), _sides(result), "", *lines, "", *notes)))
 
 
 def format_json(result: GateResult) -> str:
@@ -132,10 +126,10 @@ def _indented(text: str) -> str:
 
 def format_markdown(result: GateResult) -> str:
     """Return the result for a pull request, with markup, mentions and links of the service's output escaped."""
-    lines = [f"| {' | '.join(map(inert, row))} |" for row in table_rows(result)]
+    lines = [f"| {' | '.join(map(markdown_code, row))} |" for row in table_rows(result)]
     lines.insert(1, f"|{' --- |' * len(HEADER)}")
-    sides = f"head {inert(result.head)} against base {inert(result.base)}, {result.minutes:.1f} minutes"
+    sides = f"head {markdown_code(result.head)} against base {markdown_code(result.base)}, {result.minutes:.1f} minutes"
     first, *more = headline(result).splitlines()
-    heading = (f"**{inert(first)}**", "", *((fenced(more), "") if more else ()))
-    notes = (f"- {inert(line)}" for line in remark_lines(result))
+    heading = (f"**{markdown_code(first)}**", "", *((markdown_block(more), "") if more else ()))
+    notes = (f"- {markdown_code(line)}" for line in remark_lines(result))
     return "\n".join((*heading, sides, "", *lines, "", *notes, ""))

@@ -196,7 +196,9 @@ def test_a_removed_request_is_left_open_at_best(before: Verdict, after: Verdict,
     made = session(shop, tmp_path / "place")
     assert [*made.implementations[0].requests] == ["slow", "quick"]
     records = RunRecords(info=run_info(SIDES, ProcessLimits()))
-    settled = apply_declarations(result(("slow", before), ("quick", "faster"), ("all", "faster")), records, made.declared)
+    settled = apply_declarations(
+        result(("slow", before), ("quick", "faster"), ("all", "faster")), records, made.declared
+    )
     assert (settled.requests[0].verdict, settled.verdict) == (after, after)
     assert "no longer declare" in (settled.requests[0].reason or " ".join(made.notes))
 
