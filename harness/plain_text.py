@@ -19,11 +19,11 @@ _ACTIVE = re.compile(
 # Commands of CI systems: GitHub's ``::error::`` and ``##[error]``, Azure's ``##vso[``, TeamCity's ``##teamcity[``, and
 # sections of GitLab and Travis. GitHub ignores leading white space.
 _BEGINS_COMMAND = re.compile(r"^([\s\ufeff]*)(:(?=:[A-Za-z])|s(?=ection_(?:start|end):)|t(?=ravis_(?:fold|time):))")
-_HOLDS_COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
+_CONTAINS_COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
 _MARKUP = re.compile(r"[\\`*_\[\]~|$]")
 _BEGINS_BLOCK = re.compile(r"^([-+=#:]|\d{1,9}(?=[.)]))")
 _LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)|(?<=GH)(?=-\d)|(?<=mailto)(?=:)", re.IGNORECASE)
-_NOTHING = "&#8203;"  # zero-width space, which ends a name, number or address
+_SEPARATOR = "&#8203;"  # zero-width space, which ends a name, number or address
 
 
 def printable(text: str) -> str:
@@ -39,14 +39,14 @@ def is_printable(text: str) -> bool:
 def require_printable(text: str) -> str:
     """Return the text unchanged; raise ValueError if it contains an active character."""
     if not is_printable(text):
-        raise ValueError("holds control characters")
+        raise ValueError("contains control characters")
     return text
 
 
 def inert_line(line: str) -> str:
     r"""Escape commands of CI systems in a line: ``::error::x`` becomes ``\x3a:error::x``."""
     line = _BEGINS_COMMAND.sub(lambda match: f"{match[1]}\\x{ord(match[2]):02x}", line)
-    return _HOLDS_COMMAND.sub(r"\\x23", line)
+    return _CONTAINS_COMMAND.sub(r"\\x23", line)
 
 
 def escape_markdown(text: str) -> str:
@@ -56,17 +56,17 @@ def escape_markdown(text: str) -> str:
     """
     line = " ".join(printable(text).split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    line = _LINKED.sub(_NOTHING, _MARKUP.sub(lambda match: f"\\{match[0]}", line))
-    return _BEGINS_BLOCK.sub(lambda match: match[1] + _NOTHING if match[1].isdigit() else f"\\{match[1]}", line)
+    line = _LINKED.sub(_SEPARATOR, _MARKUP.sub(lambda match: f"\\{match[0]}", line))
+    return _BEGINS_BLOCK.sub(lambda match: match[1] + _SEPARATOR if match[1].isdigit() else f"\\{match[1]}", line)
 
 
 def json_text(document: str) -> str:
     r"""Return a JSON document with active characters and commands of CI systems as ``\u`` escapes."""
     document = _ACTIVE.sub(lambda match: _utf16(match[0]), redacted(document))
-    return _HOLDS_COMMAND.sub(r"\\u0023", document)
+    return _CONTAINS_COMMAND.sub(r"\\u0023", document)
 
 
 def _utf16(character: str) -> str:
     """Return the JSON escape of a character: one or two UTF-16 units."""
     units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+    return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))

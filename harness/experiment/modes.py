@@ -16,10 +16,11 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.errors import Exit, TfbError, UsageError
 from harness.experiment import first_use
-from harness.experiment.preparation import build_all, make_plan
 from harness.experiment.progress import Display, ProgressTracker
+from harness.experiment.selection import make_plan
+from harness.experiment.stage_build import build_all
+from harness.experiment.stage_measure import open_database
 from harness.experiment.verifying import Verification
-from harness.experiment.workflow import build_upstream, describe_stage, open_database
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
@@ -247,12 +248,12 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
         chores = first_use.find_chores(settings, plan)
         if chores:
             progress.announce(first_use.describe_chores(chores))
-        with progress.preparing(describe_stage(chores, "making the runtime ready", in_runtime=True)):
+        with progress.preparing(first_use.describe_stage(chores, "making the runtime ready", in_runtime=True)):
             run_id = logs.run_id.replace("_", "-")
             runtime = choose_runtime(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
             progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
-        build_upstream(chores, progress)
+        first_use.build_upstream(chores, progress)
         builds = build_all(runtime, plan, progress, logs)
         with ExitStack() as stack:
 

@@ -11,7 +11,7 @@ import psycopg
 
 from harness.errors import ServerDiedError, StartError, TfbError
 from harness.experiment.progress import ProgressTracker
-from harness.experiment.step_executor import OverMachines
+from harness.experiment.run_context import MultiMachineRuntime
 from harness.plan.discovery import Implementation
 from harness.records.loads import Load
 from harness.records.outcome import Outcome
@@ -181,6 +181,6 @@ class Verification:
     def _watch_end(self, server: Server) -> None:
         """See as whom the server runs, and how long it takes to stop."""
         runtime = self._made.runtime
-        if runtime.name == "docker" and not isinstance(runtime, OverMachines):
+        if runtime.name == "docker" and not isinstance(runtime, MultiMachineRuntime):
             self._as_root = process_conduct.find_root_processes(server)
         self._stop_seconds, self._stopped = server.meter.end(), True

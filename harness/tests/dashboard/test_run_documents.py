@@ -48,7 +48,7 @@ def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
     (results / "next").mkdir()
     (results / "next" / "progress.json").write_text('{"status": "running", "stage": "building"}')
     (broken,) = ResultsFolder(results).listed().broken
-    assert broken.message == "not there; the run was last seen running, at: building"
+    assert broken.message == "does not exist; last known status: running, stage: building"
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ class FakeGenerator:
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
         if self.name == "wrk" and not isinstance(run.load, ClosedLoop):
-            raise LoadError("wrk makes closed loops alone")
+            raise LoadError("wrk supports only closed loops")
         RUNS.append(run)
         return [str(len(RUNS) - 1)]
 

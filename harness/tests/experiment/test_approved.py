@@ -66,7 +66,9 @@ def told(records: RunRecords) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", APPROVED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.extra("orders") if name == "orders" else ()) for name in APPROVED]
+)
 def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     servers, profile, test_types = APPROVED[name]
     world = FakeWorld(steal=0.03)
@@ -179,7 +181,16 @@ def asked(run: LoadRun) -> str:
     )
 
 
-@pytest.mark.parametrize("made", [troubled, on_machines, of_cells, of_a_service, whose_database_ends])
+@pytest.mark.parametrize(
+    "made",
+    [
+        troubled,
+        on_machines,
+        pytest.param(of_cells, marks=pytest.mark.extra("orders")),
+        of_a_service,
+        whose_database_ends,
+    ],
+)
 def test_what_a_run_asks_says_and_sees_is_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
     fake, earlier = made(tmp_path), len(RUNS)
     outcome = fake.run()

@@ -11,7 +11,8 @@ import pytest
 
 from harness.errors import LoadError
 from harness.experiment.generators import LoadRun
-from harness.experiment.generators.loadgen import Loadgen, Times
+from harness.experiment.generators.loadgen import Loadgen
+from harness.experiment.generators.loadgen_output import Times
 from harness.experiment.generators.wrk import Wrk
 from harness.extras.orders.test_type import USE_CASES
 from harness.plan.requests import Expect, PreparedRequest

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from harness.experiment.generators import RESPONSES_FILE, LoadRun
-from harness.experiment.generators.loadgen import Loadgen, parse_totals
+from harness.experiment.generators.loadgen import Loadgen
+from harness.experiment.generators.loadgen_output import parse_totals
 from harness.experiment.generators.wrk import Wrk
 from harness.paths import REPOSITORY, TOOLSET
 from harness.provisioning import crates
