@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.report import headline, picture, safe, scale, when
+from harness.plain_text import one_line
 from harness.records import safe_read
-from harness.report.markdown import one_line
 
 FILE = "tfb-history.jsonl"
 FILE_BYTES = 64 << 20

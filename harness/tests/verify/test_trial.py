@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, fields
 from email.utils import formatdate
-from itertools import repeat
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -251,13 +251,13 @@ def test_trials_catch_rogues_and_pass_honest_servers(
 
 def test_sampling_of_responses_is_as_approved() -> None:
     kinds = {name: TEST_TYPES[name] for name in ("json", "fortune", "query", "update")} | ServiceDouble().test_types
-    plans = {
-        f"{name} {load.label} {rate}/s": plan_sampling(kinds[name], load, 4.0, rate)
-        for name in ("json", "fortune", "query", "update", "item")
-        for load in (SINGLE, TWENTY, OpenLoop(rate=500.0, connections=8))
-        for rate in (None, 100.0, 2000.0)
-    }
-    approve("verify-sampling", {at: [checked, *astuple(sampling)] for at, (checked, sampling) in plans.items()})
+    plans: dict[str, dict[str, str]] = {}
+    loads: tuple[Load, ...] = (SINGLE, TWENTY, OpenLoop(rate=500.0, connections=8))
+    for name, load, rate in product(("json", "fortune", "query", "update", "item"), loads, (None, 100.0, 2000.0)):
+        judged, sampling = plan_sampling(kinds[name], load, 4.0, rate)
+        limits = " ".join(map(str, astuple(sampling)))
+        plans.setdefault(f"{name} {load.label}", {})[f"at {rate}/s:"] = f"{judged} of {limits}"
+    approve("verify-sampling", plans)
 
 
 def test_responses_of_a_service_match_their_requests(tmp_path: Path) -> None:
