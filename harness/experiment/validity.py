@@ -186,7 +186,7 @@ def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 
 
 def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare throughput X times mean latency R with the connections N, each with a single request at a time (Little 1961).
+    """Compare throughput X times mean latency R with the connections N, which send one request at a time (Little 1961).
 
     ``value`` is (X R - N) / N. Requests that are unfinished at the end are not counted, so that a mean latency is
     tolerated. Pipelined loads have no latency.

@@ -56,7 +56,7 @@ def _quoting(logged: str | None, verdict: VerificationRecord) -> VerificationRec
     failed = next((each for each in verdict.results if each.outcome is Outcome.FAIL), None)
     if failed is None or not logged:
         return verdict
-    actual = f"{failed.actual}; server log: {logged}" if failed.actual else f"its log says: {logged}"
+    actual = f"{failed.actual}; server log: {logged}" if failed.actual else f"server log: {logged}"
     quoting = failed.model_copy(update={"actual": actual})
     return verdict.model_copy(
         update={"results": tuple(quoting if each is failed else each for each in verdict.results)}
