@@ -1,38 +1,38 @@
-// The comparison of two runs, test type by test type; every ratio and verdict is harness/stats's.
+// The comparison of two runs by test type. All ratios and verdicts come from harness/stats.
 import type { CellComparison, Comparison, ComparisonDocument, Effect, Row, RunDocument, Table } from "../documents";
 import { ForestPlot } from "../charts/forest";
 import { isNumber, micros, rate } from "../format";
 import { usePage } from "../hooks";
 import { label, testName } from "../load";
-import { Answer } from "../parts/answer";
+import { Summary } from "../parts/summary";
 import { Problems } from "../parts/basics";
 import { Notes } from "../parts/notes";
 import { PlainTable } from "../parts/plain-table";
-import { RatioPair } from "../parts/small";
+import { RatioFigure } from "../parts/figure";
 import { Tabs } from "../parts/tabs";
 
 interface Props {
   before: RunDocument;
   after: RunDocument;
-  told: ComparisonDocument;
+  document: ComparisonDocument;
 }
 
-const MOST = 80;
+const MAX_EFFECTS = 80;
 
-export function Compared({ before, after, told: { comparison, verdict } }: Props) {
+export function RunComparison({ before, after, document: { comparison, verdict } }: Props) {
   const { route, go } = usePage();
   const tests = Object.keys(before.ranking.test_types).filter((test) => Object.hasOwn(after.ranking.test_types, test));
   const test = tests.includes(route.test) ? route.test : (tests[0] ?? "");
-  const [one, two] = [before, after].map((run) => run.ranking.test_types[test]?.headline);
-  if (!one || !two) return <p class="empty">These runs have no test type in common.</p>;
+  const [first, second] = [before, after].map((run) => run.ranking.test_types[test]?.headline);
+  if (!first || !second) return <p class="empty">The runs have no test type in common.</p>;
   const metric = after.ranking.leading === "cpu" ? "cpu_per_request" : "throughput";
-  const pairs = pairsOf(one, two, comparison, test, metric);
-  const [what, left, right] =
+  const pairs = pairRows(first, second, comparison, test, metric);
+  const [metricName, left, right] =
     metric === "throughput" ? ["throughput", "slower", "faster"] : ["CPU per request", "less CPU", "more CPU"];
   const floor = comparison.noise_floor?.[metric] ?? null;
   return (
     <>
-      <Answer parts={verdict} />
+      <Summary parts={verdict} />
       <Problems problems={[...before.problems, ...after.problems]} />
       <Notes notes={comparison.notes} />
       <Tabs
@@ -44,24 +44,25 @@ export function Compared({ before, after, told: { comparison, verdict } }: Props
       />
       <div id="comparison" role="tabpanel" aria-label={testName(test)}>
         <ForestPlot
-          title={`${testName(test)}: ${what} after ÷ before`}
+          title={`${testName(test)}: ${metricName} after ÷ before`}
           note={
             <>
-              {Math.round(comparison.confidence * 100)} % intervals. A filled square is decided with Holm's correction
-              over all cells; a hollow one may be chance.
+              {Math.round(comparison.confidence * 100)} % intervals. Filled squares are significant after Holm's
+              correction over all cells; hollow squares may be chance.
               {isNumber(floor) &&
                 ` The shaded band is the machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
-              {pairs.length > MOST && ` The first ${MOST} of ${pairs.length} are drawn: the table has all.`}
+              {pairs.length > MAX_EFFECTS &&
+                ` The first ${MAX_EFFECTS} of ${pairs.length} are shown; the table has all.`}
             </>
           }
-          effects={pairs.slice(0, MOST).flatMap(({ name, cell }) => effectOf(name, test, cell?.[metric]))}
+          effects={pairs.slice(0, MAX_EFFECTS).flatMap(({ name, cell }) => forestEffects(name, test, cell?.[metric]))}
           left={`${left} in the second run`}
           right={`${right} in the second run`}
           floor={floor}
         />
-        <Figures pairs={pairs} />
-        <Missing name="Only before" names={missing(one, two)} />
-        <Missing name="Only after" names={missing(two, one)} />
+        <ValueTable pairs={pairs} />
+        <MissingRows label="Only before" names={missingNames(first, second)} />
+        <MissingRows label="Only after" names={missingNames(second, first)} />
       </div>
     </>
   );
@@ -69,20 +70,23 @@ export function Compared({ before, after, told: { comparison, verdict } }: Props
 
 interface Pair {
   name: string;
-  one: Row;
-  two: Row;
+  before: Row;
+  after: Row;
   cell: CellComparison | undefined;
 }
 
-/** The implementations of both, the worst change first; each at the load of the first run's headline. */
-function pairsOf(
-  one: Table,
-  two: Table,
+/**
+ * Return the implementations of both runs, with the worst change first. Each is compared at the headline load of the
+ * first run.
+ */
+function pairRows(
+  first: Table,
+  second: Table,
   comparison: Comparison,
   test: string,
   metric: "throughput" | "cpu_per_request",
 ): Pair[] {
-  const others = new Map(two.rows.map((row) => [row.implementation, row]));
+  const others = new Map(second.rows.map((row) => [row.implementation, row]));
   const cells = new Map(
     comparison.cells
       .filter((cell) => cell.test_type === test)
@@ -92,47 +96,47 @@ function pairsOf(
     const ratio = pair.cell?.[metric].ratio?.value ?? Number.NaN;
     return Number.isNaN(ratio) ? Number.POSITIVE_INFINITY : metric === "throughput" ? ratio : -ratio;
   };
-  return one.rows
+  return first.rows
     .flatMap((row): Pair[] => {
       const other = others.get(row.implementation);
       const load = row.load ?? other?.load;
       const cell = load ? cells.get(`${row.implementation}\n${label(load)}`) : undefined;
-      return other ? [{ name: row.implementation, one: row, two: other, cell }] : [];
+      return other ? [{ name: row.implementation, before: row, after: other, cell }] : [];
     })
     .sort((a, b) => change(a) - change(b));
 }
 
-function effectOf(name: string, test: string, effect: Effect | undefined) {
+function forestEffects(name: string, test: string, effect: Effect | undefined) {
   if (!effect?.ratio) return [];
   const tone = effect.verdict === "faster" ? "better" : effect.verdict === "slower" ? "worse" : "tie";
   return [{ name, detail: testName(test), ratio: effect.ratio, tone } as const];
 }
 
-function missing(one: Table, two: Table): string[] {
-  const there = new Set(two.rows.map((row) => row.implementation));
-  return one.rows.map((row) => row.implementation).filter((name) => !there.has(name));
+function missingNames(first: Table, second: Table): string[] {
+  const present = new Set(second.rows.map((row) => row.implementation));
+  return first.rows.map((row) => row.implementation).filter((name) => !present.has(name));
 }
 
-function Missing({ name, names }: { name: string; names: string[] }) {
+function MissingRows({ label: heading, names }: { label: string; names: string[] }) {
   if (names.length === 0) return null;
   return (
     <p>
-      {name}: <bdi>{names.join(", ")}</bdi>
+      {heading}: <bdi>{names.join(", ")}</bdi>
     </p>
   );
 }
 
 const HEADS = ["Requests/s before", "after", "Requests/s ×", "CPU µs before", "after", "CPU ×"];
 
-function Figures({ pairs }: { pairs: Pair[] }) {
+function ValueTable({ pairs }: { pairs: Pair[] }) {
   return (
     <PlainTable
-      label="Figures of both runs"
+      label="Values of both runs"
       heads={[
         "Implementation",
         ...HEADS.map((head) => ({ number: head, class: head.includes("×") ? "" : "wide-only" })),
       ]}
-      rows={pairs.map(({ name, one, two, cell }) => ({
+      rows={pairs.map(({ name, before, after, cell }) => ({
         key: name,
         cells: [
           <>
@@ -140,31 +144,31 @@ function Figures({ pairs }: { pairs: Pair[] }) {
             {cell?.reason && <small class="reason"> {cell.reason}</small>}
           </>,
           <>
-            {rate(one.throughput?.estimate.median)}
-            <AtLoad row={one} other={two} />
+            {rate(before.throughput?.estimate.median)}
+            <DifferentLoad row={before} other={after} />
           </>,
           <>
-            {rate(two.throughput?.estimate.median)}
-            <AtLoad row={two} other={one} />
+            {rate(after.throughput?.estimate.median)}
+            <DifferentLoad row={after} other={before} />
           </>,
-          ratioOf(cell?.throughput),
-          ...[micros(one.cpu_per_request?.estimate.median), micros(two.cpu_per_request?.estimate.median)],
-          ratioOf(cell?.cpu_per_request),
+          ratioCell(cell?.throughput),
+          ...[micros(before.cpu_per_request?.estimate.median), micros(after.cpu_per_request?.estimate.median)],
+          ratioCell(cell?.cpu_per_request),
         ],
       }))}
     />
   );
 }
 
-function ratioOf(effect: Effect | undefined) {
+function ratioCell(effect: Effect | undefined) {
   return {
-    show: <RatioPair ratio={effect?.ratio ?? null} />,
+    show: <RatioFigure ratio={effect?.ratio ?? null} />,
     class: `verdict-${(effect?.verdict ?? "cannot tell").replaceAll(" ", "-")}`,
   };
 }
 
-/** The load, where the two headlines are of different ones: the ratio is at the first run's. */
-function AtLoad({ row, other }: { row: Row; other: Row }) {
+/** The load of a headline, if the two headlines differ. The ratio is at the load of the first run. */
+function DifferentLoad({ row, other }: { row: Row; other: Row }) {
   if (!row.load || !other.load || label(row.load) === label(other.load)) return null;
   return <span class="quiet"> {label(row.load)}</span>;
 }

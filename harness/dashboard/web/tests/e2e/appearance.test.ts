@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectAccessible, open, raise, screenshot, settled, type Stage, type Visit, visit } from "./fixtures";
+import { expectAccessible, open, serveRuns, screenshot, settled, type Site, type Visit, visit } from "./fixtures";
 
-let stage: Stage;
-let at: Visit; // one page for all views: a new one costs more than all widths of a view
+let site: Site;
+let visitor: Visit; // shared by all views, because opening a page costs more than checking all widths of a view
 const RUN = "#/run/20250615-small";
 const VIEWS: Record<string, string> = {
   runs: "#/",
@@ -11,7 +11,7 @@ const VIEWS: Record<string, string> = {
   cpu: `${RUN}?test=db&metric=cpu`,
   memory: `${RUN}?test=db&metric=memory`,
   groups: `${RUN}?view=groups`,
-  chosen: `${RUN}?without=json`,
+  excluded: `${RUN}?without=json`,
   load: `${RUN}?test=db&view=load`,
   latency: `${RUN}?test=db&view=latency`,
   pairs: `${RUN}?test=db&view=pairs`,
@@ -27,46 +27,46 @@ const VIEWS: Record<string, string> = {
 };
 
 beforeAll(async () => {
-  stage = await raise("small", "second", "orders", "techempower");
-  at = await visit(stage.browser);
+  site = await serveRuns("small", "second", "orders", "techempower");
+  visitor = await visit(site.browser);
 });
-afterAll(() => stage?.stop());
+afterAll(() => site?.stop());
 
-// axe-core takes two thirds of the time: it looks at the narrowest and the widest page, one in each theme.
-const LOOKS = [
+// axe-core takes two thirds of the time, so it only checks the narrowest and the widest page, one per theme.
+const APPEARANCES = [
   { width: 390, height: 800, colorScheme: "light", axe: true },
   { width: 768, height: 900, colorScheme: "dark", axe: false },
   { width: 1280, height: 900, colorScheme: "light", axe: false },
   { width: 2560, height: 900, colorScheme: "dark", axe: true },
 ] as const;
 
-test.each(Object.entries(VIEWS))("%s fits every width and is accessible, light and dark", async (name, hash) => {
-  const { page, complaints } = at;
-  await page.setViewportSize(LOOKS[0]);
-  await page.emulateMedia(LOOKS[0]);
-  await open(page, stage.url, name.startsWith("techempower") ? "" : hash);
+test.each(Object.entries(VIEWS))("%s fits every width and is accessible", async (name, hash) => {
+  const { page, errors } = visitor;
+  await page.setViewportSize(APPEARANCES[0]);
+  await page.emulateMedia(APPEARANCES[0]);
+  await open(page, site.url, name.startsWith("techempower") ? "" : hash);
   if (name.startsWith("techempower")) {
-    await page.locator("input[type=file]").setInputFiles(`${stage.results}/techempower.json`);
+    await page.locator("input[type=file]").setInputFiles(`${site.results}/techempower.json`);
     await page.getByRole("heading", { name: "Round 99, invented" }).waitFor();
     await page.evaluate((view) => location.replace(view), hash);
   }
-  for (const { width, height, colorScheme, axe } of LOOKS) {
+  for (const { width, height, colorScheme, axe } of APPEARANCES) {
     await page.setViewportSize({ width, height });
     await page.emulateMedia({ colorScheme });
     await settled(page);
     await screenshot(page, `${name}-${width}-${colorScheme}`);
-    const wide = () => page.evaluate(() => [window.innerWidth, document.documentElement.scrollWidth]);
-    await expect.poll(wide).toEqual([width, width]);
+    const widths = () => page.evaluate(() => [window.innerWidth, document.documentElement.scrollWidth]);
+    await expect.poll(widths).toEqual([width, width]);
     if (axe) await expectAccessible(page);
   }
-  expect(complaints.splice(0)).toEqual([]); // of this view
+  expect(errors.splice(0)).toEqual([]);
 });
 
-test("the filters' panel is accessible while it is open", async () => {
-  const { page } = at;
-  await page.setViewportSize(LOOKS[0]);
-  await page.emulateMedia(LOOKS[0]);
-  await open(page, stage.url, RUN);
+test("the open filter panel is accessible", async () => {
+  const { page } = visitor;
+  await page.setViewportSize(APPEARANCES[0]);
+  await page.emulateMedia(APPEARANCES[0]);
+  await open(page, site.url, RUN);
   await page.getByRole("button", { name: "Filters" }).click();
   await page.getByRole("group", { name: "Language" }).waitFor();
   await screenshot(page, "filters-390-light");

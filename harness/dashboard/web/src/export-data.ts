@@ -1,11 +1,11 @@
-// What an export of a table holds: its figures in SI units, and its bars.
+// The exported data of tables: values in SI units, and bars.
 import type { Cells } from "./export";
 import { factor, isNumber, ranks, span, times } from "./format";
 import { label } from "./load";
 import { type MetricSpec, shareOfBest } from "./metrics";
-import type { ScoreLine } from "./overall";
-import type { DrawnRow } from "./parts/drawing";
-import type { Line } from "./table";
+import type { ScoreRow } from "./scores";
+import type { BarRow } from "./parts/bar-drawing";
+import type { RankedRow } from "./table";
 
 const COLUMNS = [
   ...["implementation", "language", "platform", "load", "ranked", "rank_low", "rank_high", "tie_group"],
@@ -24,8 +24,8 @@ const COLUMNS = [
   ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
 
-/** A ranking's figures. */
-export function rankingCells(list: readonly Line[]): Cells {
+/** Return the values of a ranking. */
+export function rankingCells(list: readonly RankedRow[]): Cells {
   return {
     columns: COLUMNS,
     rows: list.map(({ name, row, info, standing, ratio, share }) => {
@@ -46,28 +46,28 @@ export function rankingCells(list: readonly Line[]): Cells {
   };
 }
 
-/** The overall table's figures. */
-export function scoreCells(list: readonly ScoreLine[], tests: readonly string[]): Cells {
+/** Return the values of the overall table. */
+export function scoreCells(list: readonly ScoreRow[], tests: readonly string[]): Cells {
   return {
     columns: ["implementation", "language", "rank_low", "rank_high", "score", "score_low", "score_high", ...tests],
-    rows: list.map((line) => [
-      ...[line.name, line.info?.language ?? "", line.rank?.low ?? null, line.rank?.high ?? null],
-      ...[line.score, line.low, line.high],
-      ...tests.map((test) => line.ratios[test] ?? null),
+    rows: list.map((entry) => [
+      ...[entry.name, entry.info?.language ?? "", entry.rank?.low ?? null, entry.rank?.high ?? null],
+      ...[entry.score, entry.low, entry.high],
+      ...tests.map((test) => entry.ratios[test] ?? null),
     ]),
   };
 }
 
-/** A ranking's bars. */
-export function rankingBars(list: readonly Line[], spec: MetricSpec, best: number | null): DrawnRow[] {
-  return list.map((line) => {
-    const { figure, row, standing } = line;
+/** Return the bars of a ranking. */
+export function rankingBars(list: readonly RankedRow[], spec: MetricSpec, best: number | null): BarRow[] {
+  return list.map((entry) => {
+    const { figure, row, standing } = entry;
     const ends = [shareOfBest(spec, figure?.low ?? null, best), shareOfBest(spec, figure?.high ?? null, best)].filter(
       isNumber,
     );
     return {
-      rank: row.ranked ? (standing ? ranks(standing.rank) : String(line.position ?? "–")) : "–",
-      name: line.name,
+      rank: row.ranked ? (standing ? ranks(standing.rank) : String(entry.position ?? "–")) : "–",
+      name: entry.name,
       text: figure
         ? [spec.figure(figure.median), span(figure.low, figure.high, spec.figure)].filter(Boolean).join(" ")
         : row.reason,
@@ -78,18 +78,18 @@ export function rankingBars(list: readonly Line[], spec: MetricSpec, best: numbe
   });
 }
 
-/** The overall table's bars. */
-export function scoreBars(list: readonly ScoreLine[]): DrawnRow[] {
-  const best = Math.max(...list.map((line) => line.score ?? 0));
-  return list.map((line) => ({
-    rank: line.rank ? ranks(line.rank) : String(line.position ?? "–"),
-    name: line.name,
+/** Return the bars of the overall table. */
+export function scoreBars(list: readonly ScoreRow[]): BarRow[] {
+  const best = Math.max(...list.map((entry) => entry.score ?? 0));
+  return list.map((entry) => ({
+    rank: entry.rank ? ranks(entry.rank) : String(entry.position ?? "–"),
+    name: entry.name,
     text:
-      line.score === null
+      entry.score === null
         ? "no score"
-        : [times(line.score), span(line.low, line.high, factor)].filter(Boolean).join(" "),
-    length: line.score === null ? null : line.score / best,
-    low: line.low === null ? null : line.low / best,
-    high: line.high === null ? null : line.high / best,
+        : [times(entry.score), span(entry.low, entry.high, factor)].filter(Boolean).join(" "),
+    length: entry.score === null ? null : entry.score / best,
+    low: entry.low === null ? null : entry.low / best,
+    high: entry.high === null ? null : entry.high / best,
   }));
 }

@@ -1,6 +1,6 @@
-// The trials of one cell second by second, with the warm-up of a chosen process.
+// The trials of a cell second by second, with the warm-up of a selected process.
 import { LineChart } from "../charts/lines";
-import { look } from "../charts/palette";
+import { seriesStyle } from "../charts/palette";
 import type { Trial } from "../documents";
 import { count, isNumber, rate, seconds, significant, tick } from "../format";
 import { usePage } from "../hooks";
@@ -8,31 +8,31 @@ import { trialName } from "../load";
 
 const SHORTEST_WINDOW = 0.25; // seconds
 
-export function Seconds({ trials, all }: { trials: Trial[]; all: Trial[] }) {
+export function TimeSeries({ trials, all }: { trials: Trial[]; all: Trial[] }) {
   const { route, go } = usePage();
-  const chosen = route.process === null ? trials : trials.filter((trial) => trial.process === route.process);
-  const drawn = chosen.slice(0, 16);
-  // The warm-up is carried by the first trial after it, which may be one of another load.
+  const selected = route.process === null ? trials : trials.filter((trial) => trial.process === route.process);
+  const drawn = selected.slice(0, 16);
+  // The warm-up is recorded in the first trial after it, which may have another load.
   const [first] = drawn;
   const warmUp = drawn.every((trial) => trial.process === first?.process)
     ? (first?.warm_up ?? all.find((trial) => trial.process === first?.process && trial.warm_up)?.warm_up)
     : null;
-  const before = warmUp?.duration ?? 0;
+  const warmUpDuration = warmUp?.duration ?? 0;
   const series = drawn.map((trial, index) => ({
     name: trialName(trial),
-    look: look(index),
+    style: seriesStyle(index),
     points: [
-      ...(index === 0 ? (warmUp?.windows ?? []) : []).map((second) => ({
-        x: second.start - before + second.duration / 2,
-        y: perSecond(second.responses, second.duration),
+      ...(index === 0 ? (warmUp?.windows ?? []) : []).map((item) => ({
+        x: item.start - warmUpDuration + item.duration / 2,
+        y: perSecond(item.responses, item.duration),
       })),
-      ...trial.windows.map((second) => ({
-        x: second.start + second.duration / 2,
-        y: perSecond(second.responses, second.duration),
+      ...trial.windows.map((item) => ({
+        x: item.start + item.duration / 2,
+        y: perSecond(item.responses, item.duration),
       })),
     ],
   }));
-  if (series.every((one) => one.points.length === 0)) return null;
+  if (series.every((item) => item.points.length === 0)) return null;
   return (
     <section aria-label="Second by second">
       <div class="toolbar">
@@ -58,8 +58,8 @@ export function Seconds({ trials, all }: { trials: Trial[]; all: Trial[] }) {
         heading="h3"
         note={
           warmUp
-            ? `Warm-up: ${seconds(warmUp.duration)}, ${count(warmUp.requests)} requests${isNumber(warmUp.seconds_to_steady) ? `, steady after ${seconds(warmUp.seconds_to_steady)}` : ""}${warmUp.steady === false ? ", not warmed up at its end" : ""}${isNumber(warmUp.worst_latency) ? `, slowest response ${seconds(warmUp.worst_latency)}` : ""}.`
-            : "Responses of each second, from the sockets' byte counters. Choose one process to see its warm-up."
+            ? `Warm-up: ${seconds(warmUp.duration)}, ${count(warmUp.requests)} requests${isNumber(warmUp.seconds_to_steady) ? `, steady after ${seconds(warmUp.seconds_to_steady)}` : ""}${warmUp.steady === false ? ", not steady at its end" : ""}${isNumber(warmUp.worst_latency) ? `, slowest response ${seconds(warmUp.worst_latency)}` : ""}.`
+            : "Responses per second, from the byte counters of the sockets. Select a process to see its warm-up."
         }
         series={series}
         x={{
@@ -69,8 +69,8 @@ export function Seconds({ trials, all }: { trials: Trial[]; all: Trial[] }) {
           tick,
         }}
         y={{ label: "requests/s", kind: "linear", format: rate, tick }}
-        spans={warmUp ? [{ from: -before, to: 0, name: "warm-up" }] : []}
-        marks={drawn.length === 1 || series.some((one) => one.points.length === 1)}
+        spans={warmUp ? [{ from: -warmUpDuration, to: 0, name: "warm-up" }] : []}
+        marks={drawn.length === 1 || series.some((item) => item.points.length === 1)}
         height={300}
         columns={["process", "seconds", "requests_per_second"]}
       />
@@ -78,7 +78,7 @@ export function Seconds({ trials, all }: { trials: Trial[]; all: Trial[] }) {
   );
 }
 
-/** Responses a second of a window; none for the sliver at a trial's end, which holds too few to say anything. */
+/** Return the responses per second of a window, or null if the window is too short, as at the end of a trial. */
 function perSecond(responses: number | null, duration: number): number | null {
   return isNumber(responses) && duration > SHORTEST_WINDOW ? responses / duration : null;
 }

@@ -1,4 +1,4 @@
-// A figure with its interval in small print below it.
+// A value with its interval in small print below.
 import { factor, span, times } from "../format";
 import type { Ratio } from "../documents";
 
@@ -7,11 +7,11 @@ interface FigureProps {
   low?: number | null | undefined;
   high?: number | null | undefined;
   show: (value: number | null | undefined) => string;
-  bound?: (value: number) => string; // for an interval that is written shorter than the value
+  bound?: (value: number) => string; // shorter format of the interval's bounds
   strong?: boolean;
 }
 
-export function SmallPrint({ value, low, high, show, bound = show, strong }: FigureProps) {
+export function FigureWithInterval({ value, low, high, show, bound = show, strong }: FigureProps) {
   const interval = span(low, high, bound);
   return (
     <span class="figure-pair">
@@ -21,6 +21,6 @@ export function SmallPrint({ value, low, high, show, bound = show, strong }: Fig
   );
 }
 
-export function RatioPair({ ratio }: { ratio: Ratio | null }) {
-  return <SmallPrint value={ratio?.value} low={ratio?.low} high={ratio?.high} show={times} bound={factor} />;
+export function RatioFigure({ ratio }: { ratio: Ratio | null }) {
+  return <FigureWithInterval value={ratio?.value} low={ratio?.low} high={ratio?.high} show={times} bound={factor} />;
 }

@@ -1,7 +1,7 @@
-// The list of runs, newest first, with what cannot be read, and the door for TechEmpower's results files.
+// The list of runs, newest first, with unreadable folders and the import of TechEmpower results files.
 import { useState } from "preact/hooks";
 import type { RunSummary } from "../documents";
-import { moment } from "../format";
+import { dateTime } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { testName } from "../load";
 import { Problems, Status, Waiting } from "../parts/basics";
@@ -9,42 +9,44 @@ import { Problems, Status, Waiting } from "../parts/basics";
 export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) {
   const { source, go } = usePage();
   const loaded = useDocument("runs", () => source.runs());
-  const [chosen, setChosen] = useState<string[]>([]);
-  if (loaded.state !== "ready") return <Waiting loaded={loaded} what="the list of runs" />;
+  const [selected, setSelected] = useState<string[]>([]);
+  if (loaded.state !== "ready") return <Waiting loaded={loaded} subject="the list of runs" />;
   const { runs, broken, views } = loaded.value;
-  const choose = (id: string, on: boolean): void =>
-    setChosen(on ? [...chosen.filter((other) => other !== id), id].slice(-2) : chosen.filter((other) => other !== id));
+  const select = (id: string, on: boolean): void =>
+    setSelected(
+      on ? [...selected.filter((other) => other !== id), id].slice(-2) : selected.filter((other) => other !== id),
+    );
   return (
     <>
       <div class="heading">
         <h1>Runs</h1>
         <button
           type="button"
-          disabled={chosen.length !== 2}
-          onClick={() => go({ page: "compare", run: chosen[0] ?? "", other: chosen[1] ?? "" })}
+          disabled={selected.length !== 2}
+          onClick={() => go({ page: "compare", run: selected[0] ?? "", other: selected[1] ?? "" })}
         >
-          Compare {chosen.length === 2 ? "the two chosen" : "two runs"}
+          Compare {selected.length === 2 ? "the selected runs" : "two runs"}
         </button>
       </div>
       {runs.every((run) => run.example) && broken.length === 0 && (
         <p class={runs.length === 0 ? "empty" : "notice"}>
-          There is no run of your own yet: <code>./tfb run --profile smoke</code> makes one.
-          {runs.length > 0 && " Below is the published round, measured on the machine that it names."}
+          You have no runs yet. Create one with <code>./tfb run --profile smoke</code>.
+          {runs.length > 0 && " The run below is the published round, measured on the machine that it names."}
         </p>
       )}
       <ul class="runs">
         {runs.map((run) => (
-          <Line
+          <RunItem
             key={run.run_id}
             run={run}
-            chosen={chosen.includes(run.run_id)}
-            onChoose={(on) => choose(run.run_id, on)}
+            selected={selected.includes(run.run_id)}
+            onSelect={(on) => select(run.run_id, on)}
           />
         ))}
       </ul>
       {broken.length > 0 && (
         <section class="problem" aria-labelledby="broken">
-          <h2 id="broken">Folders that cannot be read</h2>
+          <h2 id="broken">Unreadable folders</h2>
           <ul>
             {broken.map((item) => (
               <li key={item.run_id}>
@@ -71,9 +73,9 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
       <section aria-labelledby="files">
         <h2 id="files">TechEmpower results</h2>
         <p>
-          Open a <code>results.json</code> of TechEmpower's toolset: drop it anywhere on this page, or{" "}
+          To view a <code>results.json</code> of TechEmpower's toolset, drop it on this page, or{" "}
           <label class="file">
-            choose a file
+            select a file
             <input
               type="file"
               accept=".json,application/json"
@@ -83,21 +85,21 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
               }}
             />
           </label>
-          . It stays in this browser.
+          . The file is not uploaded.
         </p>
       </section>
     </>
   );
 }
 
-function Line({ run, chosen, onChoose }: { run: RunSummary; chosen: boolean; onChoose: (on: boolean) => void }) {
+function RunItem({ run, selected, onSelect }: { run: RunSummary; selected: boolean; onSelect: (on: boolean) => void }) {
   return (
     <li class="run">
       <input
         type="checkbox"
-        aria-label={`Choose ${run.title} of ${moment(run.started_at)} for comparison`}
-        checked={chosen}
-        onChange={(event) => onChoose(event.currentTarget.checked)}
+        aria-label={`Select ${run.title} of ${dateTime(run.started_at)} for comparison`}
+        checked={selected}
+        onChange={(event) => onSelect(event.currentTarget.checked)}
       />
       <div>
         <h2>
@@ -113,8 +115,8 @@ function Line({ run, chosen, onChoose }: { run: RunSummary; chosen: boolean; onC
           </p>
         )}
         <p class="quiet">
-          {moment(run.started_at)}
-          {run.completed_at && ` · ended ${moment(run.completed_at)}`} · profile <bdi>{run.profile}</bdi> ·{" "}
+          {dateTime(run.started_at)}
+          {run.completed_at && ` · ended ${dateTime(run.completed_at)}`} · profile <bdi>{run.profile}</bdi> ·{" "}
           <bdi>{run.machine}</bdi>
           {run.grade && ` · machine grade ${run.grade}`}
         </p>

@@ -1,4 +1,4 @@
-// The views of a run that have something to show.
+// The tabs of a run: test types, and the views with content.
 import type { OrderResults, RunDocument, Table } from "../documents";
 import { axis, position } from "../load";
 import type { View } from "../route";
@@ -11,7 +11,7 @@ export interface ViewTab {
   label: string;
 }
 
-/** The tabs of a run: the overall score first, where two test types or more can be scored. */
+/** Return the test types of a run. The overall score is first if at least two test types can be scored. */
 export function testTabs({ ranking }: RunDocument): string[] {
   const tests = Object.keys(ranking.test_types);
   const wasMeasured = (test: string): boolean =>
@@ -21,23 +21,25 @@ export function testTabs({ ranking }: RunDocument): string[] {
   return [...(overall ? [OVERALL] : []), ...(tests.some(wasMeasured) ? tests : [])];
 }
 
-/** The views of a tab; one that would be empty is left out. */
+/** Return the views of a test type that have content. */
 export function viewTabs(doc: RunDocument, test: string, table: Table | null, latency: boolean): ViewTab[] {
   const groups: ViewTab = { id: "groups", label: "By language" };
   const about: ViewTab = { id: "about", label: "Machine and method" };
-  const ordered = Object.values(doc.ranking.test_types).some(({ headline }) => headline.rows.some((row) => row.ranked));
-  const several = ordered && doc.run.implementations.length > 2;
-  const ranked: ViewTab = { id: "table", label: ordered || ordersOf(doc, test) ? "Ranking" : "Figures" };
-  if (test === OVERALL) return [ranked, ...(several ? [groups] : []), about];
-  if (ordersOf(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
+  const hasRanks = Object.values(doc.ranking.test_types).some(({ headline }) =>
+    headline.rows.some((row) => row.ranked),
+  );
+  const grouped = hasRanks && doc.run.implementations.length > 2;
+  const ranked: ViewTab = { id: "table", label: hasRanks || orderResults(doc, test) ? "Ranking" : "Figures" };
+  if (test === OVERALL) return [ranked, ...(grouped ? [groups] : []), about];
+  if (orderResults(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
   const loads = doc.run.loads[test] ?? [];
-  const along = axis(loads);
-  const curve = new Set(loads.map((load) => position(load, along))).size > 1;
+  const parameter = axis(loads);
+  const curve = new Set(loads.map((load) => position(load, parameter))).size > 1;
   const rows = table?.rows ?? [];
-  const pairs = ordered && rows.filter((row) => row.throughput).length > 1;
+  const pairs = hasRanks && rows.filter((row) => row.throughput).length > 1;
   const views: (ViewTab | false)[] = [
     ranked,
-    several && groups,
+    grouped && groups,
     curve && { id: "load", label: "Load curve" },
     latency && { id: "latency", label: "Latency" },
     pairs && { id: "pairs", label: "Head to head" },
@@ -46,12 +48,12 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
   return views.filter((view) => view !== false);
 }
 
-/** The order service's tables, where this is its tab: its load is given, so that it has no throughput to rank. */
-export function ordersOf({ ranking }: RunDocument, test: string): OrderResults | null {
+/** Return the order service's results if this is its tab. Its load is fixed, so there is no throughput to rank. */
+export function orderResults({ ranking }: RunDocument, test: string): OrderResults | null {
   return test === ORDER ? (ranking.orders ?? null) : null;
 }
 
-/** Whether a test type can have latencies: a pipelined one has none that mean anything. */
+/** Return whether latencies of a test type are meaningful, which those of pipelined requests are not. */
 export function mayHaveLatency(doc: RunDocument, test: string): boolean {
   const loads = doc.run.loads[test] ?? [];
   return loads.length === 0 || loads.some((load) => load.depth === 1);

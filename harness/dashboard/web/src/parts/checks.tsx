@@ -1,15 +1,15 @@
-// What speaks for and against a cell: the validity checks of its trials, and what verification found.
+// The validity checks of a cell's trials, and the findings of verification.
 import type { Trial, VerificationRecord } from "../documents";
 import { count, isNumber, significant } from "../format";
 import { label, trialName } from "../load";
 import { number, PlainTable } from "./plain-table";
 
-export function Gates({ trials }: { trials: Trial[] }) {
+export function ValidityChecks({ trials }: { trials: Trial[] }) {
   const names = [...new Set(trials.flatMap((trial) => trial.validity.map((check) => check.name)))];
   if (names.length === 0) return null;
   return (
     <details>
-      <summary>Validity checks: measured and allowed</summary>
+      <summary>Validity checks: measured and allowed values</summary>
       <PlainTable
         label="Validity checks"
         heads={[
@@ -20,12 +20,12 @@ export function Gates({ trials }: { trials: Trial[] }) {
           key: name,
           cells: [
             name,
-            value(trials.flatMap((trial) => trial.validity).find((check) => check.name === name)?.threshold),
+            formatValue(trials.flatMap((trial) => trial.validity).find((check) => check.name === name)?.threshold),
             ...trials.map((trial) => {
               const check = trial.validity.find((item) => item.name === name);
               const passed = check?.outcome === "pass";
               return {
-                show: check ? `${value(check.value)}${passed ? "" : ` ${check.outcome}`}` : "–",
+                show: check ? `${formatValue(check.value)}${passed ? "" : ` ${check.outcome}`}` : "–",
                 class: `outcome-${check?.outcome ?? "pass"}`,
               };
             }),
@@ -36,41 +36,43 @@ export function Gates({ trials }: { trials: Trial[] }) {
   );
 }
 
-function value(found: number | null | undefined): string {
-  return isNumber(found) ? significant(found) : "–";
+function formatValue(value: number | null | undefined): string {
+  return isNumber(value) ? significant(value) : "–";
 }
 
 export function Verification({
   verdicts,
   trials,
-  passedLeftOut,
+  passedOmitted,
 }: {
   verdicts: VerificationRecord[];
   trials: Trial[];
-  passedLeftOut: boolean; // a published round comes without the checks that passed
+  passedOmitted: boolean; // published rounds omit passed checks
 }) {
   const findings = verdicts.flatMap((verdict) =>
     verdict.results.filter((result) => result.outcome !== "pass").map((result) => ({ verdict, result })),
   );
-  const probed = trials.flatMap((trial) => (trial.evidence?.objections ?? []).map((result) => ({ trial, result })));
+  const loadFindings = trials.flatMap((trial) =>
+    (trial.evidence?.objections ?? []).map((result) => ({ trial, result })),
+  );
   const checks = verdicts.reduce((sum, verdict) => sum + verdict.results.length, 0);
-  const onlyFindings = passedLeftOut && checks === findings.length; // no other is here
+  const onlyFindings = passedOmitted && checks === findings.length;
   const processes = `${verdicts.length} process${verdicts.length === 1 ? "" : "es"}`;
   return (
     <section aria-labelledby="verification">
       <h3 id="verification">Verification</h3>
       {verdicts.length === 0 ? (
-        <p>There is no verdict of this test type.</p>
+        <p>This test type has not been verified.</p>
       ) : (
         <p>
           {onlyFindings ? `Checks over ${processes}` : `${count(checks)} checks over ${processes}`}:{" "}
           {findings.length === 0 ? "all passed." : `${findings.length} did not pass.`}
-          {onlyFindings && " Those that passed are left out of the published round."}
+          {onlyFindings && " The published round omits passed checks."}
         </p>
       )}
       {[
         ...findings.map(({ verdict, result }) => ({ where: `process ${verdict.process + 1}`, result })),
-        ...probed.map(({ trial, result }) => ({
+        ...loadFindings.map(({ trial, result }) => ({
           where: `under load, ${trialName(trial)}, ${label(trial.load)}`,
           result,
         })),
@@ -93,7 +95,7 @@ export function Verification({
                 </dd>
               </div>
               <div>
-                <dt>Got</dt>
+                <dt>Actual</dt>
                 <dd>
                   <pre tabIndex={0}>{result.actual ?? "–"}</pre>
                 </dd>

@@ -1,27 +1,27 @@
-// The overall score: geometric mean of ratios over the test types chosen, as harness/stats has it. Intervals and ranks
-// are never made here: they are harness/stats's, for exactly the tests it scored.
+// The overall score: the geometric mean of ratios over the selected test types. Intervals and ranks always come from
+// harness/stats and only exist for the test types that it scored.
 import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
 import { isNumber } from "./format";
 import { SPECS, shareOfBest } from "./metrics";
 import type { Metric } from "./route";
 
-export interface ScoreLine {
+export interface ScoreRow {
   name: string;
   info: ImplementationInfo | null;
-  score: number | null; // null where a test type that counts is missing
+  score: number | null; // null if a counted test type is missing
   low: number | null;
   high: number | null;
   rank: RankInterval | null;
   position: number | null;
-  share: number | null; // of the best score
-  ratios: Record<string, number>; // advantage over the reference by test type: above 1 is better
-  shares: Record<string, number>; // of the test type's best
+  share: number | null; // share of the best score
+  ratios: Record<string, number>; // by test type, advantage over the reference; above 1 is better
+  shares: Record<string, number>; // by test type, share of the best
   missing: string[];
-  tie: number | null; // the group that it ties in, of harness/stats
-  flags: string[]; // of any test type that counts
+  tieGroup: number | null; // tie group by harness/stats
+  flags: string[]; // flags of the counted test types
 }
 
-/** The geometric mean over these test types; null where one is missing or there is none. */
+/** Return the geometric mean over these test types, or null if one is missing or there are none. */
 export function geometricMean(ratios: Readonly<Record<string, number>>, tests: readonly string[]): number | null {
   let sum = 0;
   for (const test of tests) {
@@ -32,7 +32,7 @@ export function geometricMean(ratios: Readonly<Record<string, number>>, tests: r
   return tests.length > 0 ? Math.exp(sum / tests.length) : null;
 }
 
-/** The test types that can be scored: those that the reference has, or all where there is no reference. */
+/** Return the test types that can be scored: those with a value of the reference, or all without a reference. */
 export function scorable(ranking: Ranking): string[] {
   return Object.entries(ranking.test_types)
     .filter(([, { headline }]) =>
@@ -43,17 +43,20 @@ export function scorable(ranking: Ranking): string[] {
     .map(([test]) => test);
 }
 
-/** Every implementation's score, best first, those without one last. ``served`` are harness/stats's for ``counting``. */
-export function scoreLines(
+/**
+ * Return the scores, best first, followed by implementations without a score. ``served`` are the scores by
+ * harness/stats for ``counting``.
+ */
+export function scoreRows(
   ranking: Ranking,
   infos: ReadonlyMap<string, ImplementationInfo>,
   metric: Metric,
   counting: readonly string[],
   served: readonly Score[] | null,
-): ScoreLine[] {
+): ScoreRow[] {
   const tests = scorable(ranking);
   const byTest = new Map(tests.map((test) => [test, advantages(ranking, test, metric)]));
-  const known = new Map(
+  const servedScores = new Map(
     (served ?? []).map((score) => [
       score.implementation,
       metric === "throughput" ? score.throughput : metric === "cpu" ? score.cpu : null,
@@ -63,28 +66,28 @@ export function scoreLines(
   for (const row of counting.flatMap((test) => ranking.test_types[test]?.headline.rows ?? []))
     flags.set(row.implementation, new Set([...(flags.get(row.implementation) ?? []), ...row.flags]));
   const names = new Set([...infos.keys(), ...tests.flatMap((test) => [...(byTest.get(test)?.keys() ?? [])])]);
-  const list = [...names].map((name): ScoreLine => {
+  const list = [...names].map((name): ScoreRow => {
     const ratios: Record<string, number> = {};
     const shares: Record<string, number> = {};
     for (const test of tests) {
-      const mine = byTest.get(test)?.get(name);
-      if (isNumber(mine?.ratio)) ratios[test] = mine.ratio;
-      if (isNumber(mine?.share)) shares[test] = mine.share;
+      const ofTest = byTest.get(test)?.get(name);
+      if (isNumber(ofTest?.ratio)) ratios[test] = ofTest.ratio;
+      if (isNumber(ofTest?.share)) shares[test] = ofTest.share;
     }
-    const from = known.get(name);
+    const servedScore = servedScores.get(name);
     return {
       name,
       info: infos.get(name) ?? null,
       score: geometricMean(ratios, counting),
-      low: from?.estimate.low ?? null,
-      high: from?.estimate.high ?? null,
-      rank: from?.rank ?? null,
+      low: servedScore?.estimate.low ?? null,
+      high: servedScore?.estimate.high ?? null,
+      rank: servedScore?.rank ?? null,
       position: null,
       share: null,
       ratios,
       shares,
       missing: counting.filter((test) => !Object.hasOwn(ratios, test)),
-      tie: from?.tie_group ?? null,
+      tieGroup: servedScore?.tie_group ?? null,
       flags: [...(flags.get(name) ?? [])],
     };
   });
@@ -93,15 +96,18 @@ export function scoreLines(
       (b.score ?? -1) - (a.score ?? -1) || a.missing.length - b.missing.length || a.name.localeCompare(b.name, "en"),
   );
   const best = list[0]?.score ?? null;
-  let place = 0;
-  return list.map((line, index) => {
-    if (line.score === null) return line;
-    if (list[index - 1]?.score !== line.score) place = index + 1;
-    return { ...line, position: place, share: best ? line.score / best : null };
+  let position = 0;
+  return list.map((row, index) => {
+    if (row.score === null) return row;
+    if (list[index - 1]?.score !== row.score) position = index + 1;
+    return { ...row, position, share: best ? row.score / best : null };
   });
 }
 
-/** Each implementation's advantage in a test type: over the reference, or as a share of the best without one. */
+/**
+ * Return the advantage of each implementation in a test type: over the reference, or as a share of the best without a
+ * reference.
+ */
 function advantages(ranking: Ranking, test: string, metric: Metric): Map<string, { ratio: number; share: number }> {
   const rows = ranking.test_types[test]?.headline.rows ?? [];
   const spec = SPECS[metric];
