@@ -18,9 +18,11 @@ SHOWN = 10  # the latest, after a session
 
 
 def command(
-    file: Annotated[str, Parameter(help=f"of ./tfb compare --history; default: {FILE}", metavar="FILE")] = FILE,
+    file: Annotated[
+        str, Parameter(help=f"file that `compare --history` wrote; default: {FILE}", metavar="FILE")
+    ] = FILE,
 ) -> int:
-    """Draw the verdicts that ./tfb compare --history FILE has kept: of each request every session's interval."""
+    """Draw the verdicts that ./tfb compare --history FILE saved: an interval for each request and comparison."""
     found = read(Path(file))
     for request in dict.fromkeys(one.request for result in found for one in result.requests):
         print(safe("\n".join((f"{one_line(request)}:", *drawn(found, request), ""))))

@@ -81,9 +81,9 @@ class ServiceStart:
 
 
 def command(
-    folder: Annotated[str, Parameter(help="of the service; default: the current folder", metavar="DIR")] = ".",
+    folder: Annotated[str, Parameter(help="folder of the service; default: the current folder", metavar="DIR")] = ".",
 ) -> int:
-    """Write a tfb.toml for ./tfb compare --base, based on the files of the service. Check the file before use."""
+    """Write a tfb.toml for ./tfb compare --base REV, based on the files of the service. Check the file before use."""
     service = Path(folder).resolve()
     if not service.is_dir():
         raise UsageError(f"{service} is not a folder: name the folder of the service")
@@ -103,7 +103,7 @@ def command(
         raise UsageError(f"{service / FILE} cannot be written: {error.strerror}: check the folder") from error
     print(
         f"{service / FILE}: written for {start.kind}. Check its start command and requests, then run "
-        f"{PROGRAM} compare --base main"
+        f"`{PROGRAM} compare --base main`"
     )
     return Exit.OK
 
