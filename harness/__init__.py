@@ -1,7 +1,7 @@
-"""tfb: builds, verifies, measures and ranks web-framework implementations."""
+"""tfb builds, verifies, measures and ranks implementations of web frameworks."""
 
 import os
 
-# The matrices here have tens of rows: a second thread of numpy's BLAS makes nothing quicker, and spins on a CPU between
-# calls, up to sixty times the work. Its buffers also take address space that a limit may not leave. Read when loaded.
+# Matrices have tens of rows, so a second thread of numpy's BLAS does not help. It spins between calls and uses up to
+# sixty times the CPU time of the work, and its buffers may exceed a memory limit. BLAS reads the variable when loaded.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"

@@ -20,32 +20,32 @@ class _Lines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._held = ""  # the incomplete last line
-        self._begun = False  # whether a part of the current line has been written
+        self._buffer = ""  # the incomplete last line
+        self._line_started = False  # whether a part of the current line has been written
         self._lock = threading.RLock()
 
     def write(self, text: str) -> int:
         """Write all complete lines, and buffer the rest."""
         with self._lock:
-            *lines, held = (self._held + text).split("\n")
+            *lines, rest = (self._buffer + text).split("\n")
             self._stream.write("".join(f"{self._inert(line)}\n" for line in lines))
-            self._held = held
+            self._buffer = rest
         return len(text)
 
     def flush(self) -> None:
-        """Write the buffered part of a line, too."""
+        """Write the buffered part of the last line."""
         with self._lock:
-            if self._held:
-                part = self._inert(self._held)
+            if self._buffer:
+                part = self._inert(self._buffer)
                 self._stream.write(_UNFINISHED.sub(lambda match: f"\\x{ord(match[0]):02x}", part))
-                self._held, self._begun = "", True
+                self._buffer, self._line_started = "", True
             self._stream.flush()
 
     def _inert(self, line: str) -> str:
         """Return a line, or the rest of a partly written line, with commands escaped."""
-        found = inert_line(f"|{line}")[1:] if self._begun else inert_line(line)
-        self._begun = False
-        return found
+        escaped = inert_line(f"|{line}")[1:] if self._line_started else inert_line(line)
+        self._line_started = False
+        return escaped
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute of the stream
         return getattr(self._stream, name)
@@ -78,20 +78,20 @@ class SafeConsole(Console):
         # Names and messages may contain brackets and colons, so markup is off. Use rich's Text for styles.
         super().__init__(**{"markup": False, "emoji": False, **options})
 
-    def _innermost(self) -> Any:  # noqa: ANN401 - as rich has it
+    def _innermost(self) -> Any:  # noqa: ANN401 - the property of rich
         """Return the innermost stream, because a live display wraps the console's stream."""
-        found = Console.file.fget(self)  # type: ignore[attr-defined]
-        while (inner := getattr(found, "rich_proxied_file", None)) is not None:
-            found = inner
-        return found
+        stream = Console.file.fget(self)  # type: ignore[attr-defined]
+        while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
+            stream = inner
+        return stream
 
     file = property(_innermost, Console.file.fset)  # type: ignore[attr-defined]
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as rich does, with active characters escaped."""
         for segment in super().render(renderable, options):
-            shown = segment.text if segment.control else printable(segment.text)
-            yield segment if shown == segment.text else Segment(shown, segment.style)
+            text = segment.text if segment.control else printable(segment.text)
+            yield segment if text == segment.text else Segment(text, segment.style)
 
 
 class PlainFormatter(logging.Formatter):

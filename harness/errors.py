@@ -1,33 +1,33 @@
-"""Every error of the harness on one page, with its exit code; each message says what to do next."""
+"""All errors of tfb with their exit codes. The message of each error says what to do next."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What ``./tfb`` answers to the shell."""
+    """The exit codes of ``./tfb``."""
 
     OK = 0
     FAILED = 1
     USAGE = 2
     ENVIRONMENT = 3
-    CANNOT_TELL = 4  # of compare: neither slower, faster nor the same was shown
+    CANNOT_TELL = 4  # compare: the measurements support no verdict
     INTERRUPTED = 130
 
 
 class TfbError(Exception):
-    """Base of all errors that a person can act on."""
+    """Base class of errors that a user can act on."""
 
     exit_code = Exit.FAILED
 
 
 class UsageError(TfbError):
-    """The command line asks for something that does not exist or does not fit."""
+    """A command line with an unknown name, or with values that do not fit together."""
 
     exit_code = Exit.USAGE
 
 
 class ConfigError(TfbError):
-    """A configuration file is broken: names the file, the key and what is allowed."""
+    """An invalid configuration file; the message names the file, the key and the allowed values."""
 
     exit_code = Exit.USAGE
 
@@ -37,44 +37,44 @@ class PluginError(TfbError):
 
 
 class EnvironmentLacksError(TfbError):
-    """The machine lacks a tool or right: names it and the command that mends it."""
+    """A missing tool or permission of the machine; the message names the command that provides it."""
 
     exit_code = Exit.ENVIRONMENT
 
 
 class BuildError(TfbError):
-    """An implementation's build failed or timed out: carries the last lines and the path of its log."""
+    """A build that failed or timed out; the message has the last lines and the path of the log."""
 
 
 class StartError(TfbError):
-    """A server or the database exited, or never answered."""
+    """A server or database that exited or did not respond during its start."""
 
 
 class ServerDiedError(TfbError):
-    """A server that had answered is gone in the middle of its work."""
+    """A server that exited after its start."""
 
 
 class MachineLostError(TfbError):
-    """A machine of the run answers no more: names it; nothing can be measured until it is back."""
+    """A machine of the run that no longer responds; nothing can be measured until it is back."""
 
     exit_code = Exit.ENVIRONMENT
 
 
 class EngineFullError(MachineLostError):
-    """The disk of the Docker engine is full: nothing can be started until there is room."""
+    """A Docker engine whose disk is full; nothing can be started until there is room."""
 
 
 class DatabaseDiedError(TfbError):
-    """PostgreSQL ended, or lost its sessions, in the middle of somebody's work, who is not to blame for it."""
+    """A database that exited, or lost its sessions, during a measurement; no server is at fault."""
 
 
 class LoadError(TfbError):
-    """The load generator failed or printed no result."""
+    """A load generator that failed or printed no result."""
 
 
 class StoreError(TfbError):
-    """Results could not be written or read: names the file and what is wrong with it."""
+    """Results that cannot be written or read; the message names the file."""
 
 
 class ChangedRecordsError(StoreError):
-    """Another program changed the records of a run while the run was going on."""
+    """Records that another program changed during the run."""

@@ -1,11 +1,11 @@
-"""Where the project's own files lie, whatever folder a command is called from: in a clone, or within a wheel."""
+"""Paths of the project's files, in a clone or in an installed wheel."""
 
 import os
 from pathlib import Path
 
-_PACKAGED = Path(__file__).resolve().parent / "_tree"  # what a wheel brings of the repository
+_PACKAGED = Path(__file__).resolve().parent / "_tree"  # the parts of the repository that a wheel contains
 INSTALLED = _PACKAGED.is_dir()
-PROGRAM = "tfb" if INSTALLED else "./tfb"  # how it is called
+PROGRAM = "tfb" if INSTALLED else "./tfb"  # how users call it
 REPOSITORY = _PACKAGED if INSTALLED else Path(__file__).resolve().parent.parent
 CONFIG = REPOSITORY / "config"
 DOCKER = REPOSITORY / "docker"
@@ -14,12 +14,12 @@ PROFILES = CONFIG / "profiles"
 CLAIMS = REPOSITORY / "config" / "claims"
 RESULTS = Path.cwd() / "tfb-results" if INSTALLED else REPOSITORY / "results"
 TOOLSET = REPOSITORY / "toolset"
-CONFIG_FILE = "benchmark_config.json"  # in the folder of an implementation
-PREBUILT = "built"  # folder of a wheel's toolset with programs that it brings
+CONFIG_FILE = "benchmark_config.json"  # file in the folder of an implementation
+PREBUILT = "built"  # folder in a wheel's toolset that contains compiled programs
 
 
 def state_folder() -> Path:
-    """Where built things are kept: TFB_STATE, .tfb in a clone, else where the system keeps users' state (XDG)."""
+    """Return the folder for builds and caches: TFB_STATE, .tfb in a clone, or the user's XDG state folder."""
     if chosen := os.environ.get("TFB_STATE"):
         return Path(chosen).resolve()
     if not INSTALLED:

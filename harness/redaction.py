@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-LEAST = 6  # minimum characters of a redacted value
-LEAST_SECRET = 4  # minimum characters if the variable's name suggests a secret
+MIN_LENGTH = 6  # minimum characters of a redacted value
+MIN_SECRET_LENGTH = 4  # minimum characters if the variable's name suggests a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
 # Redacting plain words and short numbers would make messages unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
@@ -25,8 +25,8 @@ def declare(variables: Mapping[str, str]) -> None:
     """Declare variables as secret: their values are redacted from now on, including quoted and encoded forms."""
     for name, value in variables.items():
         for part in _parts(value):
-            secret = bool(SECRET_NAME.search(name)) and len(part) >= LEAST_SECRET
-            if secret or (len(part) >= LEAST and not PLAIN.fullmatch(part)):
+            secret = bool(SECRET_NAME.search(name)) and len(part) >= MIN_SECRET_LENGTH
+            if secret or (len(part) >= MIN_LENGTH and not PLAIN.fullmatch(part)):
                 _values.update(dict.fromkeys(_forms(part), f"[{name}]"))
     _pattern.cache_clear()
 
@@ -47,11 +47,11 @@ def redacted_json(text: str) -> str:
     if not _values:
         return text
     indent = 1 if "\n" in text else None
-    return json.dumps(_walked(json.loads(text)), indent=indent, ensure_ascii=False)
+    return json.dumps(_redact_strings(json.loads(text)), indent=indent, ensure_ascii=False)
 
 
 def redact_file(path: Path) -> None:
-    """Redact a file that no process writes to."""
+    """Redact a file in place; no other process may be writing to it."""
     if not _values:
         return
     try:
@@ -65,14 +65,14 @@ def redact_file(path: Path) -> None:
         return
 
 
-def _walked(found: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(found, str):
-        return redacted(found)
-    if isinstance(found, list):
-        return [_walked(each) for each in found]
-    if isinstance(found, dict):
-        return {key: _walked(each) for key, each in found.items()}
-    return found
+def _redact_strings(document: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(document, str):
+        return redacted(document)
+    if isinstance(document, list):
+        return [_redact_strings(each) for each in document]
+    if isinstance(document, dict):
+        return {key: _redact_strings(each) for key, each in document.items()}
+    return document
 
 
 def _parts(value: str) -> Iterable[str]:

@@ -1,14 +1,14 @@
-"""Numbers for people: SI floats become text only here and in report/."""
+"""Formats SI values for people. Only this module and ``harness.report`` turn numbers into text."""
 
 
 def format_rate(per_second: float | None) -> str:
-    """Requests per second with thousands separated; an en dash when unknown."""
+    """Return requests per second with thousands separators, or an en dash if unknown."""
     return "–" if per_second is None else f"{per_second:,.0f}"
 
 
 def format_seconds(seconds: float | None) -> str:
-    """A duration with the unit that keeps three digits: 840 µs, 12.3 ms, 4.20 s, 3 min 05 s, 2 h 04 min."""
-    if seconds is None or seconds < 0:  # a clock was set back
+    """Return a duration with about three digits: 840 µs, 12.3 ms, 4.2 s, 3 min 05 s, 2 h 04 min."""
+    if seconds is None or seconds < 0:  # negative if the clock was set back
         return "–"
     if seconds < 0.0995e-3 * 10:
         return f"{seconds * 1e6:.0f} µs"
@@ -24,12 +24,12 @@ def format_seconds(seconds: float | None) -> str:
 
 
 def format_elapsed(seconds: float) -> str:
-    """A duration for a clock that runs: 7 s, 3 min 05 s, 2 h 04 min."""
+    """Return a duration in whole seconds or minutes, for a running clock: 7 s, 3 min 05 s, 2 h 04 min."""
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
 
 
 def format_bytes(count: float | None) -> str:
-    """Bytes in binary units: 512 B, 3.4 KiB, 131 MiB."""
+    """Return bytes in binary units: 512 B, 3.4 KiB, 131 MiB."""
     if count is None:
         return "–"
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -40,7 +40,7 @@ def format_bytes(count: float | None) -> str:
 
 
 def format_micros(seconds: float | None) -> str:
-    """Seconds as microseconds with three significant digits and no unit."""
+    """Return seconds as microseconds, with three significant digits and without a unit."""
     if seconds is None:
         return "–"
     micros = seconds * 1e6

@@ -1,4 +1,4 @@
-"""``./tfb check``: the project's own lint, types and tests, and before them what they need of the machine."""
+"""``./tfb check``: runs the project's own lint, type checks and tests, and first provides the tools they need."""
 
 import json
 import os
@@ -28,39 +28,33 @@ from harness.provisioning.requirements import ToolRequirement
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
-CONDITIONS = {
-    "node": ">=20.19",
-    "cargo": ">=1.85",
-    "go": ">=1.24",
-    "postgres": ">=12",
-}  # of tools; any version of another will do
-MENDS = {
-    "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "
+MINIMUM_VERSIONS = {"node": ">=20.19", "cargo": ">=1.85", "go": ">=1.24", "postgres": ">=12"}  # others: any version
+REMEDIES = {
+    "chromium": "apt-get install chromium; if that is a snap, npx --prefix harness/dashboard/web playwright-core "
     "install --with-deps chromium",
 }
-ENGINE = "engine"  # stands among a stage's needs for a container engine
+ENGINE = "engine"  # requirement of a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-DEADLINE_VARIABLE = (
-    "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
-)
-SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
-FUZZ_SECONDS = 60.0  # of all fuzz targets together, builds apart
-FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"  # a minute
-REAL_SERVERS = "docker or (e2e and not adversarial)"
-TESTS_FAILED = 1  # pytest's status where all were run and some failed
+# Seconds since 1970 after which no test of another implementation starts; unset: no limit.
+DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
+CHECK_SECONDS = 32 * 60.0  # until that deadline; tests that start before it may take some minutes more
+FUZZ_SECONDS = 60.0  # for all fuzz targets together, without builds
+TEMPORARY_BYTES = 4 << 30  # free memory that the temporary files of tests need
+FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"
+TESTS_FAILED = 1  # exit status of pytest if all tests ran and some failed
 Extent = Literal["fast", "usual", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One command of the check; ``needs`` are names of tools, or ENGINE, without which it is not run."""
+    """A command of the check."""
 
     name: str
     command: tuple[str, ...]
     cwd: Path = REPOSITORY
-    needs: tuple[str, ...] = ()
-    again: bool = False  # tests of real servers, by pytest: a busy machine can fail one, which is then tried again
-    beside: tuple[str, ...] = ()  # what uses CPUs that this one leaves idle; what it says and how it ends is not told
+    needs: tuple[str, ...] = ()  # tools, or ENGINE; without them the stage is skipped
+    retry: bool = False  # run failed tests once more: on a busy machine, tests of real servers can fail
+    alongside: tuple[str, ...] = ()  # command that uses idle CPUs; its output and status are ignored
 
 
 def command(
@@ -69,182 +63,190 @@ def command(
         bool,
         Parameter(
             name="--all",
-            help="a run in a browser, simulations, gallery, faults, Docker, several machines, all implementations",
+            help="run everything: simulations, faults, Docker, several machines and all implementations",
         ),
     ] = False,
-    fast: Annotated[bool, Parameter(help="leave out what starts real servers, containers or a browser")] = False,
-    yes: Annotated[bool, Parameter(help="install what is missing without asking")] = False,
-    no_install: Annotated[bool, Parameter(help="never install anything: run what can be run")] = False,
+    fast: Annotated[bool, Parameter(help="skip stages that start real servers, containers or a browser")] = False,
+    yes: Annotated[bool, Parameter(help="install missing tools without asking")] = False,
+    no_install: Annotated[bool, Parameter(help="never install tools: skip the stages that lack one")] = False,
 ) -> int:
-    """Lint, types and fast tests of the project itself, its page in a browser, and its four servers verified.
+    """Lint and test this project, and verify its four core servers.
 
-    Every stage is run, also when one fails; exit code 1 when one did, 3 when something could not be run. A test that
-    could not judge, since the machine was busy with something else or does not let this user, is named and no failure;
-    so is a test of real servers that failed, and then passed when it was tried again.
+    All stages run, even if one fails. The exit code is 1 if a stage failed, and
+    3 if a stage or test was skipped because something is missing. Two kinds of
+    tests are reported without failing the check: tests that could not be judged
+    on this machine, and tests of real servers that failed once and then passed.
     """
     extent: Extent = "all" if everything else "fast" if fast else "usual"
     consent: Consent = "no" if no_install or fast else "yes" if yes else "ask"
-    return check(stages(extent), wanted(extent), consent, bring_engine=everything)
+    return check(stages(extent), required_tools(extent), consent, bring_engine=everything)
 
 
 def stages(extent: Extent) -> tuple[Stage, ...]:
-    """Those of a check of this extent, in their order."""
+    """Return the stages of a check, in order."""
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
-    every_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
-    one_more = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # of tests that wait now and then
-    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
-    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers beside what starts on the machine itself
+    per_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
+    waiting = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # for tests that sometimes wait
+    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # an implementation with its database needs a gibibyte
+    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers, and servers on the machine itself
     cargo = ("cargo", "test", "--locked", "--quiet")
     fuzz = (*python, "harness.tests.fuzz", "--seconds", f"{FUZZ_SECONDS:g}")
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
 
-    def scan_of(name: str, scan: str, *needs: str) -> Stage:
+    def scan_stage(name: str, scan: str, *needs: str) -> Stage:
         return Stage(name=name, command=(*python, "harness.cli.scans", scan), needs=needs)
 
-    def of_page(name: str, script: str, *more: str) -> Stage:
+    def page_stage(name: str, script: str, *more: str) -> Stage:
         return Stage(name=name, command=("npm", "run", "--silent", script), needs=("node", "npm", *more), cwd=WEB)
 
-    def of_servers(name: str, marks: str, *arguments: str) -> Stage:
-        return Stage(name=name, command=(*pytest, "-m", marks, *arguments), again=True)
+    def server_stage(name: str, marks: str, *arguments: str) -> Stage:
+        return Stage(name=name, command=(*pytest, "-m", marks, *arguments), retry=True)
 
-    # The first process that imports the tests compiles them for all others, while npm waits for its packages.
-    compiled = (*python, "pytest", "--collect-only", "-q", "-m", FAST)
+    # Compile the tests for all later stages while npm waits for its packages.
+    compile_tests = (*python, "pytest", "--collect-only", "-q", "-m", FAST)
     fast = (
-        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm"), beside=compiled),
+        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm"), alongside=compile_tests),
         Stage(name="lint", command=(*python, "ruff", "check", ".")),
         Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
         Stage(name="imports", command=(sys.executable, "-c", LINT_IMPORTS)),
         Stage(name="types", command=(*python, "mypy", "--num-workers", str(CPUS))),
-        of_page("page types", "types:check"),
-        of_page("page tests", "test"),
-        of_page("page lint", "lint"),
-        of_page("page format", "format:check"),
-        scan_of("spelling", "spelling"),
-        scan_of("form of Markdown", "markdown"),
-        scan_of("style of Markdown", "prose"),
-        scan_of("shell scripts", "shell"),
-        scan_of("workflows", "workflows"),
-        Stage(name="tests", command=(*pytest, "-m", FAST, *one_more)),
+        page_stage("page types", "types:check"),
+        page_stage("page tests", "test"),
+        page_stage("page lint", "lint"),
+        page_stage("page format", "format:check"),
+        scan_stage("spelling", "spelling"),
+        scan_stage("form of Markdown", "markdown"),
+        scan_stage("style of Markdown", "prose"),
+        scan_stage("shell scripts", "shell"),
+        scan_stage("workflows", "workflows"),
+        Stage(name="tests", command=(*pytest, "-m", FAST, *waiting)),
     )
     usual = (
-        scan_of("audit of Python packages", "audit-python"),
-        scan_of("audit of npm packages", "audit-npm", "node", "npm"),
-        scan_of("audit of crates", "audit-rust", "cargo"),
-        of_page("page in a browser", "e2e", "chromium"),
+        scan_stage("audit of Python packages", "audit-python"),
+        scan_stage("audit of npm packages", "audit-npm", "node", "npm"),
+        scan_stage("audit of crates", "audit-rust", "cargo"),
+        page_stage("page in a browser", "e2e", "chromium"),
         Stage(name="four servers verified", command=verified, needs=("postgres",)),
     )
     everything = (
-        of_page("run in a browser", "e2e:run", "chromium", "cargo", "postgres"),
+        page_stage("run in a browser", "e2e:run", "chromium", "cargo", "postgres"),
         *(
             Stage(name=f"{path.parent.name} tests", command=cargo, needs=("cargo",), cwd=path.parent)
             for path in sorted(TOOLSET.glob("*/Cargo.toml"))
         ),
-        scan_of("workflow syntax", "actionlint", "go"),
+        scan_stage("workflow syntax", "actionlint", "go"),
         Stage(name="fuzz", command=fuzz, needs=("cargo", "g++")),
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
-        Stage(name="simulations", command=(*pytest, "-m", "simulation", *every_cpu)),
-        of_servers("gallery", "gallery and not adversarial", *one_more),
-        of_servers("faults", "fault and not docker and not adversarial", *one_more),
-        of_servers("adversarial tests", "adversarial and not docker", *one_more),
-        of_servers(
+        Stage(name="simulations", command=(*pytest, "-m", "simulation", *per_cpu)),
+        server_stage("gallery", "gallery and not adversarial", *waiting),
+        server_stage("faults", "fault and not docker and not adversarial", *waiting),
+        server_stage("adversarial tests", "adversarial and not docker", *waiting),
+        server_stage(
             "tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two
         ),
-        of_servers("several machines", "machines"),  # they send images that the stages before have built
-        of_servers("other implementations", "every", *few),
+        server_stage("several machines", "machines"),  # they need images that earlier stages built
+        server_stage("other implementations", "every", *few),
     )
     return (*fast, *(usual if extent != "fast" else ()), *(everything if extent == "all" else ()))
 
 
-def wanted(extent: Extent) -> tuple[ToolRequirement, ...]:
-    """The tools of a check's stages, and whether they are here."""
+def required_tools(extent: Extent) -> tuple[ToolRequirement, ...]:
+    """Return the tools that a check needs, and the detected ones."""
     kinds = {kind for stage in stages(extent) for kind in stage.needs} - {ENGINE}
-    kinds |= {"sshd", "ip"} if extent == "all" else set()  # of several machines; their tests say what they lack
-    tools = ((kind, CONDITIONS.get(kind, ">=0")) for kind in sorted(kinds))
-    found = tuple(
+    kinds |= {"sshd", "ip"} if extent == "all" else set()  # for tests with several machines
+    conditions = ((kind, MINIMUM_VERSIONS.get(kind, ">=0")) for kind in sorted(kinds))
+    tools = tuple(
         ToolRequirement(kind=kind, condition=condition, required_by=(), tool=toolchain.find_tool(kind, condition))
-        for kind, condition in tools
+        for kind, condition in conditions
     )
     if extent == "fast":
-        return found
+        return tools
     known = scan_folders()
-    chosen = known.implementations if extent == "all" else select_implementations(known, Selection(test=("run",)))
-    return (*found, *requirements.tool_requirements(chosen, own_database=True, loads=False))
+    selected = known.implementations if extent == "all" else select_implementations(known, Selection(test=("run",)))
+    return (*tools, *requirements.tool_requirements(selected, own_database=True, loads=False))
 
 
-def check(found: Sequence[Stage], needs: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Exit:
-    """Bring what is missing, run what can be run, and say how each stage ended."""
-    failed, unsteady = list[str](), list[str]()
-    not_run: list[tuple[str, str]] = []
-    with facilities(needs, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
-        missing = _lacking(needs)
-        skipped = Path(at, "skipped.jsonl")  # tests/conftest.py writes it
-        environment = _environment(Path(at), skipped)
-        for stage in found:
-            if lacks := [missing[name] for name in stage.needs if name in missing]:
-                not_run.append((stage.name, "; ".join(lacks)))
+def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Exit:
+    """Provide missing tools, run the stages, and print the result of each.
+
+    Args:
+        planned: The stages to run.
+        tools: The tools that the stages need.
+        consent: Whether missing tools may be installed.
+        bring_engine: Whether to install and start a container engine, given consent.
+    """
+    failed, flaky = list[str](), list[str]()
+    skipped: list[tuple[str, str]] = []
+    with facilities(tools, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
+        missing = _missing_facilities(tools)
+        skipped_tests = Path(at, "skipped.jsonl")  # tests/conftest.py writes it
+        environment = _environment(Path(at), skipped_tests)
+        for stage in planned:
+            if reasons := [missing[name] for name in stage.needs if name in missing]:
+                skipped.append((stage.name, "; ".join(reasons)))
                 continue
             status = _run(stage, stage.command, environment)
-            if status == TESTS_FAILED and stage.again:
+            if status == TESTS_FAILED and stage.retry:
                 last_failed = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
                 status = _run(stage, last_failed, environment)
-                unsteady += [stage.name] * (status == 0)
+                flaky += [stage.name] * (status == 0)
             failed += [stage.name] * (status != 0)
-        if skipped.exists():
-            not_run += [(name, reason) for name, reason in map(json.loads, skipped.read_text().splitlines())]
-    return conclude(failed, not_run, unsteady)
+        if skipped_tests.exists():
+            skipped += [(name, reason) for name, reason in map(json.loads, skipped_tests.read_text().splitlines())]
+    return conclude(failed, skipped, flaky)
 
 
-def _lacking(needs: Sequence[ToolRequirement]) -> Mapping[str, str]:
-    """Name of each facility that is missing still -> what brings it."""
-    missing = {
-        need.kind: f"{need.description} is missing: "
-        + (
-            MENDS.get(need.kind)
-            or f"{advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}"
-        )
-        for need in needs
-        if need.tool is None and toolchain.find_tool(need.kind, need.condition) is None
-    }
+def _missing_facilities(tools: Sequence[ToolRequirement]) -> Mapping[str, str]:
+    """Return the missing tools, and the engine if none responds, each with what is missing and a remedy."""
+    missing = {}
+    for tool in tools:
+        if tool.tool is None and toolchain.find_tool(tool.kind, tool.condition) is None:
+            remedy = REMEDIES.get(tool.kind) or (
+                f"{advice.describe_installed(tool.kind)}; {advice.suggest_remedy(tool.kind, tool.condition)}"
+            )
+            missing[tool.kind] = f"{tool.description} is missing: {remedy}"
     if requirements.engine_responds():
         return missing
-    return {**missing, ENGINE: f"no container engine answers: {requirements.ENGINE_REMEDY}"}
+    return {**missing, ENGINE: f"no container engine responds: {requirements.ENGINE_REMEDY}"}
 
 
-def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
-    """Of every stage; ``folder`` goes when all of them have ended."""
+def _environment(folder: Path, skipped_tests: Path) -> Mapping[str, str]:
+    """Return the environment of all stages; ``folder`` is deleted after the last stage."""
     state = state_folder()
     chromium = toolchain.find_tool("chromium")
-    memory = "/dev/shm"  # noqa: S108 - whoever writes there makes a folder of its own, for this user alone
-    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 << 30
+    memory = "/dev/shm"  # noqa: S108 - tests create private folders there
+    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > TEMPORARY_BYTES
     return {
         **os.environ,
         **(chromium.env if chromium else {}),
-        # Without a place for compiled Python each process of the tests compiles all of it again: ten seconds each.
+        # Without a place for bytecode, each test process compiles all modules again, which takes ten seconds.
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
-        # On a disk each replacement of a file waits for it.
-        **({"TMPDIR": memory} if roomy else {}),
+        # On a disk, each atomic replacement of a file waits for the disk.
+        **({"TMPDIR": memory} if has_room else {}),
         "PYTEST_ADDOPTS": f"-o cache_dir={folder / 'pytest'}",
         "PYTHONPATH": str(REPOSITORY),
         "TFB_PYTHON": sys.executable,
         "TFB_STATE": str(state),
-        SKIPPED_VARIABLE: str(skipped),
-        DEADLINE_VARIABLE: str(time.time() + SECONDS_OF_ALL),
+        SKIPPED_VARIABLE: str(skipped_tests),
+        DEADLINE_VARIABLE: str(time.time() + CHECK_SECONDS),
     }
 
 
 def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Its exit status; interrupted, it is asked to end and waited for: tests stop the servers that they started."""
-    began = time.monotonic()
+    """Run a stage and return the exit status; after an interrupt, terminate it and wait for it."""
+    started_at = time.monotonic()
     print(f"== {stage.name}", flush=True)
     children = list[subprocess.Popen[bytes]]()
-    no = subprocess.DEVNULL  # a stage asks nothing
+    null = subprocess.DEVNULL
     try:
         with interruption.held_while_loading():
-            children.append(subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=no))
-            if stage.beside:
-                children.append(subprocess.Popen(stage.beside, env=environment, stdin=no, stdout=no, stderr=no))
+            children.append(subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=null))
+            if stage.alongside:
+                children.append(
+                    subprocess.Popen(stage.alongside, env=environment, stdin=null, stdout=null, stderr=null)
+                )
         status, *_ = [child.wait() for child in children]
     except BaseException:
         for child in children:
@@ -252,14 +254,14 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
         for child in children:
             child.wait()
         raise
-    print(f"== {stage.name}: {'failed' if status else 'ok'} in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"== {stage.name}: {'failed' if status else 'ok'} in {time.monotonic() - started_at:.0f} s", flush=True)
     return status
 
 
 @contextmanager
-def facilities(needs: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
-    """Bring what is missing, where there is consent and apt; stop in the end what was started."""
-    packages = requirements.missing_packages(needs)
+def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
+    """Install missing tools and start an engine, given consent and apt; stop the engine at the end."""
+    packages = requirements.missing_packages(tools)
     bring_engine = bring_engine and requirements.can_install_engine() and not requirements.engine_responds()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
     commands += [f"{requirements.ENGINE_SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
@@ -268,32 +270,39 @@ def facilities(needs: Sequence[ToolRequirement], consent: Consent, *, bring_engi
         if commands and consent != "no" and ask_consent(consent, f"May this check run `{'; '.join(commands)}`?"):
             log = state_folder() / "apt.log"
             log.parent.mkdir(parents=True, exist_ok=True)
-            for note in requirements.install_missing(needs, "yes", log):
+            for note in requirements.install_missing(tools, "yes", log):
                 print(note, flush=True)
-            if bring_engine and _does(requirements.ENGINE_INSTALL):
-                started = True  # before it runs: an interrupted start is stopped as well
-                _does(requirements.ENGINE_START)
+            if bring_engine and _succeeds(requirements.ENGINE_INSTALL):
+                started = True  # set before the start, so that an interrupted start is stopped as well
+                _succeeds(requirements.ENGINE_START)
         yield
     finally:
         if started:
-            _does(requirements.ENGINE_STOP)
+            _succeeds(requirements.ENGINE_STOP)
 
 
-def _does(arguments: Sequence[str]) -> bool:
-    print(f"== {' '.join(arguments)}", flush=True)
-    return subprocess.run(arguments, check=False).returncode == 0
+def _succeeds(command: Sequence[str]) -> bool:
+    """Print and run a command; return whether it succeeded."""
+    print(f"== {' '.join(command)}", flush=True)
+    return subprocess.run(command, check=False).returncode == 0
 
 
-def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str]) -> Exit:
-    """The closing line: what failed, what was not run with what it lacks, and what could not be judged at once."""
+def conclude(failed: Sequence[str], skipped: Sequence[tuple[str, str]], flaky: Sequence[str]) -> Exit:
+    """Print the last line of a check and return its exit code.
+
+    Args:
+        failed: Names of failed stages.
+        skipped: Names of skipped stages and tests, each with the reason.
+        flaky: Names of stages that failed once and then passed.
+    """
     by_reason: dict[str, list[str]] = {}
-    for name, reason in not_run:
+    for name, reason in skipped:
         by_reason.setdefault(reason, []).append(name)
     missing = [reason for reason in by_reason if not reason.startswith(NOT_JUDGED)]
     parts = [f"failed: {', '.join(failed)}"] if failed else []
     parts += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
     parts = parts or ["all passed"]
     parts += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
-    parts += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
+    parts += [f"failed once and passed when tried again: {', '.join(flaky)}"] if flaky else []
     print(f"tfb check: {'; '.join(parts)}", flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK

@@ -20,7 +20,7 @@ from harness.paths import REPOSITORY, state_folder
 # Prefix of a reason that no package can remove: unreachable advisories, a busy machine, no right to make namespaces.
 NOT_JUDGED = "not judged: "
 SKIPPED_VARIABLE = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
-SECONDS = 300.0  # time limit of a tool
+TOOL_SECONDS = 300.0  # time limit of a tool
 BUILD_SECONDS = 1200.0  # time limit of building a tool
 BIN = Path(sys.executable).parent  # folder of the programs from the development lock
 SHEBANG = re.compile(rb"#!.*[/ ](?:ba|da|k)?sh\b")
@@ -31,14 +31,22 @@ CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # path of a copy, for machines that cannot reach the address
 DOCUMENTS = ("*.md", ":!results")
-NOT_SPELLED = (":!results", ":!*.lock", ":!*-lock.json", ":!*.sum", ":!*.svg", ":!*.png", ":!harness/tests/fuzz/corpus")
+UNSPELLED = (
+    ":!results",
+    ":!*.lock",
+    ":!*-lock.json",
+    ":!*.sum",
+    ":!*.svg",
+    ":!*.png",
+    ":!harness/tests/fuzz/corpus",
+)
 PROSE_RULES = REPOSITORY / ".proselintrc.json"
 NPM_FOLDERS = ("harness/", "toolset/")  # of which every package-lock.json is audited
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The result of auditing a lock file: known vulnerabilities, or the reason why the audit was impossible."""
+    """The known vulnerabilities of a lock file, or the reason why the audit was impossible."""
 
     lock: str
     vulnerabilities: Sequence[str] = ()
@@ -48,32 +56,32 @@ class Audit:
 def tracked(*patterns: str) -> list[Path]:
     """Return the files of the repository that match git pathspecs, without ignored files."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
-    done = process.run(command, seconds=SECONDS, cwd=REPOSITORY)
+    done = process.run(command, seconds=TOOL_SECONDS, cwd=REPOSITORY)
     if done.status:
         raise EnvironmentLacksError(f"git cannot list the files of {REPOSITORY}: {done.stdout.strip()}")
-    found = (REPOSITORY / name for name in done.stdout.split("\0") if name)
-    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+    paths = (REPOSITORY / name for name in done.stdout.split("\0") if name)
+    return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
 def spelling() -> int:
     """Run codespell on every text; pyproject.toml lists the words that it must accept."""
-    return _shown([str(BIN / "codespell"), *_names(tracked(*NOT_SPELLED))])
+    return _run_tool([str(BIN / "codespell"), *_names(tracked(*UNSPELLED))])
 
 
 def markdown() -> int:
     """Run pymarkdown, which checks the form of Markdown, on every document."""
-    return _shown([str(BIN / "pymarkdown"), "scan", *_names(tracked(*DOCUMENTS))])
+    return _run_tool([str(BIN / "pymarkdown"), "scan", *_names(tracked(*DOCUMENTS))])
 
 
 def prose() -> int:
     """Run proselint, which checks usage and style, on every document."""
-    return _shown([str(BIN / "proselint"), "--config", str(PROSE_RULES), "check", *_names(tracked(*DOCUMENTS))])
+    return _run_tool([str(BIN / "proselint"), "--config", str(PROSE_RULES), "check", *_names(tracked(*DOCUMENTS))])
 
 
 def shell() -> int:
     """Run ShellCheck on every shell script."""
     scripts = [path for path in tracked() if is_shell_script(path)]
-    return _shown([str(BIN / "shellcheck"), *_names(scripts)])
+    return _run_tool([str(BIN / "shellcheck"), *_names(scripts)])
 
 
 def is_shell_script(path: Path) -> bool:
@@ -87,80 +95,89 @@ def is_shell_script(path: Path) -> bool:
 def workflows() -> int:
     """Run zizmor on every CI workflow and composite action."""
     files = tracked(*WORKFLOWS, *ACTIONS)
-    return _shown([str(BIN / "zizmor"), "--offline", "--no-progress", "--strict-collection", *_names(files)])
+    return _run_tool([str(BIN / "zizmor"), "--offline", "--no-progress", "--strict-collection", *_names(files)])
 
 
 def actionlint() -> int:
     """Run actionlint, with ShellCheck for the commands within, on every CI workflow."""
     tool = ["go", "-C", str(ACTIONLINT), "tool", "actionlint", "-no-color", "-shellcheck", str(BIN / "shellcheck")]
-    return _shown([*tool, *map(str, tracked(*WORKFLOWS))])
+    return _run_tool([*tool, *map(str, tracked(*WORKFLOWS))])
 
 
 def audit_python() -> int:
     """Run pip-audit on the Python locks."""
-    return _concluded(map(python_audit, tracked("requirements*.lock")))
+    return _report_audits(map(python_audit, tracked("requirements*.lock")))
 
 
 def python_audit(lock: Path) -> Audit:
     """Return the vulnerabilities that the package index lists for the packages of a lock."""
     command = [str(BIN / "pip-audit"), "--require-hashes", "--disable-pip", "--progress-spinner", "off"]
-    document, said = _asked([*command, "--format", "json", "-r", str(lock)])
+    document, last_line = _run_json([*command, "--format", "json", "-r", str(lock)])
     name = _name(lock)
     if "dependencies" not in document:
-        return Audit(lock=name, not_judged=said)
-    found = document["dependencies"]
-    known = [f"{each['name']} {each['version']}: {one['id']}" for each in found for one in each.get("vulns", ())]
-    unknown = [each["name"] for each in found if "skip_reason" in each]
+        return Audit(lock=name, not_judged=last_line)
+    packages = document["dependencies"]
+    vulnerabilities = [
+        f"{package['name']} {package['version']}: {advisory['id']}"
+        for package in packages
+        for advisory in package.get("vulns", ())
+    ]
+    unknown = [package["name"] for package in packages if "skip_reason" in package]
     not_judged = (
-        f"the package index has no advisory data for {len(unknown)} of {len(found)} packages" if unknown else ""
+        f"the package index has no advisory data for {len(unknown)} of {len(packages)} packages" if unknown else ""
     )
-    return Audit(lock=name, vulnerabilities=known, not_judged=not_judged)
+    return Audit(lock=name, vulnerabilities=vulnerabilities, not_judged=not_judged)
 
 
 def audit_npm() -> int:
-    """Run npm audit on the locks of the harness and the toolset."""
+    """Run npm audit on the locks of the dashboard and the toolset."""
     locks = [lock for lock in tracked("*package-lock.json") if _name(lock).startswith(NPM_FOLDERS)]
-    return _concluded(map(npm_audit, locks))
+    return _report_audits(map(npm_audit, locks))
 
 
 def npm_audit(lock: Path) -> Audit:
     """Return the vulnerabilities that the package registry lists for the packages of a lock."""
-    document, said = _asked(["npm", "audit", "--package-lock-only", "--json"], cwd=lock.parent)
+    document, last_line = _run_json(["npm", "audit", "--package-lock-only", "--json"], cwd=lock.parent)
     if "vulnerabilities" not in document:
-        return Audit(lock=_name(lock), not_judged=document.get("message") or said)
-    found = document["vulnerabilities"].values()
-    known = [
-        f"{each['name']}: {one['severity']}: {one['title']}" for each in found for one in each["via"] if "title" in one
+        return Audit(lock=_name(lock), not_judged=document.get("message") or last_line)
+    packages = document["vulnerabilities"].values()
+    vulnerabilities = [
+        f"{package['name']}: {advisory['severity']}: {advisory['title']}"
+        for package in packages
+        for advisory in package["via"]
+        if "title" in advisory
     ]
-    return Audit(lock=_name(lock), vulnerabilities=known or [each["name"] for each in found])
+    return Audit(lock=_name(lock), vulnerabilities=vulnerabilities or [package["name"] for package in packages])
 
 
 def audit_rust() -> int:
     """Run cargo-audit on every Cargo.lock."""
     locks = tracked("*Cargo.lock")
     copy = os.environ.get(RUST_ADVISORIES_COPY)
-    if copy is None and (why := _unreachable(RUST_ADVISORIES)):
-        return _concluded(Audit(lock=_name(lock), not_judged=why) for lock in locks)
+    if copy is None and (reason := _unreachable(RUST_ADVISORIES)):
+        return _report_audits(Audit(lock=_name(lock), not_judged=reason) for lock in locks)
     try:
         tool = _cargo_audit()
     except TfbError as error:
-        return _concluded(Audit(lock=_name(lock), not_judged=str(error)) for lock in locks)
-    place = ["--db", copy, "--no-fetch"] if copy else ["--db", str(state_folder() / "advisory-db")]
-    return _concluded(rust_audit(lock, (str(tool), "audit", "--json", *place)) for lock in locks)
+        return _report_audits(Audit(lock=_name(lock), not_judged=str(error)) for lock in locks)
+    database = ["--db", copy, "--no-fetch"] if copy else ["--db", str(state_folder() / "advisory-db")]
+    return _report_audits(rust_audit(lock, (str(tool), "audit", "--json", *database)) for lock in locks)
 
 
 def rust_audit(lock: Path, command: Sequence[str]) -> Audit:
     """Return the vulnerabilities that the RustSec database lists for the crates of a lock."""
-    document, said = _asked([*command, "--file", str(lock)])
+    document, last_line = _run_json([*command, "--file", str(lock)])
     if "vulnerabilities" not in document:
-        return Audit(lock=_name(lock), not_judged=said)
-    found = document["vulnerabilities"]["list"]
-    known = [f"{each['package']['name']} {each['package']['version']}: {each['advisory']['id']}" for each in found]
-    return Audit(lock=_name(lock), vulnerabilities=known)
+        return Audit(lock=_name(lock), not_judged=last_line)
+    vulnerabilities = [
+        f"{each['package']['name']} {each['package']['version']}: {each['advisory']['id']}"
+        for each in document["vulnerabilities"]["list"]
+    ]
+    return Audit(lock=_name(lock), vulnerabilities=vulnerabilities)
 
 
 def _unreachable(repository: str) -> str:
-    """Return why a git repository does not answer; empty where it does."""
+    """Return why a git repository is unreachable; empty if it responds."""
     quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = process.run(["git", "ls-remote", repository, "HEAD"], seconds=30.0, env=quiet)
@@ -170,11 +187,11 @@ def _unreachable(repository: str) -> str:
 
 
 def _cargo_audit() -> Path:
-    """Build cargo-audit once for each version; raises EnvironmentLacksError where it cannot be built."""
+    """Build cargo-audit once for each version. Raises EnvironmentLacksError if the build fails."""
     root = state_folder() / "tools" / f"cargo-audit-{CARGO_AUDIT}"
     program = root / "bin" / "cargo-audit"
     if not program.is_file():
-        print(f"building cargo-audit {CARGO_AUDIT}: some minutes, once", flush=True)
+        print(f"building cargo-audit {CARGO_AUDIT}, once: this takes some minutes", flush=True)
         command = ["cargo", "install", "--quiet", "--locked", "--root", str(root), f"cargo-audit@{CARGO_AUDIT}"]
         done = process.run(command, seconds=BUILD_SECONDS)
         if done.status:
@@ -182,10 +199,10 @@ def _cargo_audit() -> Path:
     return program
 
 
-def _asked(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str, Any], str]:
+def _run_json(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str, Any], str]:
     """Run a tool; return the printed JSON object (empty if missing) and the last line of the output."""
     try:
-        output = process.run(command, seconds=SECONDS, cwd=cwd).stdout
+        output = process.run(command, seconds=TOOL_SECONDS, cwd=cwd).stdout
     except process.CommandTimeoutError as error:
         return {}, str(error)
     for begin in re.finditer(r"^\{", output, re.MULTILINE):
@@ -197,7 +214,7 @@ def _asked(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str,
     return {}, _last_line(output)
 
 
-def _concluded(audits: Iterable[Audit]) -> int:
+def _report_audits(audits: Iterable[Audit]) -> int:
     """Print the vulnerabilities, report audits that were impossible, and return the exit status."""
     failed = False
     for audit in audits:
@@ -205,24 +222,24 @@ def _concluded(audits: Iterable[Audit]) -> int:
             print(f"{audit.lock}: {vulnerability}")
         failed |= bool(audit.vulnerabilities)
         if audit.not_judged:
-            _skip(f"vulnerabilities in {audit.lock}", audit.not_judged)
+            _report_skipped(f"vulnerabilities in {audit.lock}", audit.not_judged)
         elif not audit.vulnerabilities:
             print(f"{audit.lock}: no known vulnerability")
     return int(failed)
 
 
-def _skip(what: str, why: str) -> None:
+def _report_skipped(what: str, cause: str) -> None:
     """Print a part that was not judged with the reason, and report it to ``./tfb check``."""
-    reason = f"{NOT_JUDGED}{why}"
+    reason = f"{NOT_JUDGED}{cause}"
     print(f"{what}: {reason}")
     if path := os.environ.get(SKIPPED_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps([what, reason]) + "\n")
 
 
-def _shown(command: Sequence[str]) -> int:
+def _run_tool(command: Sequence[str]) -> int:
     """Run a tool from the repository's root, print the output, and return the exit status."""
-    done = process.run(command, seconds=SECONDS, cwd=REPOSITORY)
+    done = process.run(command, seconds=TOOL_SECONDS, cwd=REPOSITORY)
     print(done.stdout, end="")
     return done.status
 

@@ -1,4 +1,4 @@
-"""claims.json of a results folder: the last verdict on every claim, with what it was made from."""
+"""The file claims.json of a results folder: the latest verdict on every claim."""
 
 from pathlib import Path
 
@@ -12,34 +12,34 @@ from harness.records.verdicts import ClaimConclusion
 
 CLAIMS_FILE = "claims.json"
 CLAIMS_SCHEMA_VERSION = 2
-PUBLISHED = RESULTS / "rounds" / "1"  # verdicts that ship with the project
+PUBLISHED = RESULTS / "rounds" / "1"  # contains the published verdicts
 
 
 class StatementVerdict(Record):
-    """The verdict on one comparison of a claim, with what it was made from."""
+    """The verdict on one comparison of a claim, with its measurements."""
 
     name: str
     metric: str
     of: str
     to: str
     said: str  # "2.56×", "higher", "none"
-    expected: float | None = None  # the ratio that the claim means on this machine's CPUs
-    theory: str = ""  # why that is not what was said
-    least: float | None = None  # the ratios that count as what was said; None: no end on that side
-    most: float | None = None
-    value: float | None = None  # the ratio as measured, or the number of errors
+    expected: float | None = None  # ratio that the claim predicts for this machine's CPUs
+    theory: str = ""  # why ``expected`` differs from the claimed ratio
+    least: float | None = None  # smallest ratio that agrees with the claim; None: unlimited
+    most: float | None = None  # largest ratio that agrees with the claim; None: unlimited
+    value: float | None = None  # measured ratio, or number of errors
     low: float | None = None
     high: float | None = None
-    confidence: float | None = None  # of this interval
-    processes: int = 0  # fresh starts that the interval rests on, of the side with fewer
-    figures_of: tuple[float, ...] = ()  # of each process, SI units
+    confidence: float | None = None  # confidence level of the interval from ``low`` to ``high``
+    processes: int = 0  # number of processes on the side with fewer processes
+    figures_of: tuple[float, ...] = ()  # one value per process, SI units
     figures_to: tuple[float, ...] = ()
-    context: bool = False  # the source does not say it: no part of the verdict on the claim
+    context: bool = False  # not a part of the claim: does not affect its verdict
     verdict: ClaimConclusion
     reason: str  # one sentence
-    more: float = 0.0  # processes of each that would decide more
-    takes: str = ""  # the same in a sentence; empty when all is decided
-    remarks: tuple[str, ...] = ()  # flags of the trials' validity checks
+    more: float = 0.0  # estimated number of further processes per side for a decision
+    takes: str = ""  # sentence about ``more``; empty if the comparison is decided
+    remarks: tuple[str, ...] = ()  # flags of validity checks
 
 
 class ClaimVerdict(Record):
@@ -53,30 +53,30 @@ class ClaimVerdict(Record):
     conditions: str
     here: str = ""
     verdict: ClaimConclusion
-    sentence: str  # the verdict with its figures
+    sentence: str  # the verdict with its numbers
     statements: tuple[StatementVerdict, ...]
-    runs: tuple[str, ...] = ()  # whose trials it rests on
-    measured_at: EpochSeconds  # epoch seconds, of the latest
+    runs: tuple[str, ...] = ()  # ids of the runs with the trials
+    measured_at: EpochSeconds  # the latest measurement
     machine: str
     cpus: int
     grade: str = ""
-    concerns: tuple[str, ...] = ()  # what disturbed a measurement there
+    concerns: tuple[str, ...] = ()  # likely sources of noise on the machine
     profile: str
     runtime: str = ""
     revision: str | None = None
     dirty: bool | None = None
-    figures: tuple[dict[str, float], ...] = ()  # of a program, one object a start
+    figures: tuple[dict[str, float], ...] = ()  # output of a measuring program, one object per start
 
 
 class ClaimsRecord(Record):
-    """All verdicts, by name of the claim."""
+    """All verdicts by name of the claim."""
 
     schema_version: int = CLAIMS_SCHEMA_VERSION
     verdicts: dict[str, ClaimVerdict] = Field(default_factory=dict)
 
 
 def read_claims(results: Path) -> ClaimsRecord:
-    """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
+    """Return the recorded verdicts, or an empty record without a file. Raises StoreError for an unreadable file."""
     path = results / CLAIMS_FILE
     try:
         data = read_bounded(path)
@@ -86,9 +86,9 @@ def read_claims(results: Path) -> ClaimsRecord:
     except FileNotFoundError:
         return ClaimsRecord()
     except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: {first_error(error)}; move it away to begin anew") from error
+        raise StoreError(f"{path}: {first_error(error)}. Move the file away, then run ./tfb claims") from error
 
 
 def latest_verdicts(results: Path) -> dict[str, ClaimVerdict]:
-    """The verdicts of a results folder, and the published ones on what it has none of. Raises StoreError."""
+    """Return the verdicts of a results folder, and published verdicts for the other claims. Raises StoreError."""
     return {**read_claims(PUBLISHED).verdicts, **read_claims(results).verdicts}

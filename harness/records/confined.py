@@ -27,12 +27,12 @@ def opened(root: Path, name: str) -> Iterator[BinaryIO]:
             yield file
 
 
-def read(root: Path, name: str, most: int) -> bytes:
-    """Read a file below ``root``; raise OSError as ``opened`` does, and for more than ``most`` bytes."""
+def read(root: Path, name: str, max_bytes: int) -> bytes:
+    """Read a file below ``root``; raise OSError as ``opened`` does, and for more than ``max_bytes``."""
     with opened(root, name) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"is larger than {most / 2**20:g} MiB", name)
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise OSError(errno.EFBIG, f"is larger than {max_bytes / 2**20:g} MiB", name)
     return data
 
 

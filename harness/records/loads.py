@@ -8,46 +8,49 @@ from harness.records.record import Int64, Record
 
 
 class ClosedLoop(Record):
-    """A closed loop: each connection keeps ``depth`` requests under way and sends the next when one is answered."""
+    """A closed loop: each connection has ``depth`` outstanding requests and sends the next one after each response."""
 
     kind: Literal["closed"] = "closed"
     connections: Int64
-    queries: Int64 | None = None  # rows that each request asks for; None where the test type has no such count
-    depth: Int64 = 1  # requests under way on each connection; above 1 they are pipelined
+    queries: Int64 | None = None  # rows per request; None for test types without a row count
+    depth: Int64 = 1  # outstanding requests per connection; more than 1: HTTP pipelining
 
     @property
     def label(self) -> str:
-        """The load in a word: ``c64``, ``c64 q20``, ``c256 p16``."""
+        """A short name, such as ``c64``, ``c64 q20`` or ``c256 p16``."""
         return _label(self)
 
 
 class OpenLoop(Record):
-    """An open loop: Poisson arrivals at a rate, whatever the server does; latency from the intended send time."""
+    """An open loop: Poisson arrivals at a fixed rate. Latency is measured from the intended send time."""
 
     kind: Literal["open"] = "open"
     rate: float = Field(gt=0)  # requests per second
-    connections: Int64  # that the requests go over
+    connections: Int64
     queries: Int64 | None = None
     depth: Literal[1] = 1
 
     @property
     def label(self) -> str:
-        """The load in a word: ``1000/s c64``."""
+        """A short name, such as ``1000/s c64``."""
         return f"{self.rate:.0f}/s {_label(self)}"
 
 
 class Scenario(Record):
-    """Poisson arrivals of use cases, each a sequence of dependent requests, at ``factor`` times their base rates."""
+    """Poisson arrivals of use cases at ``factor`` times their base rates.
+
+    A use case is a sequence of dependent requests.
+    """
 
     kind: Literal["scenario"] = "scenario"
     factor: float = Field(gt=0)
-    connections: Int64  # at most
+    connections: Int64  # maximum
     queries: None = None
     depth: Literal[1] = 1
 
     @property
     def label(self) -> str:
-        """The load in a word: ``x8``."""
+        """A short name, such as ``x8``."""
         return f"x{self.factor:g}"
 
 

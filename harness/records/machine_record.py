@@ -8,7 +8,7 @@ from harness.records.record import EpochSeconds, Int64, Record
 
 
 class Machine(Record):
-    """Facts of the machine, and its grade: what would disturb a measurement."""
+    """Facts about a machine, and a grade for likely sources of noise."""
 
     hostname: str
     os: str
@@ -24,47 +24,50 @@ class Machine(Record):
     nofile_soft: Int64 | None = None
     nofile_hard: Int64 | None = None
     load_average: float | None = None
-    pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None  # PSI "some avg10", per cent
+    pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None  # PSI "some avg10", percent
     steal_share: float | None = None
-    cpu_quota: float | None = None  # CPUs that the container's quota allows
-    grade: str = ""  # "A" quiet and fixed-clock .. "D" shared and busy
+    cpu_quota: float | None = None  # number of CPUs allowed by the container's quota
+    grade: str = ""  # from "A" (idle, fixed clock) to "D" (shared and busy)
     concerns: tuple[str, ...] = ()
 
 
 class NoiseFloor(Record):
-    """The A/A difference of this machine and profile (``compare --copy``): no smaller one is called a difference."""
+    """The difference between two copies of an implementation on this machine with a profile (``compare --copy``).
+
+    Comparisons report smaller differences as no difference.
+    """
 
     implementation: str
     profile: str
     measured_at: EpochSeconds
     pairs: Int64
-    throughput: Annotated[float, Field(alias="throughput_relative")]  # relative, e.g. 0.03
+    throughput: Annotated[float, Field(alias="throughput_relative")]  # relative, for example 0.03
     cpu_per_request: Annotated[float, Field(alias="cpu_per_request_relative")]
 
 
 class MachineSet(Record):
-    """A set of machines (server, database, clients) that processes of a merged run were measured on."""
+    """A set of machines (server, database, clients) on which some processes of a merged run were measured."""
 
     name: str
-    machine: Machine  # of the server
-    runs: tuple[str, ...] = ()  # ids of its runs
-    processes: tuple[Int64, ...] = ()  # of the merged run
+    machine: Machine  # the server
+    runs: tuple[str, ...] = ()  # ids of the runs on these machines
+    processes: tuple[Int64, ...] = ()  # numbers in the merged run
 
 
 class RoleMachine(Record):
-    """A machine of a run on several, with what it does there."""
+    """A machine and its role in a run on several machines."""
 
     role: str  # "server", "database", "client 1", ...
     name: str
-    address: str  # that the other machines use
-    engine: str  # version
+    address: str  # used by the other machines
+    engine: str  # version of the container engine
     machine: Machine
 
 
 class MachineLink(Record):
-    """Between two roles' machines, measured by TCP before the run."""
+    """The network link between the machines of two roles, measured by TCP before the run."""
 
     of: str
     to: str
-    round_trip: Annotated[float, Field(alias="round_trip_seconds")]  # seconds, median
-    throughput: Annotated[float, Field(alias="bytes_per_second")]  # bytes a second, towards ``to``
+    round_trip: Annotated[float, Field(alias="round_trip_seconds")]  # median
+    throughput: Annotated[float, Field(alias="bytes_per_second")]  # from ``of`` to ``to``

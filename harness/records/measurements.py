@@ -1,4 +1,4 @@
-"""Measurements of one load: requests, latencies, resource usage."""
+"""Measurements of a load: counts of requests, latencies and resource usage."""
 
 from typing import Annotated, Literal
 
@@ -6,11 +6,11 @@ from pydantic import Field
 
 from harness.records.record import EpochSeconds, Int64, Record
 
-MAX_LOAD_SECONDS = 1e9  # of a load; a larger number in a file was never measured
+MAX_LOAD_SECONDS = 1e9  # upper limit of a recorded duration; rejects damaged files
 
 
 class ErrorCounts(Record):
-    """Errors by kind, as the generator counts them; none of them is throughput."""
+    """Errors by kind, as counted by the load generator. Failed requests do not count as throughput."""
 
     connect: Int64 = 0
     read: Int64 = 0
@@ -20,16 +20,16 @@ class ErrorCounts(Record):
 
     @property
     def total(self) -> int:
-        """All errors together."""
+        """Total number of errors."""
         return self.connect + self.read + self.write + self.timeout + self.status
 
 
-# What a latency is measured from and to, and by whose account (docs/method.md).
+# Start and end of the measured interval; see docs/method.md.
 LatencyBasis = Literal["closed-loop, service time", "open-loop, intended send time"]
 
 
 class Latency(Record):
-    """A latency distribution in seconds, with what kind of latency it is."""
+    """A latency distribution in seconds."""
 
     basis: LatencyBasis
     mean: Annotated[float, Field(alias="mean_seconds")]
@@ -37,79 +37,79 @@ class Latency(Record):
     min: Annotated[float, Field(alias="min_seconds")]
     max: Annotated[float, Field(alias="max_seconds")]
     percentiles: Annotated[dict[str, float], Field(alias="percentiles_seconds")]  # "50" to "99.99"
-    # (seconds, count), ascending; empty when it was too large to dump
+    # (seconds, count), ascending; empty if the histogram was too large to record
     histogram: Annotated[tuple[tuple[float, int], ...], Field(alias="histogram_seconds")] = ()
 
 
 class Window(Record):
-    """About one second of a load: offsets from the start of the sample."""
+    """About one second of a load; times are offsets from the start of the trial."""
 
     start: Annotated[float, Field(alias="start_seconds")]
     duration: Annotated[float, Field(alias="duration_seconds")]
-    responses: float | None  # from the sockets' byte counters / the verified response size; None where unreadable
-    server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # of the server's process tree
-    wait_share: float | None  # run-queue wait / (run-queue wait + on-CPU) of the server's threads, 0..1
-    rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident, at the window's end
-    connections: Int64 | None  # established connections at the window's end
+    responses: float | None  # bytes on the sockets / verified response size; None if not readable
+    server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
+    wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
+    rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
+    connections: Int64 | None  # established connections at the end of the window
 
 
 class ServerUsage(Record):
-    """What the server's process tree used during a sample."""
+    """Resources that the server's process tree used during a trial."""
 
     cpu_seconds: float
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
-    wait_share: float | None  # run-queue wait / (wait + run), 0..1
-    throttled_seconds: float | None  # cgroup CPU throttling; None where there is no cgroup of its own
+    wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
+    throttled_seconds: float | None  # CPU throttling by the cgroup; None without a separate cgroup
     pids: tuple[Int64, ...] = ()
-    threads_peak: Int64 | None = None  # most threads seen at once, at the ends of windows
+    threads_peak: Int64 | None = None  # largest number of threads at the end of a window
 
 
 class ClientUsage(Record):
-    """One client's part of a load that several made together."""
+    """The share of one client machine in a load that several machines generate."""
 
     client: str
     connections: Int64
     threads: Int64
     requests: Int64
     bytes: Int64
-    duration: Annotated[float, Field(alias="duration_seconds")]  # as its generator measured it
+    duration: Annotated[float, Field(alias="duration_seconds")]  # measured by the client's load generator
     cpu_seconds: float
-    wait_seconds: float | None = None  # that its generator's threads were ready and had no CPU; wrk does not tell
-    begun: Annotated[float, Field(alias="begun_seconds")]  # after the first client's word; the middle of what is known
-    begun_within: Annotated[float, Field(alias="begun_within_seconds")]  # seconds on either side of that
+    wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None for wrk
+    begun: Annotated[float, Field(alias="begun_seconds")]  # estimated start, relative to the first client
+    begun_within: Annotated[float, Field(alias="begun_within_seconds")]  # uncertainty of that estimate, plus or minus
 
 
 class LatencyGoal(Record):
-    """A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``."""
+    """The largest acceptable latency at a percentile: percentile 99 and 0.01 s is ``p99=10ms``."""
 
     percentile: float = Field(default=99.0, gt=0, lt=100)
     seconds: float = Field(default=0.010, gt=0)
 
     @property
     def late_share(self) -> float:
-        """Share of the requests that may be slower: 0.01 for the 99th percentile."""
+        """Share of the requests that may exceed the goal, for example 0.01 for the 99th percentile."""
         return 1 - self.percentile / 100
 
     @property
     def label(self) -> str:
-        """``p99 ≤ 10 ms``."""
+        """The goal for people, such as ``p99 ≤ 10 ms``."""
         return f"p{self.percentile:g} ≤ {self.seconds * 1e3:g} ms"
 
 
 class OperationTimes(Record):
-    """One operation of one use case in one scenario load."""
+    """Results of one operation of a use case in a scenario."""
 
     use_case: str
     operation: str
-    due: Int64  # requests whose due time came
-    answered: Int64  # with the status that is asked for
+    due: Int64  # requests with a due time within the load
+    answered: Int64  # responses with the expected status
     errors: ErrorCounts
     latency: Latency | None  # from the due time to the last byte
-    service: Latency | None = None  # from the sending to the last byte
+    service: Latency | None = None  # from the actual send to the last byte
 
 
 class UseCaseTimes(Record):
-    """One use case in one scenario load: whole arrivals, from their coming to their last answer."""
+    """Results of one use case in a scenario; latency is from the arrival to its last response."""
 
     use_case: str
     due: Int64
@@ -118,50 +118,50 @@ class UseCaseTimes(Record):
 
 
 class Arrivals(Record):
-    """What became of the arrivals of a scenario load: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
+    """Results of the arrivals of a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
 
     due: Int64
-    done: Int64  # with good answers all the way
-    failed: Int64  # ended by a bad answer or an error
-    unfinished: Int64  # under way when the generator had waited long enough
+    done: Int64  # all responses had the expected status
+    failed: Int64  # ended by an unexpected status or an error
+    unfinished: Int64  # incomplete at the end of the drain time
     operations: tuple[OperationTimes, ...] = ()
     use_cases: tuple[UseCaseTimes, ...] = ()
 
 
 class LoadCounts(Record):
-    """What a load generator counts of a load.
+    """Counts of a load generator.
 
-    For a closed loop ``requests`` are answers that came while it was on. For an open loop and a scenario ``due``,
-    ``answered`` and ``unfinished`` count requests whose intended send time came, those answered after its end included.
+    In a closed loop, ``requests`` counts responses received during the load. In an open loop and a scenario, ``due``,
+    ``answered`` and ``unfinished`` count requests by their intended send time, so responses after the end are included.
     """
 
-    # As the generator measured it.
+    # Measured by the load generator.
     duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=MAX_LOAD_SECONDS)]
-    requests: Int64  # completed responses of any status, within the duration
+    requests: Int64  # responses with any status within the duration
     bytes: Int64
-    errors: ErrorCounts  # timeouts are those of requests that were never answered, too
-    latency: Latency | None  # closed: service time; else from the intended send time; None if pipelined, or by wrk
-    service: Latency | None = None  # open and scenario: from the actual send
+    errors: ErrorCounts  # timeouts include requests without a response
+    latency: Latency | None  # None with pipelining, and for wrk
+    service: Latency | None = None  # open loop and scenario: from the actual send
     due: Int64 | None = None
     answered: Int64 | None = None
     unfinished: Int64 | None = None
-    late: Int64 | None = None  # of those due: answered later than the profile's latency goal, badly, or never
-    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # that the generator was late by
-    sent_late: Int64 | None = None  # requests that it sent later than the validity check of its lag allows
-    arrivals: Arrivals | None = None  # of a scenario
+    late: Int64 | None = None  # due requests that missed the latency goal, failed or got no response
+    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # lateness of the load generator
+    sent_late: Int64 | None = None  # requests sent later than the validity check of the lag allows
+    arrivals: Arrivals | None = None  # only for a scenario
 
 
 class LoadObservations(Record):
-    """What was seen of a load beside what its generator counted."""
+    """Observations of a load outside the load generator."""
 
-    started_at: EpochSeconds  # epoch seconds
-    command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
+    started_at: EpochSeconds
+    command: tuple[str, ...] = ()  # command line of the load generator; repository paths are relative
     server: ServerUsage
     database_cpu_seconds: float | None = None
     windows: tuple[Window, ...] = ()
-    connections: Int64 | None = None  # most established ones seen while the load was on
-    steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
-    restarted: bool = False  # the server was another process afterwards
-    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
-    idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
-    clients: tuple[ClientUsage, ...] = ()  # of a load from several machines
+    connections: Int64 | None = None  # largest number of established connections during the load
+    steal_share: float | None = None  # share of the machine's CPU time that the hypervisor withheld
+    restarted: bool = False  # the server's process changed during the load
+    responses_per_request: float | None = None  # from bytes on the sockets; None if not readable
+    idle_cpu_share: float | None = None  # CPUs used by running servers that were not under load
+    clients: tuple[ClientUsage, ...] = ()  # for a load from several machines

@@ -1,4 +1,4 @@
-"""Outcomes of checks."""
+"""The outcome of a check."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -13,6 +13,6 @@ class Outcome(StrEnum):
 
 
 def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
-    """Fail over warn over pass; a pass when there are none."""
-    found = set(outcomes)
-    return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in found), Outcome.PASS)
+    """Return the most severe outcome; PASS if there are no outcomes."""
+    occurring = set(outcomes)
+    return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in occurring), Outcome.PASS)

@@ -9,16 +9,16 @@ from harness.records.record import EpochSeconds, Int64, Record
 
 
 class ProcessRecord(Record):
-    """One fresh start of an implementation: a line of processes.jsonl."""
+    """One fresh start of an implementation."""
 
     implementation: str
     process: Int64
     started_at: EpochSeconds
-    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # to the first good answer
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # until the first successful response
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
     log: str | None = None  # path relative to the run's folder
-    trials: Int64 = 0  # that it has written to trials.jsonl
-    # Planned loads without a trial, by test type: loads that failed, and loads for which the run's time was up.
+    trials: Int64 = 0  # number of its lines in trials.jsonl
+    # Planned loads without a trial, by test type: loads that failed, and loads not reached before the time was up.
     failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
     unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)

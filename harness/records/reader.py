@@ -1,7 +1,7 @@
-"""The one tolerant reader of a run's folder, for reports, comparisons, resuming and the dashboard.
+"""Reads a run's folder for reports, comparisons, resuming and the dashboard.
 
-What cannot be read is named with its file and line, and what is whole is kept. Only a run.json that cannot be read
-raises StoreError.
+Unreadable lines are reported with file and number, and all other lines are used. Only an unreadable run.json raises
+StoreError.
 """
 
 import json
@@ -21,22 +21,20 @@ from harness.records.run_records import ReadProblem, RunProgress, RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
-MAX_FILE_BYTES = 64 * 2**20  # of a file that is one document
-MAX_RUN_INFO_BYTES = 8 * 2**20  # of run.json; 500 implementations take 2 MiB
-MAX_LINES_FILE_BYTES = 2**30  # of a JSON-lines file; a larger one is not read at all
-MAX_RECORDS_MEMORY = 512 * 2**20  # that the records of one file may take, estimated as VALUE_MEMORY says; 50,000 trials
-BYTES_PER_VALUE = 150  # bytes of a value in a record, beside the bytes of its line: measured, for values in models
-MAX_LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
-MAX_LINE_CONTAINERS = (
-    100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
-)
-MAX_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
+MAX_FILE_BYTES = 64 * 2**20  # limit for a file with a single document
+MAX_RUN_INFO_BYTES = 8 * 2**20  # limit for run.json; 500 implementations need 2 MiB
+MAX_LINES_FILE_BYTES = 2**30  # limit for a JSON-lines file
+MAX_RECORDS_MEMORY = 512 * 2**20  # limit for the records of a file, in bytes of memory; 50,000 trials
+BYTES_PER_VALUE = 150  # memory per value of a record in addition to its line; measured
+MAX_LINE_BYTES = 16 * 2**20  # limit for a record; a trial with windows and a histogram needs about 100 KiB
+MAX_LINE_CONTAINERS = 100_000  # arrays and objects in a line, which need 80 MB; a histogram has some thousand
+MAX_PROBLEMS = 200  # messages per file
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class RunReader:
-    """One folder of results/. Raises StoreError when its run.json cannot be read."""
+    """The records in the folder of a run. Raises StoreError if run.json cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,17 +53,17 @@ class RunReader:
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
     def trials(self, implementation: str | None = None, test_type: str | None = None) -> list[Trial]:
-        """Those of trials.jsonl, of all or of one implementation and test type."""
+        """Return the trials, optionally of a single implementation or test type."""
         return list(self.lines("trials.jsonl", Trial, implementation=implementation, test_type=test_type))
 
     def processes(self, implementation: str | None = None) -> list[ProcessRecord]:
-        """Those of processes.jsonl, of all or of one implementation."""
+        """Return the processes, optionally of a single implementation."""
         return list(self.lines("processes.jsonl", ProcessRecord, implementation=implementation))
 
     def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[VerificationRecord]:
-        """Those of verdicts.jsonl: the last one of each implementation, test type and process."""
-        found = self.lines("verdicts.jsonl", VerificationRecord, implementation=implementation, test_type=test_type)
-        return list({(each.implementation, each.test_type, each.process): each for each in found}.values())
+        """Return the last result of verification for each implementation, test type and process."""
+        records = self.lines("verdicts.jsonl", VerificationRecord, implementation=implementation, test_type=test_type)
+        return list({(each.implementation, each.test_type, each.process): each for each in records}.values())
 
     def lines(
         self,
@@ -74,9 +72,13 @@ class RunReader:
         shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
         **keys: str | None,
     ) -> Iterator[AnyRecord]:
-        """Yield each record of a JSON-lines file that has these values; a line that cannot be read is a problem.
+        """Yield the records of a JSON-lines file, and add unreadable lines to ``problems``.
 
-        ``shorten`` returns a record without what nobody needs, and how many values that were.
+        Args:
+            file: Name of the file.
+            model: Class of the records.
+            shorten: Removes values from a record, and returns the record and the number of removed values.
+            keys: Values that fields of the record must have; None accepts any value.
         """
         path = self.folder / file
         if self.info.status == "complete" and not path.exists():
@@ -88,23 +90,21 @@ class RunReader:
         for record, size in read_sized_lines(path, model, unread, having, growing=self.info.status == "running"):
             if any(getattr(record, key) != value for key, value in wanted.items()):
                 continue
-            short, left_out = shorten(record) if shorten else (record, 0)
-            memory += size - left_out * BYTES_PER_VALUE
+            short, removed = shorten(record) if shorten else (record, 0)
+            memory += size - removed * BYTES_PER_VALUE
             if memory > MAX_RECORDS_MEMORY:
-                unread.append(
-                    f"holds more than this version reads ({MAX_RECORDS_MEMORY >> 20} MiB in memory); the rest is left out"
-                )
+                unread.append(f"exceeds the memory limit of {MAX_RECORDS_MEMORY >> 20} MiB; further lines are ignored")
                 break
             yield short
         for message in unread:
             self._problem(file, message)
 
     def progress(self) -> RunProgress | None:
-        """progress.json, or None without one."""
+        """Return the recorded progress, or None if it cannot be read."""
         try:
             return RunProgress.model_validate_json(read_bounded(self.folder / "progress.json"))
         except (OSError, ValueError):
-            return None  # it is a running commentary: the next second brings the next one
+            return None  # the run writes the file again after a second
 
     def _info(self) -> RunInfo:
         try:
@@ -114,54 +114,45 @@ class RunReader:
             info = RunInfo.model_validate_json(data)
         except FileNotFoundError as error:
             progress = self.progress()
-            seen = f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
-            raise StoreError(f"run.json: not there{seen}") from error
+            last = f"; last known status: {progress.status}, stage: {progress.stage}" if progress else ""
+            raise StoreError(f"run.json: does not exist{last}") from error
         except (OSError, ValueError) as error:
             raise StoreError(f"run.json: {first_error(error)}") from error
         return info.model_copy(update={"run_id": self.id})
 
     def _problem(self, file: str, message: str) -> None:
         problem = ReadProblem(file=file, message=message)
-        if problem not in self.problems:  # a file may be read for two documents
+        if problem not in self.problems:  # a file may be read several times
             self.problems.append(problem)
 
 
-def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes of a file that is one document; raises OSError or ValueError for one that is far too large."""
-    return files.require_bounded_json(files.read(path, most))
+def read_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Return the content of a JSON file. Raises OSError or ValueError if it is unreadable or too large."""
+    return files.require_bounded_json(files.read(path, max_bytes))
 
 
-def newer_version_message(data: bytes, known: int) -> str:
-    """Return what to say of a document that a newer version wrote, or an empty text.
+def newer_version_message(data: bytes, supported: int) -> str:
+    """Return an error message if a newer version of tfb wrote a document, otherwise an empty string.
 
-    Its other keys may have another meaning: they are not looked at.
+    Call this before validation, because keys may have a different meaning in a newer version.
     """
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
         return ""
     version = document.get("schema_version") if isinstance(document, dict) else None
-    if not isinstance(version, int) or version <= known:
+    if not isinstance(version, int) or version <= supported:
         return ""
-    return (
-        f"was recorded by a newer tfb (schema {version:.0f}; this version reads up to {known}). Update tfb to read it"
-    )
+    schemas = f"schema {version:.0f}; this version reads up to {supported}"
+    return f"was recorded by a newer tfb ({schemas}). Update tfb to read it"
 
 
-def read_lines(
-    path: Path,
-    model: type[AnyRecord],
-    problems: list[str],
-    having: Collection[bytes] = (),
-    *,
-    growing: bool = False,
-    start: int = 0,
-) -> Iterator[AnyRecord]:
-    """Yield the records of a JSON-lines file from a byte on; of those alone whose line holds all of ``having``.
+def read_lines(path: Path, model: type[AnyRecord], problems: list[str], *, start: int = 0) -> Iterator[AnyRecord]:
+    """Yield the records of a JSON-lines file from a byte position.
 
-    ``problems`` gains what cannot be read. The end of a file that is ``growing`` may be half a line.
+    A message for each unreadable line is appended to ``problems``.
     """
-    return (record for record, _ in read_sized_lines(path, model, problems, having, growing=growing, start=start))
+    return (record for record, _ in read_sized_lines(path, model, problems, start=start))
 
 
 def read_sized_lines(
@@ -173,38 +164,54 @@ def read_sized_lines(
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[tuple[AnyRecord, int]]:
-    """Yield the records as ``read_lines`` does, each with an estimate of the bytes that it takes in memory."""
+    """Yield records with an estimate of the memory that each one needs, in bytes.
+
+    Args:
+        path: A JSON-lines file. A missing file has no records.
+        model: Class of the records.
+        problems: Receives a message for each unreadable line.
+        having: Skip lines that lack any of these byte strings.
+        growing: The file is still being written, so ignore an incomplete last line.
+        start: Byte position at which reading begins.
+    """
     try:
         with files.open_regular(path) as file:
-            if (size := os.fstat(file.fileno()).st_size) > MAX_LINES_FILE_BYTES and not start:
-                _complain(
-                    problems,
-                    f"is not read: it has {size / 2**30:.1f} GiB, and at most {MAX_LINES_FILE_BYTES >> 30} GiB are read",
-                )
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_LINES_FILE_BYTES and not start:
+                limit = MAX_LINES_FILE_BYTES >> 30
+                _report(problems, f"exceeds the size limit: it has {size / 2**30:.1f} GiB, and tfb reads {limit} GiB")
                 return
             file.seek(start)
             for number, line in _numbered(file):
-                if line.endswith(b"\n") and len(line) <= MAX_LINE_BYTES:
-                    if all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
-                        try:
-                            values = _values(line)
-                            record = model.model_validate_json(line)
-                        except ValueError as error:
-                            _complain(problems, f"line {number}: {first_error(error)}")
-                        else:
-                            yield record, len(line) + values * BYTES_PER_VALUE
-                elif len(line) > MAX_LINE_BYTES:
-                    _complain(problems, f"line {number}: longer than {MAX_LINE_BYTES // 2**20} MiB")
-                elif not growing:
-                    _complain(problems, f"line {number}: cut off")
+                try:
+                    if not _is_relevant(line, having, growing=growing):
+                        continue
+                    memory = len(line) + _count_values(line) * BYTES_PER_VALUE
+                    record = model.model_validate_json(line)
+                except ValueError as error:
+                    _report(problems, f"line {number}: {first_error(error)}")
+                else:
+                    yield record, memory
     except FileNotFoundError:
         return
     except OSError as error:
-        _complain(problems, first_error(error))
+        _report(problems, first_error(error))
+
+
+def _is_relevant(line: bytes, having: Collection[bytes], *, growing: bool) -> bool:
+    """Return whether to parse a line. Raises ValueError for a line that is too long or incomplete."""
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(f"longer than {MAX_LINE_BYTES // 2**20} MiB")
+    if not line.endswith(b"\n"):
+        if growing:
+            return False
+        raise ValueError("incomplete")
+    is_object = line.startswith(b"{") and line.endswith(b"}\n")
+    return not is_object or all(part in line for part in having)
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with their numbers; of one that is too long the beginning, one byte more than a line may have."""
+    """Yield lines with their numbers. Lines above the limit are truncated to one byte more than the limit."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -213,20 +220,20 @@ def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             line = file.readline(MAX_LINE_BYTES + 1)
 
 
-def _values(line: bytes) -> int:
-    """Return how many values a line holds at most; raises ValueError where reading it would fill memory."""
+def _count_values(line: bytes) -> int:
+    """Return an upper bound for the number of values in a line. Raises ValueError if parsing needs too much memory."""
     files.require_bounded_json(line, MAX_LINE_CONTAINERS)
     return line.count(b",") + line.count(b"{") + line.count(b"[")
 
 
-def _complain(problems: list[str], message: str) -> None:
-    """Of very many lines that cannot be read the first ones are named."""
+def _report(problems: list[str], message: str) -> None:
+    """Append a message, and a summary in place of messages above the limit."""
     if len(problems) <= MAX_PROBLEMS:
-        problems.append(message if len(problems) < MAX_PROBLEMS else "further lines cannot be read, either")
+        problems.append(message if len(problems) < MAX_PROBLEMS else "further lines cannot be read")
 
 
 def first_error(error: OSError | ValueError) -> str:
-    """Return the first complaint about a file in a few words: where, and what."""
+    """Return a short description of the first error in a file."""
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror}"
     if not isinstance(error, ValidationError):

@@ -13,18 +13,18 @@ from harness.redaction import redacted_json
 
 SCHEMA_VERSION = 4
 
-# JSON has integers of any length, and Python cannot divide those of more than 308 digits.
+# Python cannot divide integers with more than 308 digits, and JSON does not limit the length of integers.
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
-EpochSeconds = Annotated[float, Field(ge=-1e11, le=1e11)]  # epoch seconds; a calendar knows no later ones
+EpochSeconds = Annotated[float, Field(ge=-1e11, le=1e11)]  # within the years that datetime supports
 
 
 class Record(BaseModel):
-    """Base of all records: frozen, unknown keys ignored, every number finite."""
+    """Base class of all records: frozen, with finite numbers only; unknown keys are ignored."""
 
-    # Built when used. JSON has no infinity and no NaN: one in a record would be written as null.
+    # defer_build: validators are built at first use. JSON cannot express infinity and NaN: pydantic writes null.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True, allow_inf_nan=False)
 
     def to_json(self, indent: int | None = None) -> str:
-        """Return the JSON that stands in files and that commands print, without declared secrets."""
+        """Return the JSON for files and command output, with declared secrets redacted."""
         return redacted_json(self.model_dump_json(indent=indent, by_alias=True))

@@ -38,8 +38,8 @@ def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
     parent = os.open(path.parent, _FOLDER & ~os.O_NOFOLLOW)
     try:
         root = _enter(parent, path.name)
-        found = os.fstat(root)
-        if expected and (found.st_dev, found.st_ino) != expected:
+        status = os.fstat(root)
+        if expected and (status.st_dev, status.st_ino) != expected:
             os.close(root)
             raise OSError(errno.ESTALE, "is no longer the folder that was inspected", str(path))
         _empty(root, path)
@@ -90,8 +90,8 @@ def _clear(current: int) -> list[str]:
     """Remove all files of an open folder; return the names of the subfolders."""
     folders = []
     with os.scandir(current) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
+        children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in children:
         if is_folder:
             folders.append(name)
             continue
@@ -111,16 +111,16 @@ def _enter(parent: int, name: str) -> int:
         finally:
             os.close(handle)
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
-    found = os.fstat(descriptor)
-    if found.st_uid == os.geteuid() and found.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+    status = os.fstat(descriptor)
+    if status.st_uid == os.geteuid() and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.fchmod(descriptor, stat.S_IRWXU)
     return descriptor
 
 
 def _identity(descriptor: int) -> Identity:
     """Return device, inode and mount of an open folder, which identify it."""
-    found, mount = os.fstat(descriptor), ""
+    status, mount = os.fstat(descriptor), ""
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()
         mount = next((line for line in lines if line.startswith("mnt_id:")), "")
-    return found.st_dev, found.st_ino, f"{found.st_dev} {mount}"
+    return status.st_dev, status.st_ino, f"{status.st_dev} {mount}"

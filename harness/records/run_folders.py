@@ -1,4 +1,4 @@
-"""Finds the runs of a results folder, ordered by their recorded start times."""
+"""Finds the runs in a results folder."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from harness.records.safe_read import open_regular, parse_json
 START_BYTES = 1 << 16  # beginning of run.json that is searched for the start before the whole file is read
 START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote within a text has a backslash before it
 NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # name of a run that started in the same second as an earlier run
-SHOWN = 120  # characters of a name in a message
+MAX_SHOWN_CHARACTERS = 120  # of a name in a message
 
 
 def list_runs(results: Path) -> tuple[Path, ...]:
@@ -40,18 +40,18 @@ def find_run(results: Path, wanted: str | None) -> Path:
             return Path(wanted).resolve() if os.sep in wanted else Path(wanted)
         if os.sep not in wanted and _holds_run(results / wanted):
             return results / wanted
-    known = list_runs(results)
+    folders = list_runs(results)
     if wanted is None or wanted == "latest":
-        if not known:
-            raise UsageError(f"no run in {results}; start a run with ./tfb --test run")
-        return known[-1]
-    fitting = [path for path in known if path.name.startswith(wanted)]
-    if len(fitting) != 1:
-        names = ", ".join(path.name for path in (fitting or known)[-5:]) or "none"
-        what = "is not unique" if fitting else "does not exist"
-        shown = wanted if len(wanted) <= SHOWN else f"{wanted[:SHOWN]}…"
-        raise UsageError(f"run {shown!r} {what} in {results}; there are {names}")
-    return fitting[0]
+        if not folders:
+            raise UsageError(f"no run in {results}; start a run with ./tfb run")
+        return folders[-1]
+    matching = [path for path in folders if path.name.startswith(wanted)]
+    if len(matching) != 1:
+        names = ", ".join(path.name for path in (matching or folders)[-5:]) or "none"
+        error = "is not unique" if matching else "does not exist"
+        shown = wanted if len(wanted) <= MAX_SHOWN_CHARACTERS else f"{wanted[:MAX_SHOWN_CHARACTERS]}…"
+        raise UsageError(f"run {shown!r} {error} in {results}; available runs: {names}")
+    return matching[0]
 
 
 def _holds_run(folder: Path) -> bool:
@@ -63,8 +63,8 @@ def _holds_run(folder: Path) -> bool:
 
 
 def _order(folder: Path) -> tuple[float, str, int]:
-    found = NAME.fullmatch(folder.name)
-    return started_at(folder), *((found[1], int(found[2])) if found else (folder.name, 0))
+    numbered = NAME.fullmatch(folder.name)
+    return started_at(folder), *((numbered[1], int(numbered[2])) if numbered else (folder.name, 0))
 
 
 def started_at(folder: Path) -> float:
@@ -73,11 +73,11 @@ def started_at(folder: Path) -> float:
     try:
         with open_regular(path) as file:
             data = file.read(START_BYTES)
-            found = START.search(data)
-            if not found and len(data) == START_BYTES:
+            start_key = START.search(data)
+            if not start_key and len(data) == START_BYTES:
                 document = parse_json(data + file.read(MAX_RUN_INFO_BYTES))
-                found = START.search(json.dumps(document).encode())
-        if found and math.isfinite(start := float(found[1])):
+                start_key = START.search(json.dumps(document).encode())
+        if start_key and math.isfinite(start := float(start_key[1])):
             return start
     except (OSError, ValueError):
         pass

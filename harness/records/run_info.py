@@ -1,4 +1,4 @@
-"""The record of a run as a whole: run.json."""
+"""The record of a run: run.json."""
 
 from typing import Annotated, Literal
 
@@ -10,28 +10,28 @@ from harness.records.record import SCHEMA_VERSION, EpochSeconds, Int64, Record
 
 
 class BuildRecord(Record):
-    """How an implementation was built."""
+    """The build of an implementation."""
 
     status: Literal["ok", "failed", "skipped"]
     reason: str = ""
     duration: Annotated[float | None, Field(alias="duration_seconds")] = None
     log: str | None = None  # path relative to the run's folder
     commands: tuple[str, ...] = ()
-    tools: dict[str, str] = Field(default_factory=dict)  # "java": "25.0.3 (/path)", as used
+    tools: dict[str, str] = Field(default_factory=dict)  # such as {"java": "25.0.3 (/path)"}
     image: str | None = None
     image_digest: str | None = None
     image_bytes: Int64 | None = None
-    stand_ins: tuple[str, ...] = ()  # base images that Debian with the toolchain stood in for
+    stand_ins: tuple[str, ...] = ()  # base images that were replaced by Debian with a toolchain
 
 
 class ImplementationInfo(Record):
-    """What benchmark_config.json says of an implementation, with how it was built."""
+    """An implementation as described by benchmark_config.json, and its build."""
 
     name: str
     framework: str
-    project: str = ""  # the framework that its file is of, whatever the entry calls its own
+    project: str = ""  # framework of the configuration file; an entry may name another framework
     language: str
-    folder: str  # relative to the repository, e.g. frameworks/Java/resteasy
+    folder: str  # relative to the repository, for example frameworks/Java/resteasy
     display_name: str
     approach: str = ""
     classification: str = ""
@@ -47,19 +47,19 @@ class ImplementationInfo(Record):
     tags: tuple[str, ...] = ()
     maintainers: tuple[str, ...] = ()
     test_types: tuple[str, ...] = ()
-    digest: str = ""  # of what benchmark_config.json says of it: a run is resumed only with the same
-    rules: str = "tfb"  # by which it is verified: tfb or techempower
-    allowed: tuple[str, ...] = ()  # privileges that it ran with beyond a container's usual ones
+    digest: str = ""  # hash of the configuration; resuming a run requires the same hash
+    rules: str = "tfb"  # rule set of verification: tfb or techempower
+    allowed: tuple[str, ...] = ()  # additional privileges of its container
     build: BuildRecord | None = None
 
 
-# complete: every cell was measured. incomplete: nothing failed, but time was up before some cells were tried.
-# failed: something else kept cells from being measured. interrupted: --resume continues the run.
+# complete: every cell was measured. incomplete: nothing failed, but the time was up before every cell was measured.
+# failed: some cells could not be measured. interrupted: --resume continues the run.
 RunStatus = Literal["running", "complete", "incomplete", "failed", "interrupted"]
 
 
 class RunInfo(Record):
-    """run.json: what was asked, where, with what, and how it ended."""
+    """Settings, machine, implementations and status of a run."""
 
     schema_version: Int64 = Field(default=SCHEMA_VERSION, ge=SCHEMA_VERSION, le=SCHEMA_VERSION)
     run_id: str
@@ -71,24 +71,24 @@ class RunInfo(Record):
     command: tuple[str, ...]
     profile: str
     runtime: str
-    design: str = "interleaved"  # in which order and how often cells are measured: docs/method.md
+    design: str = "interleaved"  # order and number of measurements; see docs/method.md
     generator: str = "loadgen"
     seed: Int64
-    settings: dict[str, object]  # every resolved setting, for the record
-    reference: str | None = None  # implementation that the overall score is relative to
+    settings: dict[str, object]  # all resolved settings
+    reference: str | None = None  # baseline of the overall score
     machine: Machine
-    tools: dict[str, str]  # wrk, postgres, docker, python, harness revision ...
+    tools: dict[str, str]  # versions of wrk, postgres, docker, python, the harness, ...
     revision: str | None = None  # git commit
     dirty: bool | None = None
     implementations: tuple[ImplementationInfo, ...]
     loads: dict[str, tuple[Load, ...]]  # test type -> planned loads
-    # Implementation -> test type -> loads, of a run that measures some cells alone; empty: all of them.
+    # Implementation -> test type -> loads if the run measures only some cells; empty: all cells.
     cells: dict[str, dict[str, tuple[Load, ...]]] = Field(default_factory=dict)
-    processes_expected: Int64  # of each implementation
+    processes_expected: Int64  # per implementation
     processes_maximum: Int64
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    sets: tuple[MachineSet, ...] = ()  # of a run of several deployments
-    left_out: tuple[str, ...] = ()  # sentences: what an example that ships lacks
-    machines: tuple[RoleMachine, ...] = ()  # of a run on several; ``machine`` is the server's
-    links: tuple[MachineLink, ...] = ()  # between them
+    sets: tuple[MachineSet, ...] = ()  # for a run merged from several deployments
+    left_out: tuple[str, ...] = ()  # sentences about data omitted from an example
+    machines: tuple[RoleMachine, ...] = ()  # for a run on several machines; ``machine`` is the server
+    links: tuple[MachineLink, ...] = ()  # between ``machines``

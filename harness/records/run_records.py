@@ -1,4 +1,4 @@
-"""Contents of a run's folder, and the progress of a run under way."""
+"""The contents of a run's folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,33 +15,33 @@ from harness.records.verification_record import VerificationRecord
 
 
 class ReadProblem(Record):
-    """Something of a run that cannot be read: the file, and what is wrong with it."""
+    """A file of a run that cannot be read completely."""
 
     file: str  # relative to the run's folder
     message: str
 
 
 class RunProgress(Record):
-    """progress.json: where a run in progress stands. Seconds; unknown is None."""
+    """The progress of a run: progress.json."""
 
     status: str = "running"
     stage: str = "starting"
-    process: Int64 = 0  # of the implementation, counted from 1; 0 before the first
-    round: Int64 = 0  # of the latest trial, likewise
+    process: Int64 = 0  # number of the implementation's process, from 1; 0 before the first
+    round: Int64 = 0  # round of the latest trial, from 1; 0 before the first
     implementation: str = ""
     test_type: str = ""
     load: str = ""
     elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
-    windows: tuple[Window, ...] = ()  # of the load that is on
+    windows: tuple[Window, ...] = ()  # of the current load
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecords:
-    """Everything that a run's folder holds, as far as it could be read."""
+    """All records of a run that could be read."""
 
     info: RunInfo
     trials: Sequence[Trial] = ()
     processes: Sequence[ProcessRecord] = ()
     verdicts: Sequence[VerificationRecord] = ()
-    problems: tuple[str, ...] = ()  # one message for each file, key or line that could not be read
+    problems: tuple[str, ...] = ()  # one message per unreadable file, key or line

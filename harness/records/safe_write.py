@@ -130,9 +130,14 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
     """Replace a file in a folder that belongs to another account, which may place links there at any time.
 
-    ``owner``: uid and gid of the new file, which only that account may read; None: those of this process.
+    Args:
+        path: The file.
+        data: The content.
+        owner: uid and gid of the new file, which only that account may read; None keeps the ids of this process.
 
-    Raises UnsafePathError for a link in place of a folder, and OSError as the system does.
+    Raises:
+        UnsafePathError: A folder of the path is a link.
+        OSError: The system reports another error.
     """
     with folder(path.parent) as parent:
         with contextlib.suppress(FileNotFoundError):
@@ -210,34 +215,34 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
             raise
 
 
-def require_own(found: os.stat_result, parent: int, path: Path) -> None:
+def require_own(status: os.stat_result, parent: int, path: Path) -> None:
     """Raise UnsafePathError unless a file is regular, has no hard links, and belongs to this user or folder's owner."""
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "another file")
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "another file")
         raise UnsafePathError(f"{path}: is {kind} where a file of tfb has to be; move it away and try again")
-    if found.st_nlink > 1:
+    if status.st_nlink > 1:
         raise UnsafePathError(
-            f"{path}: is a hard link: {found.st_nlink} names lead to it, and writing would change all. "
+            f"{path}: is a hard link: {status.st_nlink} names refer to it, and writing would change all. "
             "Remove the link and try again"
         )
-    if found.st_uid not in (os.geteuid(), os.stat(".", dir_fd=parent).st_uid):
+    if status.st_uid not in (os.geteuid(), os.stat(".", dir_fd=parent).st_uid):
         raise UnsafePathError(
-            f"{path}: belongs to another user (uid {found.st_uid}), so tfb does not write it; remove it and try again"
+            f"{path}: belongs to another user (uid {status.st_uid}), so tfb does not write it; remove it and try again"
         )
 
 
 def _require_replaceable(parent: int, path: Path, name: str) -> bool:
     """Return whether a file of this name exists. Raises UnsafePathError if tfb must not replace it."""
     try:
-        found = os.lstat(name, dir_fd=parent)
+        status = os.lstat(name, dir_fd=parent)
     except FileNotFoundError:
         return False
-    require_own(found, parent, path.with_name(name))
+    require_own(status, parent, path.with_name(name))
     return True
 
 
 def _temporary(parent: int, path: Path) -> str:
-    """Return the name of the temporary file, and remove a file of this name that a killed command has left."""
+    """Return the name of the temporary file, and remove a file of this name that a killed process left."""
     name = f".{path.name}.new"
     if len(os.fsencode(name)) > 255:  # the limit of file systems
         return f".tfb-{secrets.token_hex(8)}.new"

@@ -1,4 +1,4 @@
-"""The files of a run, results/<run-id>/: appended or renamed into place, so that a kill loses at most one trial."""
+"""Writes the files of a run, results/<run-id>/, so that a killed process loses at most one trial."""
 
 import fcntl
 import itertools
@@ -26,16 +26,16 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
 LOCK_FILE = ".lock"
-PROCESS_FILES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
-KEPT = "what was measured before is kept: --resume continues"
-ROOM = "free space or choose another folder"
-NAME_BYTES = 200  # of the most that file systems take, 255
-OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, VerificationRecord)
+PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files whose records belong to a process
+KEPT = "completed measurements are kept: continue with ./tfb run --resume"
+FREE_SPACE = "free disk space or choose another folder"
+NAME_BYTES = 200  # file systems allow 255
+ProcessScoped = TypeVar("ProcessScoped", Trial, ProcessRecord, VerificationRecord)
 
 
 @contextmanager
-def _written(path: Path, step: str = KEPT) -> Iterator[None]:
-    """An OSError of the block as a StoreError that names the file or folder, and the next step."""
+def _explaining(path: Path, step: str = KEPT) -> Iterator[None]:
+    """Turn an OSError of the block into a StoreError that names the path and what to do next."""
     try:
         yield
     except OSError as error:
@@ -43,23 +43,23 @@ def _written(path: Path, step: str = KEPT) -> Iterator[None]:
 
 
 class RunStore:
-    """The writer of one run's records."""
+    """The writer of a run's records."""
 
     def __init__(self, folder: Path, *, started_at: float) -> None:
-        self.folder = folder.parent.resolve() / folder.name  # links up to here are the user's own; further ones are not
+        self.folder = folder.parent.resolve() / folder.name  # follows links that the user may have made
         self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
-        self._trials: Counter[tuple[str, int]] = Counter()  # that this object has written, by process
-        self._written: dict[str, tuple[int, Any]] = {}  # file -> where this object began to write, and the hash of that
-        with _written(folder, ROOM):
+        self._trials: Counter[tuple[str, int]] = Counter()  # number of written trials by process
+        self._written: dict[str, tuple[int, Any]] = {}  # file -> first position, hash of the data written from there
+        with _explaining(folder, FREE_SPACE):
             safe_write.make_folder(self.folder / "logs")
 
     @classmethod
     def new(cls, results: Path, *, started_at: float) -> Self:
-        """Create a folder named by the time (UTC); a later run of the same second gets a number behind it."""
+        """Create a folder that is named after the time (UTC), with a numeric suffix if the name exists."""
         name = datetime.fromtimestamp(started_at, UTC).strftime("%Y%m%d-%H%M%S")
         folder = results / name
-        with _written(folder, ROOM):
+        with _explaining(folder, FREE_SPACE):
             safe_write.make_folder(results.resolve())
             for number in itertools.count(2):
                 try:
@@ -71,28 +71,28 @@ class RunStore:
 
     @property
     def has_run_info(self) -> bool:
-        """Return whether run.json is there: without it the folder is no run."""
+        """Return whether run.json exists, without which the folder is not a run."""
         return safe_write.exists(self.folder / "run.json")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder's lock, which the kernel releases however this process ends."""
-        with _written(self.folder / LOCK_FILE):
+        """Hold the lock of the folder. The kernel releases it if this process is killed."""
+        with _explaining(self.folder / LOCK_FILE):
             file = safe_write.append(self.folder / LOCK_FILE)
         with file:
             if not _lock(file):
-                raise UsageError(f"run {self.run_id} is still going on in another process")
+                raise UsageError(f"run {self.run_id} is in progress in another process: wait for it or stop it")
             yield
 
     def discard_if_empty(self) -> None:
-        """Remove the folder of a run that never began, unless it holds the log of an installation."""
+        """Remove the folder if the run did not start, unless it contains the log of an installation."""
         if not self.has_run_info and not (self.folder / "logs" / "install.log").exists():
             remove_tree_if_possible(self.folder)
 
     def log(self, implementation: str, name: str) -> Path:
-        """Return the path of a log below logs/, in a folder that is there."""
+        """Return the path of a log below logs/, and create its folder."""
         path = self.folder / "logs" / implementation
-        with _written(path):
+        with _explaining(path):
             safe_write.make_folder(path)
         return path / f"{name}.log"
 
@@ -103,30 +103,30 @@ class RunStore:
         self._written["run.json"] = 0, sha256(f"{text}\n".encode())
 
     def write_text(self, name: str, text: str, *, durable: bool = True) -> None:
-        """Replace a file by renaming, so that a reader never sees half of it.
+        """Replace a file atomically.
 
-        ``durable`` waits for the disk, which would disturb a measurement that goes on.
+        ``durable`` waits for the disk. Do not use it during a measurement, which the disk would disturb.
         """
         target = self.folder / name
-        with _written(target):
+        with _explaining(target):
             safe_write.replace(target, f"{text}\n".encode(), durable=durable)
 
     def add_trial(self, trial: Trial) -> None:
-        """Append to trials.jsonl."""
+        """Append a trial to trials.jsonl."""
         self._append("trials.jsonl", trial)
         self._trials[trial.implementation, trial.process] += 1
 
     def add_process(self, record: ProcessRecord) -> None:
-        """Append to processes.jsonl, with the number of trials that were written of it."""
+        """Append a process to processes.jsonl, with the number of its written trials."""
         written = self._trials.pop((record.implementation, record.process), 0)
         self._append("processes.jsonl", record.model_copy(update={"trials": written}))
 
     def add_verdict(self, verdict: VerificationRecord) -> None:
-        """Append to verdicts.jsonl; the last one of an implementation, test type and process counts."""
+        """Append a result of verification to verdicts.jsonl."""
         self._append("verdicts.jsonl", verdict)
 
     def quarantine(self, unwanted: Callable[[tuple[str, int]], bool]) -> None:
-        """Move records out of the run, as the function ``quarantine_records`` does. Raises StoreError."""
+        """Remove records from the run as ``quarantine_records`` does. Raises StoreError."""
         self.require_unchanged()
         quarantine_records(self.folder, unwanted)
         for name in (f"{kind}.jsonl" for kind in PROCESS_FILES):
@@ -134,26 +134,26 @@ class RunStore:
                 self._written[name] = 0, self._hash(name, 0)
 
     def require_unchanged(self) -> None:
-        """Raise ChangedRecordsError if a file is not as this object has written it: servers may have this account."""
+        """Raise ChangedRecordsError if another program, such as a server with this account, changed a file."""
         for name, (begin, written) in self._written.items():
             if self._hash(name, begin).digest() != written.digest():
                 raise ChangedRecordsError(
-                    f"{self.folder / name}: another program changed the file during the run, so its figures are no "
-                    "measurements. Run tfb again, and look at what the servers and their builds do"
+                    f"{self.folder / name}: another program changed this file during the run, so its results are "
+                    "invalid. Check what the servers and their builds write, then repeat the run"
                 )
 
-    def _hash(self, name: str, begin: int) -> Any:  # noqa: ANN401 - hashlib names no type of its objects
-        """Return the hash of a file from a position on; of nothing if the file cannot be read."""
-        found = sha256()
+    def _hash(self, name: str, begin: int) -> Any:  # noqa: ANN401 - hashlib does not export the type
+        """Return the hash of a file from a position, or of no data if the file cannot be read."""
+        digest = sha256()
         with suppress(OSError, StoreError), safe_write.read(self.folder / name) as file:
             file.seek(begin)
             while data := file.read(1 << 20):
-                found.update(data)
-        return found
+                digest.update(data)
+        return digest
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
-        with _written(path), safe_write.append(path) as file:  # a buffer would be written again when it is closed
+        with _explaining(path), safe_write.append(path) as file:  # unbuffered: close would write a buffer again
             size = os.fstat(file.fileno()).st_size
             _, written = self._written.setdefault(name, (size, sha256()))
             try:
@@ -162,12 +162,12 @@ class RunStore:
                 os.fsync(file.fileno())
                 written.update(line)
             except OSError:
-                os.ftruncate(file.fileno(), size)  # no half line: the file stays readable
+                os.ftruncate(file.fileno(), size)  # remove a partial line
                 raise
 
 
 def read_info(folder: Path) -> RunInfo:
-    """Return what run.json holds. Raises StoreError."""
+    """Return the content of run.json. Raises StoreError."""
     try:
         return RunReader(folder).info
     except StoreError as error:
@@ -175,9 +175,9 @@ def read_info(folder: Path) -> RunInfo:
 
 
 def read_run(folder: Path, *, with_series: bool = False) -> RunRecords:
-    """Read a run by the one reader; what cannot be read is in ``problems``. Raises StoreError without a run.json.
+    """Read the records of a run, with windows and histograms only if ``with_series``.
 
-    Only ``whole`` has windows and histograms of loads.
+    Messages about unreadable lines are in ``problems``. Raises StoreError if run.json cannot be read.
     """
     try:
         return RunReader(folder).records(with_series=with_series)
@@ -194,41 +194,41 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a live harness works in this folder."""
+    """Return whether a process of tfb is working in this folder."""
     try:
         with safe_write.read(folder.resolve() / LOCK_FILE) as file:
             return not _lock(file)
     except (OSError, StoreError):
-        return False  # there is none
+        return False  # no lock file
 
 
 def renumber_processes(runs: Iterable[RunRecords]) -> list[RunRecords]:
-    """Runs whose processes are numbered on from one to the next; those that stood side by side still do."""
-    found: list[RunRecords] = []
-    before = 0
+    """Return the runs with consecutive process numbers across runs. Equal numbers within a run stay equal."""
+    renumbered: list[RunRecords] = []
+    offset = 0
     for records in runs:
-        moved = replace(
+        shifted = replace(
             records,
-            trials=[_after(before, each) for each in records.trials],
-            processes=[_after(before, each) for each in records.processes],
-            verdicts=[_after(before, each) for each in records.verdicts],
+            trials=[_shift(each, offset) for each in records.trials],
+            processes=[_shift(each, offset) for each in records.processes],
+            verdicts=[_shift(each, offset) for each in records.verdicts],
         )
-        found.append(moved)
-        before = max((number + 1 for number in process_numbers(moved)), default=before)
-    return found
+        renumbered.append(shifted)
+        offset = max((number + 1 for number in process_numbers(shifted)), default=offset)
+    return renumbered
 
 
 def process_numbers(records: RunRecords) -> set[int]:
-    """Of the processes of a run."""
+    """Return the process numbers that occur in a run."""
     return {each.process for each in records.trials} | {each.process for each in records.processes}
 
 
-def _after(before: int, record: OfProcess) -> OfProcess:
-    return record.model_copy(update={"process": before + record.process})
+def _shift(record: ProcessScoped, offset: int) -> ProcessScoped:
+    return record.model_copy(update={"process": record.process + offset})
 
 
 def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
-    """What they hold as of one run; the logs of its processes lie with theirs."""
+    """Combine the records of runs into one run, without the paths of logs, which are relative to the old folders."""
     return RunRecords(
         info=info,
         trials=[each for records in runs for each in records.trials],
@@ -238,32 +238,39 @@ def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
 
 
 def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
-    """The processes (implementation, number) that came up and ended so, with as many trials as their record says."""
-    there = Counter((trial.implementation, trial.process) for trial in records.trials)
+    """Return the processes (implementation, number) with one of the statuses and with all recorded trials.
+
+    Processes that failed to start are left out.
+    """
+    trials = Counter((trial.implementation, trial.process) for trial in records.trials)
     return frozenset(
         (each.implementation, each.process)
         for each in records.processes
         if each.status in statuses
         and (each.status == "ok" or each.startup_time is not None)
-        and there[each.implementation, each.process] >= each.trials
+        and trials[each.implementation, each.process] >= each.trials
     )
 
 
 def quarantine_records(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
-    """Move the records of the processes (implementation, number) that are unwanted to ``*.unfinished.jsonl``.
+    """Move records of unwanted processes and invalid lines to ``*.unfinished.jsonl``. Raises StoreError.
 
-    Those processes are measured again from the beginning, in a fresh server. Lines that are no records are moved, too.
-    The moved lines are on the disk before the file without them takes its place. Raises StoreError.
+    The processes are then measured again from the start. Moved lines are on the disk before the original file is
+    replaced.
+
+    Args:
+        folder: The run's folder.
+        unwanted: Returns whether to move the records of a process (implementation, number).
     """
     folder = folder.resolve()
     for name in PROCESS_FILES:
-        path, aside = folder / f"{name}.jsonl", folder / f"{name}.unfinished.jsonl"
+        path, quarantine = folder / f"{name}.jsonl", folder / f"{name}.unfinished.jsonl"
         if not safe_write.exists(path):
             continue
-        with _written(path):
+        with _explaining(path):
             if not any(_unwanted(line, unwanted) for line in _lines(path)):
                 continue
-            with safe_write.append(aside) as moved, safe_write.replacing(path) as kept:
+            with safe_write.append(quarantine) as moved, safe_write.replacing(path) as kept:
                 for line in _lines(path):
                     if _unwanted(line, unwanted):
                         write_all(moved, line)
@@ -274,14 +281,14 @@ def quarantine_records(folder: Path, unwanted: Callable[[tuple[str, int]], bool]
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, a longer one than a record in parts."""
+    """Yield the lines of a file; lines above the limit are split."""
     with safe_write.read(path) as file:
         while line := file.readline(MAX_LINE_BYTES):
             yield line
 
 
 def _unwanted(line: bytes, unwanted: Callable[[tuple[str, int]], bool]) -> bool:
-    """Return whether a line is no record, or that of a process that is unwanted."""
+    """Return whether a line is invalid or belongs to an unwanted process."""
     try:
         record = json.loads(line)
         return unwanted((record["implementation"], record["process"]))
@@ -290,13 +297,13 @@ def _unwanted(line: bytes, unwanted: Callable[[tuple[str, int]], bool]) -> bool:
 
 
 def write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of ``data`` to a file without a buffer, which may take a part of it at a time."""
+    """Write all of ``data`` to an unbuffered file, whose ``write`` may be partial."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
-# ---- noise floors that were measured on this machine, beside the runs ------------------------------------------------
+# ---- noise floors of this machine, in the results folder -------------------------------------------------------------
 
 
 def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
@@ -305,7 +312,7 @@ def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
 
 
 def _file_name(text: str) -> str:
-    """Return a text as a file's name: no separator, and short enough for every file system."""
+    """Return a valid file name for a text: without separators, and short enough for every file system."""
     safe = text.replace("/", "_").replace("\0", "_")
     if len(safe.encode()) <= NAME_BYTES:
         return safe
@@ -313,7 +320,7 @@ def _file_name(text: str) -> str:
 
 
 def read_noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
-    """What was measured last for this machine and profile, or None."""
+    """Return the latest noise floor for a machine and a profile, or None."""
     try:
         return NoiseFloor.model_validate_json(read_bounded(_floor_file(results, profile, machine)))
     except (OSError, ValueError):
@@ -321,8 +328,8 @@ def read_noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloo
 
 
 def write_noise_floor(results: Path, machine: Machine, floor: NoiseFloor) -> None:
-    """Write a noise floor. Raises StoreError."""
+    """Save the noise floor for a machine and its profile. Raises StoreError."""
     target = _floor_file(results.resolve(), floor.profile, machine)
-    with _written(target, ROOM):
+    with _explaining(target, FREE_SPACE):
         safe_write.make_folder(target.parent)
         safe_write.replace(target, f"{floor.to_json(indent=1)}\n".encode())

@@ -1,4 +1,4 @@
-"""The record of a trial: a line of trials.jsonl."""
+"""The record of a trial: one line of trials.jsonl."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,23 +12,25 @@ from harness.records.verification_record import CheckResult
 
 
 class ValidityCheck(Record):
-    """A validity check of a trial: ``fail`` excludes the trial from the ranking, ``warn`` shows a flag in tables."""
+    """A validity check of a trial: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables."""
 
     name: str  # "errors", "connections", "response-size", "overrun", "restarted", "generator-bound", "contended", ...
     outcome: Outcome
-    value: float | None  # what was seen
-    threshold: float | None  # what config/ allows
+    value: float | None  # measured; None if unknown
+    threshold: float | None
     flag: str = ""  # shown beside the figure in tables; empty on a pass
 
 
 class WarmUp(Record):
-    """What the warm-up of one test type showed."""
+    """The warm-up of a test type."""
 
     duration: Annotated[float, Field(alias="duration_seconds")]
     requests: Int64
-    steady: bool | None  # None: a fixed-time warm-up that does not decide
+    steady: bool | None  # whether the steady state was reached; None for a warm-up of fixed length
     seconds_to_steady: float | None
-    worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]  # while cold; None when pipelined
+    worst_latency: Annotated[
+        float | None, Field(alias="worst_latency_seconds")
+    ]  # largest during the warm-up; None with pipelining
     windows: tuple[Window, ...] = ()
 
 
@@ -41,40 +43,40 @@ class TrialEvidence(Record):
 
 
 Purpose = Literal["measure", "witness", "share", "common", "search"]
-# measure: stands for its cell. witness: by the other generator, compared and not ranked. share, common: an open loop at
-# a share of the process's own closed-loop throughput, or at a rate that all are given. search: for the capacity.
+# measure: counts for its cell. witness: by the other load generator, for comparison only. share: an open loop at a
+# share of the process's closed-loop throughput. common: at a rate that is the same for all. search: for the capacity.
 
 
 class Trial(LoadCounts, LoadObservations):
-    """What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl."""
+    """One measurement of a cell (implementation x test type x load) in one process."""
 
     id: str
     implementation: str
     test_type: str
     load: Load
-    process: Int64  # which fresh process of the implementation, from 0
-    round: Int64 = 0  # which visit of the cell in this process; all cells are visited once a round
+    process: Int64  # number of the implementation's process, from 0
+    round: Int64 = 0  # visit of the cell in this process, from 0; each round visits every cell once
     purpose: Purpose = "measure"
-    share: float | None = None  # of the closed-loop throughput of the same process; None but for purpose "share"
+    share: float | None = None  # of the process's closed-loop throughput; only with purpose "share"
     generator: str = "loadgen"  # or "wrk"
     asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]
-    throughput: Annotated[float, Field(alias="requests_per_second")]  # only 2xx; of a scenario whole arrivals
-    cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # of a scenario per arrival due
+    throughput: Annotated[float, Field(alias="requests_per_second")]  # only status 2xx; complete arrivals in a scenario
+    cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # per due arrival in a scenario
     generator_cpu_seconds: float
     generator_threads: Int64
-    warm_up: WarmUp | None = None  # of this test type in this process; carried by the first trial after it
-    steady: bool | None = None  # did the warm-up before it reach a steady state
-    evidence: TrialEvidence | None = None  # None: by a generator that writes no answers out
+    warm_up: WarmUp | None = None  # recorded with the first trial after it
+    steady: bool | None = None  # whether the last warm-up of the test type reached a steady state
+    evidence: TrialEvidence | None = None  # None if the load generator does not save responses
     validity: tuple[ValidityCheck, ...] = ()
-    link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
+    link_share: float | None = None  # share of the network throughput measured before the run
 
     @property
     def rankable(self) -> bool:
-        """Whether no validity check failed."""
+        """True if no validity check failed."""
         return all(check.outcome is not Outcome.FAIL for check in self.validity)
 
     def without_series(self) -> tuple[Self, int]:
-        """Return the trial without windows and its own histograms, and the number of values that these have."""
+        """Return the trial without windows and histograms, and the number of values removed."""
         windows = (*self.windows, *(self.warm_up.windows if self.warm_up else ()))
         steps = sum(len(times.histogram) for times in (self.latency, self.service) if times)
         if not windows and not steps:
@@ -84,7 +86,7 @@ class Trial(LoadCounts, LoadObservations):
         return shorter, len(windows) * (len(Window.model_fields) + 1) + steps * 3
 
     def without_histograms(self) -> Self:
-        """Return the trial without what its percentiles tell in fewer bytes."""
+        """Return the trial without the histograms of its latencies; percentiles remain."""
         shorter = {
             name: times.model_copy(update={"histogram": ()})
             for name in ("latency", "service")

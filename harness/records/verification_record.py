@@ -1,4 +1,4 @@
-"""Records of verification: lines of verdicts.jsonl."""
+"""Results of verification: the lines of verdicts.jsonl."""
 
 from typing import Annotated
 
@@ -9,27 +9,30 @@ from harness.records.record import Int64, Record
 
 
 class CheckResult(Record):
-    """One check of one response or state: what was expected, what came, and the rule that it enforces."""
+    """The result of one check on a response or on the state of a server."""
 
-    check: str  # kebab-case name of the check, unique within the registry
-    rule: str  # paragraph of docs/requirements.md, e.g. "query.3"
+    check: str  # unique name in kebab case
+    rule: str  # paragraph of docs/requirements.md, for example "query.3"
     outcome: Outcome
-    message: str = ""  # one sentence; empty on a pass
+    message: str = ""  # one sentence; empty if the check passed
     expected: str | None = None
     actual: str | None = None
-    waived: bool = False  # a warning that would be a failure under this project's own rules
+    waived: bool = False  # a warning that would be a failure under the rules of tfb
 
 
 class VerificationRecord(Record):
-    """All check results of one implementation x test type in one process; the last one written counts."""
+    """The check results of an implementation and a test type in one process.
+
+    A later record with the same implementation, test type and process replaces an earlier one.
+    """
 
     implementation: str
     test_type: str
     process: Int64
-    thorough: bool  # True in the first process; later ones check briefly
+    thorough: bool  # True in the first process; later processes are checked briefly
     outcome: Outcome
     results: tuple[CheckResult, ...]
     duration: Annotated[float, Field(alias="duration_seconds")]
-    # Size of one response on the wire, headers included: the range that verified responses showed, at the level's query
-    # count; bytes / requests of a sample is held against it. Keys: str(queries) or "" where the test has none.
+    # Smallest and largest size of verified responses on the wire, headers included. The validity check of the response
+    # size compares bytes / requests of a trial with this range. Keys: number of queries, or "" without queries.
     response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)

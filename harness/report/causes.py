@@ -23,7 +23,7 @@ class Cause:
 
 def format_result(result: CheckResult) -> str:
     """Format a failed result as text."""
-    expected = "" if result.expected is None else f" expected {result.expected}"
+    expected = "" if result.expected is None else f". Expected {result.expected}"
     got = f", got {result.actual}" if expected and result.actual is not None else ""
     return f"{result.check} ({result.rule}): {result.message}{expected}{got}"
 

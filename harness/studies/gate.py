@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from harness.extras.gate.judge import GateResult, judge
+from harness.extras.gate.judge import ComparedVersions, GateResult, judge
 from harness.extras.gate.paired import HEAD, SIDES
 from harness.paths import REPOSITORY
 from harness.plan.service import FILE
@@ -165,7 +165,7 @@ def resample(records: RunRecords, processes: int, sessions: int = 200) -> Iterat
                 for t in records.trials
                 if t.process in drawn
             ]
-            result = judge(replace(records, trials=trials), 0.05, "base", "head")
+            result = judge(replace(records, trials=trials), ComparedVersions(base="base", head="head"))
             made.append(StudySession(stack=records.info.run_id, share=share, number=number, turns=0, result=result))
         found, false = sum(one.found == "slower" for one in made), sum(one.false_alarm for one in made)
         yield f"{share:>3} % planted: {found} of {sessions} found, {false} false alarms"

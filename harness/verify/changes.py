@@ -1,6 +1,6 @@
-"""Changes rows behind a server that reads them, and keeps what the tables held when: a stale copy shows.
+"""Changes rows during a load, and records what the tables held when, so that stale responses are detected.
 
-The measured role cannot see who else is connected.
+The role that servers use cannot see the harness's sessions.
 """
 
 import html
@@ -14,114 +14,127 @@ from typing import Self
 import psycopg
 
 from harness.plan.testtypes import TestType
-from harness.verify.checks.evidence import CLOCKS_SECONDS, History, TableSnapshot, Version, WorldTables, supersede
-from harness.verify.database_tables import Changed, DatabaseTables, numbers
+from harness.verify.checks.evidence import (
+    CLOCK_SLACK_SECONDS,
+    TableHistory,
+    TableSnapshot,
+    TableVersion,
+    WorldTables,
+    append_version,
+)
+from harness.verify.database_tables import DatabaseTables, TableChange, parse_table_text
 
-# While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
-# read a moment too early falls into a change.
-TRICKLE_ROWS = 2_000  # some 13 ms of the database's CPU
-APART_SECONDS = (0.1, 0.4)  # between two changes, or two looks at what is written
-# Where a changed fortune begins: in eight places of the order, which are the same by code point and by alphabet.
+# Each change affects few rows, to keep the database's work small. Changes are frequent, so that a response with rows
+# that were read slightly too early coincides with a change.
+ROWS_PER_CHANGE = 2_000  # about 13 ms of the database's CPU
+INTERVAL_SECONDS = (0.1, 0.4)  # bounds of the time between two changes, or between two snapshots
+MEAN_CHANGES = 12  # changes of rows, or snapshots, in a load; a longer load has longer intervals
+# Beginnings of a changed fortune, in eight positions that are the same by code point and by alphabet.
 BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
-MOST = 12  # changes of rows, or looks, of one load on average: a longer one has them further apart
 
 
-def history_of(first: WorldTables, changed: Sequence[Mapping[str, Changed]] = (), slack: float = 0.0) -> History:
-    """What the tables have held: ``first``, then each change. Made when it is asked for: a load may be on before."""
-    history = {name: [Version(rows=table)] for name, table in first.items()}
-    for change in changed:
+def build_history(
+    first: WorldTables, changes: Sequence[Mapping[str, TableChange]] = (), slack: float = 0.0
+) -> TableHistory:
+    """Return the versions of the tables: ``first``, then one for each change. ``slack`` is in seconds."""
+    history = {name: [TableVersion(rows=table)] for name, table in first.items()}
+    for change in changes:
         for name, (text, begun, done) in change.items():
-            supersede(history[name], numbers(text), begun, done, slack)
+            append_version(history[name], parse_table_text(text), begun, done, slack)
     return history
 
 
 class ConcurrentChanges:
-    """Context manager around a load: changes rows that are read, looks at those that are written.
+    """Context manager around a load that changes rows which are read, or takes snapshots of rows which are written.
 
-    Fortunes, and with ``put_back`` rows, are as they were however the block ends; changes need the administrator, looks
-    do not. Leaving it raises the psycopg.Error of a change or look that failed, since nobody knows then what an honest
-    server would have answered.
+    On exit, it restores fortunes, and other rows if ``put_back`` is set. Only changes require the administrator. Exit
+    raises the psycopg.Error of a failed change or snapshot, because the correct responses are then unknown.
     """
 
-    def __init__(self, test_type: TestType, view: DatabaseTables, *, seconds: float, seed: int, put_back: bool) -> None:
-        self._type = test_type
-        self._view = view
+    def __init__(
+        self, test_type: TestType, tables: DatabaseTables, *, seconds: float, seed: int, put_back: bool
+    ) -> None:
+        self._test_type = test_type
+        self._tables = tables
         self._put_back = put_back
-        # A fortune costs nothing to change: of thousands of pages a second the few that are of before have to be seen.
-        self._apart = max(1.0, seconds / MOST / fmean(APART_SECONDS)) if test_type.has_rows else 1.0
+        # Changing a fortune is cheap, and of thousands of pages a second only a few stale ones have to be noticed.
+        spread = max(1.0, seconds / MEAN_CHANGES / fmean(INTERVAL_SECONDS))
+        self._interval_factor = spread if test_type.has_rows else 1.0
         self._dice = random.Random(f"changes {seed}")
-        self._over = threading.Event()
-        self._failed: psycopg.Error | None = None
-        self._changed: list[dict[str, Changed]] = []
-        self._looks: list[tuple[dict[str, str], float, float]] = []
-        self.first: WorldTables = {}  # what world held before, where it is the table of the test type
-        self.fortunes: list[Version[str]] = []  # where the test type reads them
+        self._stop = threading.Event()
+        self._error: psycopg.Error | None = None
+        self._changes: list[dict[str, TableChange]] = []
+        self._snapshots: list[tuple[dict[str, str], float, float]] = []
+        self.first: WorldTables = {}  # initial world tables, if the test type uses them
+        self.fortunes: list[TableVersion[str]] = []  # if the test type reads them
         self._thread = threading.Thread(target=self._run, name="concurrent changes", daemon=True)
 
     @property
-    def looks(self) -> list[TableSnapshot]:
-        """At world, where the test type writes it: the first one before the block, the last one when it has ended."""
+    def snapshots(self) -> list[TableSnapshot]:
+        """Return snapshots of written world tables, from before the block to after it."""
         later = [
-            TableSnapshot({name: numbers(text) for name, text in texts.items()}, *when) for texts, *when in self._looks
+            TableSnapshot({name: parse_table_text(text) for name, text in texts.items()}, *interval)
+            for texts, *interval in self._snapshots
         ]
         return [TableSnapshot(self.first), *later]
 
     @property
-    def history(self) -> History:
-        """Of world, where the test type reads it."""
-        return history_of(self.first, self._changed, slack=CLOCKS_SECONDS)
+    def history(self) -> TableHistory:
+        """Return the versions of the world tables that the test type reads."""
+        return build_history(self.first, self._changes, slack=CLOCK_SLACK_SECONDS)
 
     def __enter__(self) -> Self:
-        if self._type.has_rows:
-            self.first = self._view.world()
+        if self._test_type.has_rows:
+            self.first = self._tables.read_world()
         else:
-            self.fortunes.append(Version(rows=self._view.fortunes()))
+            self.fortunes.append(TableVersion(rows=self._tables.read_fortunes()))
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over.set()
+        self._stop.set()
         self._thread.join()
         try:
-            if self._type.writes_database:
+            if self._test_type.writes_database:
                 self._step()
-            if self.first and self._view.admin:
+            if self.first and self._tables.admin:
                 if self._put_back:
-                    self._view.restore(self.first)
-                self._view.vacuum()
+                    self._tables.restore_world(self.first)
+                self._tables.vacuum()
             if self.fortunes:
-                self._view.set_fortunes(self.fortunes[0].rows)
-        except psycopg.Error as failed:
-            self._failed = self._failed or failed
-        if self._failed is not None and error is None:
-            raise self._failed
+                self._tables.set_fortunes(self.fortunes[0].rows)
+        except psycopg.Error as failure:
+            self._error = self._error or failure
+        if self._error is not None and error is None:
+            raise self._error
 
     def _run(self) -> None:
         try:
-            while not self._over.wait(self._apart * self._dice.uniform(*APART_SECONDS)):
+            while not self._stop.wait(self._interval_factor * self._dice.uniform(*INTERVAL_SECONDS)):
                 self._step()
         except psycopg.Error as error:
-            self._failed = error
+            self._error = error
 
     def _step(self) -> None:
-        if self._type.writes_database:
-            self._looks.append(self._view.look())
-        elif self._type.has_rows:
-            self._changed.append(self._view.change(TRICKLE_ROWS, self._dice))
+        if self._test_type.writes_database:
+            self._snapshots.append(self._tables.read_snapshot())
+        elif self._test_type.has_rows:
+            self._changes.append(self._tables.change_rows(ROWS_PER_CHANGE, self._dice))
         else:
             self._change_fortune()
 
     def _change_fortune(self) -> None:
-        """Another one each time, the last one as it was again: it moves, and has to be escaped.
+        """Change a random fortune and restore the previous one. The new message moves and needs escaping.
 
-        The page keeps its length, which load.2 knows; some servers write other characters than ASCII as entities.
+        The page keeps its length, which check load.2 expects. Only ASCII messages change, because some servers write
+        other characters as entities.
         """
         seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])
         message = f"{self._dice.choice(BEGINNINGS)} {self._dice.getrandbits(32):x} <b>&amp;"
         message += "." * (len(html.escape(seeded[identifier])) - len(html.escape(message)))
         rows = {**seeded, identifier: message}
-        begun, done = self._view.set_fortunes(rows)
-        supersede(self.fortunes, rows, begun, done, CLOCKS_SECONDS)
+        begun, done = self._tables.set_fortunes(rows)
+        append_version(self.fortunes, rows, begun, done, CLOCK_SLACK_SECONDS)

@@ -1,4 +1,4 @@
-"""Reads and, for one check, plants rows: the harness's own view of the database under the server."""
+"""Reads and changes the tables of the database that a server under test uses."""
 
 import random
 import secrets
@@ -14,52 +14,57 @@ from psycopg import sql
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.evidence import HIGHEST_ID, WorldTables
-from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
+from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
 
-WORLDS = ("world", "World")
-FORTUNES = ("fortune", "Fortune")
-SETTLE_SECONDS = 10.0  # requests that a load has left behind are written within a moment, on a busy machine too
-STILL_LOOKS, STILL_INTERVAL = 3, 0.01
-WRITTEN = """
+WORLD_TABLES = ("world", "World")
+FORTUNE_TABLES = ("fortune", "Fortune")
+MAX_IDLE_WAIT_SECONDS = 10.0  # until the last requests of a load have written, also on a busy machine
+STABLE_READS, STABLE_INTERVAL_SECONDS = 3, 0.01
+WRITE_STATE = """
     SELECT (SELECT sum(id::bigint * randomnumber) FROM world), (SELECT sum(id::bigint * randomnumber) FROM "World"),
            (SELECT count(*) FROM pg_stat_activity
             WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid())
 """
 CLOCK = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
-AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # ten times as quick to read as rows
+AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # ten times faster to read than rows
 
 
-class Changed(NamedTuple):
-    """New numbers of rows of one table, which became visible between two moments (epoch seconds)."""
+class TableChange(NamedTuple):
+    """New numbers of rows in one table, which became visible between two moments in epoch seconds."""
 
-    text: str  # for ``numbers``
+    text: str  # for ``parse_table_text``
     begun: float
     done: float
 
 
-def numbers(text: str) -> dict[int, int]:
-    """By id, of a table's text."""
-    found = list(map(int, text.split()))
-    return dict(zip(found[::2], found[1::2], strict=True))
+def parse_table_text(text: str) -> dict[int, int]:
+    """Return the numbers by id from a table's text."""
+    integers = list(map(int, text.split()))
+    return dict(zip(integers[::2], integers[1::2], strict=True))
 
 
 class DatabaseTables:
-    """One connection of the harness to the shared database."""
+    """A connection of the harness to the database."""
 
     def __init__(self, connection: psycopg.Connection, *, admin: bool) -> None:
         self.connection = connection
-        self.admin = admin  # may change rows, and see what others' statements were
-        self._ahead = (float("-inf"), float("inf"))  # of the database's clock: not looked at
+        self.admin = admin  # whether the connection may change rows and read statement counts
+        self._clock_lead = (float("-inf"), float("inf"))  # bounds; unknown before ``compare_clocks``
 
     def compare_clocks(self) -> None:
-        """Find out how the database's clock stands to this process's; best before a load, when it answers promptly."""
-        self._ahead = ahead(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
+        """Measure the offset between the database's clock and this process's; most precise without a load."""
+        self._clock_lead = clock_lead_bounds(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
 
-    def committed(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
-        """Run these in one transaction; their rows, and epoch seconds before and after it became visible.
+    def commit(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
+        """Execute statements in one transaction.
 
-        By this process's clock. The database itself reads its clock on both sides of the commit, so that neither a
-        round trip nor a busy machine widens them. Raises the psycopg.Error of a statement, with nothing changed.
+        The database reads its own clock before and after the commit, so that round trips do not widen the interval.
+
+        Returns:
+            The rows of each statement, and an interval in epoch seconds in which the changes became visible.
+
+        Raises:
+            psycopg.Error: A statement failed, and nothing was changed.
         """
         batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, CLOCK, sql.SQL("COMMIT"), CLOCK))
         begun = time.time()
@@ -70,70 +75,71 @@ class DatabaseTables:
             raise
         done = time.time()
         results = [cursor.fetchall() for _ in cursor.results() if cursor.description]
-        low, high = self._ahead
-        times = max(begun, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
-        return results[:-2], times
+        low, high = self._clock_lead
+        interval = max(begun, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
+        return results[:-2], interval
 
-    def world(self) -> WorldTables:
-        """The world tables now."""
-        return {name: numbers(text) for name, text in self.texts().items()}
+    def read_world(self) -> WorldTables:
+        """Return the current contents of the world tables."""
+        return {name: parse_table_text(text) for name, text in self.read_texts().items()}
 
-    def look(self) -> tuple[dict[str, str], float, float]:
-        """Their texts at one moment, and epoch seconds before and after it: of the snapshot, not of its reading."""
+    def read_snapshot(self) -> tuple[dict[str, str], float, float]:
+        """Return the tables' texts at one moment, and the epoch seconds before and after that moment."""
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = time.time()
             self.connection.execute("SELECT 1")  # takes the snapshot
             done = time.time()
-            return self.texts(), begun, done
+            return self.read_texts(), begun, done
 
-    def texts(self) -> dict[str, str]:
-        """The same, each table as one text for ``numbers``: while a load is on there is no time for rows."""
-        queries = {name: sql.SQL("SELECT {} FROM {}").format(AS_TEXT, sql.Identifier(name)) for name in WORLDS}
+    def read_texts(self) -> dict[str, str]:
+        """Return each world table as a text for ``parse_table_text``: during a load, reading rows would be too slow."""
+        queries = {name: sql.SQL("SELECT {} FROM {}").format(AS_TEXT, sql.Identifier(name)) for name in WORLD_TABLES}
         return {name: str(self.connection.execute(query).fetchall()[0][0] or "") for name, query in queries.items()}
 
     @cached_property
-    def uncounted(self) -> str | None:
-        """Why statements are not counted; None where they are."""
-        return uncounted(self.connection) if self.admin else "no administrator's account for the database is known"
+    def uncounted_reason(self) -> str | None:
+        """Return why statements are not counted, or None if they are."""
+        return find_counting_obstacle(self.connection) if self.admin else "the database's administrator is not known"
 
-    def statements(self) -> Snapshot | None:
-        """What servers' statements came to so far, exact at this moment; None where they are not counted."""
-        return None if self.uncounted else snapshot(self.connection)
+    def snapshot_statements(self) -> StatementSnapshot | None:
+        """Return exact counts of the servers' statements until now; None if they are not counted."""
+        return None if self.uncounted_reason else take_snapshot(self.connection)
 
-    def settle(self) -> None:
-        """Wait until nobody writes any more: the same sums in some looks in a row, and no session at work."""
-        until, last, still = time.monotonic() + SETTLE_SECONDS, None, 0
-        while still < STILL_LOOKS and time.monotonic() < until:
-            now = self.connection.execute(WRITTEN).fetchone()
-            still = still + 1 if now == last and now and now[-1] == 0 else 0
-            last = now
-            time.sleep(STILL_INTERVAL)
+    def wait_until_idle(self) -> None:
+        """Wait until several consecutive reads find unchanged tables and no active session."""
+        deadline, previous, stable = time.monotonic() + MAX_IDLE_WAIT_SECONDS, None, 0
+        while stable < STABLE_READS and time.monotonic() < deadline:
+            current = self.connection.execute(WRITE_STATE).fetchone()
+            stable = stable + 1 if current == previous and current and current[-1] == 0 else 0
+            previous = current
+            time.sleep(STABLE_INTERVAL_SECONDS)
 
-    def change(self, rows: int, dice: random.Random) -> dict[str, Changed]:
-        """Give so many rows of world other numbers, in both twins alike; needs the administrator.
+    def change_rows(self, rows: int, dice: random.Random) -> dict[str, TableChange]:
+        """Change the numbers of random rows, the same rows in both world tables. Requires the administrator.
 
-        Returns what each table was given, and when. (The cast counts: ids that come as int2[] are of another type than
-        the column, and are compared one by one with each row, for a quarter of a second a table.)
+        Returns:
+            The changed rows of each table, with the time of the change.
         """
-        changed = {}
+        changes = {}
         ids, step = dice.sample(range(1, HIGHEST_ID + 1), rows), dice.randrange(1, HIGHEST_ID - 1)
+        # The cast keeps the index usable: int2[] would be compared with each row, 0.25 s for each table.
         array = sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
-        for name in WORLDS:
-            # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
+        for name in WORLD_TABLES:
+            # Lock rows in id order, as servers do, to avoid deadlocks.
             statement = sql.SQL(
                 "WITH locked AS MATERIALIZED (SELECT id FROM {table} WHERE id = ANY({ids}) ORDER BY id FOR UPDATE), "
                 "changed AS (UPDATE {table} AS w SET randomnumber = 1 + (w.randomnumber + {step}) % 10000 "
                 "FROM locked WHERE w.id = locked.id RETURNING w.id, w.randomnumber) SELECT {text} FROM changed"
             ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=array, text=AS_TEXT)
-            results, (begun, done) = self.committed(statement)
-            changed[name] = Changed(text=str(results[0][0][0] or ""), begun=begun, done=done)
-        return changed
+            results, (begun, done) = self.commit(statement)
+            changes[name] = TableChange(text=str(results[0][0][0] or ""), begun=begun, done=done)
+        return changes
 
-    def restore(self, world: WorldTables) -> None:
-        """Give every row the number that it had then; needs the administrator."""
+    def restore_world(self, world: WorldTables) -> None:
+        """Set all rows to the given numbers. Requires the administrator."""
         for name, table in world.items():
-            # Locked in the order of ids, as above.
+            # Locks rows in id order, like ``change_rows``.
             self.connection.execute(
                 sql.SQL(
                     "WITH old AS MATERIALIZED (SELECT w.id, o.number FROM {table} AS w "
@@ -145,35 +151,39 @@ class DatabaseTables:
             )
 
     def set_fortunes(self, rows: Mapping[int, str]) -> tuple[float, float]:
-        """Have both twins hold these messages by id and no other, all at once; needs the administrator.
+        """Replace the messages by id in both fortune tables in one transaction. Requires the administrator.
 
-        Returns epoch seconds before and after the change became visible.
+        Returns:
+            An interval in epoch seconds in which the change became visible.
         """
-        now = self.fortunes()
-        changed = [(i, message) for i, message in rows.items() if now.get(i) != message]
-        put = sql.SQL("INSERT INTO {} VALUES ({}, {}) ON CONFLICT (id) DO UPDATE SET message = excluded.message")
-        gone = sql.SQL("DELETE FROM {} WHERE id = {}")
+        current = self.read_fortunes()
+        changed = [(i, message) for i, message in rows.items() if current.get(i) != message]
+        upsert = sql.SQL("INSERT INTO {} VALUES ({}, {}) ON CONFLICT (id) DO UPDATE SET message = excluded.message")
+        delete = sql.SQL("DELETE FROM {} WHERE id = {}")
         statements: list[sql.Composed] = []
-        for table in map(sql.Identifier, FORTUNES):
-            statements += (put.format(table, sql.Literal(i), sql.Literal(message)) for i, message in changed)
-            statements += (gone.format(table, sql.Literal(i)) for i in now.keys() - rows.keys())
-        return self.committed(*statements)[1]
+        for table in map(sql.Identifier, FORTUNE_TABLES):
+            statements += (upsert.format(table, sql.Literal(i), sql.Literal(message)) for i, message in changed)
+            statements += (delete.format(table, sql.Literal(i)) for i in current.keys() - rows.keys())
+        return self.commit(*statements)[1]
 
     def vacuum(self) -> None:
-        """Leave no dead rows behind; needs the administrator."""
+        """Remove dead rows of the world tables. Requires the administrator."""
         self.connection.execute('VACUUM world, "World"')
 
-    def fortunes(self) -> dict[int, str]:
-        """The rows of the fortune table, id -> message; the twins hold the same."""
+    def read_fortunes(self) -> dict[int, str]:
+        """Return the messages of the fortune table by id; both fortune tables have the same rows."""
         return dict(self.connection.execute("SELECT id, message FROM fortune").fetchall())
 
     @contextmanager
-    def planted_fortune(self) -> Iterator[dict[int, str]]:
-        """A further fortune and a changed one, in both twins for the length of the block; yields all rows.
+    def planted_fortunes(self) -> Iterator[dict[int, str]]:
+        """Add a fortune and change another in both tables until the context exits. Requires the administrator.
 
-        Needs the administrator. The new one sorts between others, differs each time and holds every character that HTML
-        escapes, runs of blanks, accents, characters beyond the basic plane, and more of them than a short buffer takes;
-        the changed one leaves the number of rows as it is.
+        The new message is random and sorts between others. It has all characters that HTML escapes, repeated blanks,
+        accents, characters beyond the basic plane, and a length beyond short buffers. The changed message leaves the
+        number of rows as it is.
+
+        Yields:
+            All messages by id.
         """
         message = (
             f"B{secrets.token_hex(4)} <b onclick='alert(1)'>&amp;\"é\"</b>  two  blanks, ÅÄÖ ß \u0131 "
@@ -182,7 +192,7 @@ class DatabaseTables:
             + "<!-- -->`${7*7}` {{7*7}} %s \\ end"
         )
         changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
-        before = self.fortunes()
+        before = self.read_fortunes()
         planted = {**before, 7: changed, 13: message}
         try:
             self.set_fortunes(planted)
@@ -191,27 +201,27 @@ class DatabaseTables:
             self.set_fortunes(before)
 
 
-def ahead(other: Callable[[], float], looks: int = 8) -> tuple[float, float]:
-    """By how many seconds another clock is ahead of this process's, at least and at most.
+def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[float, float]:
+    """Return the least and the greatest number of seconds by which another clock is ahead of this process's.
 
-    Each look at it lies between two at our own, whatever takes its time: what all looks allow is what is true.
+    Each reading of the other clock lies between two readings of our own. The bounds are the intersection.
     """
     low, high = float("-inf"), float("inf")
-    for _ in range(looks):
-        before, there, after = time.time(), other(), time.time()
-        low, high = max(low, there - after), min(high, there - before)
-    return min(low, high), max(low, high)  # a clock that was set in between leaves them crossed
+    for _ in range(reads):
+        before, other, after = time.time(), read_other(), time.time()
+        low, high = max(low, other - after), min(high, other - before)
+    return min(low, high), max(low, high)  # a clock that was set meanwhile leaves the bounds crossed
 
 
 @contextmanager
-def tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
-    """Connect as the administrator where known: its statements are told apart from the server's.
+def open_tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
+    """Connect to the database, as the administrator if it is known.
 
-    Its rows are not fetched by index, since those that are count as the server's.
+    The connection fetches no rows by index, because rows fetched by index are counted as the server's.
     """
     with connect(database, admin=database.admin_user is not None) as connection:
-        for way in ("indexscan", "indexonlyscan", "bitmapscan"):
-            connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(way)))
-        view = DatabaseTables(connection, admin=database.admin_user is not None)
-        view.compare_clocks()
-        yield view
+        for method in ("indexscan", "indexonlyscan", "bitmapscan"):
+            connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(method)))
+        tables = DatabaseTables(connection, admin=database.admin_user is not None)
+        tables.compare_clocks()
+        yield tables

@@ -17,20 +17,20 @@ from harness.records.outcome import worst_outcome
 from harness.records.verification_record import VerificationRecord
 from harness.runtime import Server
 from harness.verify.checks import CONDUCT
-from harness.verify.checks.evidence import Conduct, Evidence, Folder
-from harness.verify.verification import judge
+from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
+from harness.verify.verification import run_checks
 
 ROOT_USERS = {"root", "0", "0:0", "root:root"}
-INIT = {"docker-init", "tini", "catatonit"}  # init processes of containers, which forward signals
-LEFT_OPEN = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that was not filled in
-LEAST_README = 80  # characters, without headings
+INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # of containers; they only forward signals
+UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that was not filled in
+MIN_README_CHARACTERS = 80  # without headings
 
 
-def verdict(implementation: Implementation, conduct: Conduct, began: float) -> VerificationRecord | None:
+def verify_conduct(implementation: Implementation, conduct: ConductFacts, began: float) -> VerificationRecord | None:
     """Return the verdict on a server's conduct; None for an implementation written for TechEmpower's toolset."""
     if implementation.local is None:
         return None  # it expects the names and containers of TechEmpower's toolset
-    results = judge(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
+    results = run_checks(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
     return VerificationRecord(
         implementation=implementation.name,
         test_type=CONDUCT,
@@ -42,7 +42,7 @@ def verdict(implementation: Implementation, conduct: Conduct, began: float) -> V
     )
 
 
-def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
+def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts | None:
     """Return facts from an implementation's files; None for implementations of other trees, unless ``strict``."""
     local = implementation.local
     if local is None or not (strict or is_own_tree(implementation.folder.parent.parent)):
@@ -52,30 +52,30 @@ def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
     command = (
         dockerfile.split_command(implementation.entry.docker_cmd) if implementation.entry.docker_cmd else recipe.command
     )
-    return Folder(
-        file=CONFIG_FILE,
+    return FolderFacts(
+        config_file=CONFIG_FILE,
         dockerfile=implementation.dockerfile.name,
-        whole=tuple(_dockerfile_wrongs(implementation.dockerfile, recipe, text)),
+        dockerfile_defects=tuple(_dockerfile_defects(implementation.dockerfile, recipe, text)),
         image_command=tuple(command),
-        same_command=_plain(command) == _plain(local.run),
-        run=tuple(local.run),
-        unset=_unset(
-            local.env | _settings(local.run), dockerfile.environment_variables(text or "") | _settings(command)
+        same_command=_normalise(command) == _normalise(local.run),
+        local_command=tuple(local.run),
+        missing_variables=_missing_variables(
+            local.env | _variables(local.run), dockerfile.environment_variables(text or "") | _variables(command)
         ),
-        readme=_readme_wrong(_text(implementation.folder / "README.md")),
+        readme_defect=_readme_defect(_text(implementation.folder / "README.md")),
         maintainers=implementation.maintainers,
     )
 
 
-def root_processes(server: Server) -> tuple[str, ...]:
+def find_root_processes(server: Server) -> tuple[str, ...]:
     """Return the names of a container's processes that run as root."""
-    found = []
+    names = []
     for pid in server.meter.read().pids:
         with suppress(psutil.Error):  # the process has exited
             process = psutil.Process(pid)
-            if process.uids().effective == 0 and process.name() not in INIT:
-                found.append(process.name())
-    return tuple(found)
+            if process.uids().effective == 0 and process.name() not in INIT_PROCESSES:
+                names.append(process.name())
+    return tuple(names)
 
 
 def _text(path: Path) -> str | None:
@@ -92,23 +92,23 @@ def _without_shell(command: Sequence[str]) -> list[str]:
     return [*command]
 
 
-def _plain(command: Sequence[str]) -> tuple[str, ...]:
+def _normalise(command: Sequence[str]) -> tuple[str, ...]:
     """Return a command without the parts that may differ: shell, variables, ``exec``, the program's folder."""
     words = _without_shell(command)
-    set_before = len(dockerfile.parse_assignments(words))
-    words = words[set_before + (words[:1] == ["env"]) :] if set_before else words
+    assignments = len(dockerfile.parse_assignments(words))
+    words = words[assignments + (words[:1] == ["env"]) :] if assignments else words
     if words[:1] == ["exec"]:
         words = words[1:]
     return (PurePosixPath(words[0]).name, *words[1:]) if words else ()
 
 
-def _settings(command: Sequence[str]) -> dict[str, str]:
+def _variables(command: Sequence[str]) -> dict[str, str]:
     """Return the variables that a command sets for its program."""
     return dockerfile.parse_assignments(_without_shell(command))
 
 
-def _unset(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the settings of the local runtime that the image lacks; paths may differ."""
+def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables (NAME=value) of the local runtime that the image lacks; paths may differ."""
     return tuple(
         f"{name}={value}"
         for name, value in local.items()
@@ -116,23 +116,27 @@ def _unset(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...
     )
 
 
-def _dockerfile_wrongs(path: Path, recipe: dockerfile.ImageRecipe, text: str | None) -> list[str]:
+def _dockerfile_defects(path: Path, recipe: dockerfile.ImageRecipe, text: str | None) -> list[str]:
     name = path.name
     if text is None:
         return [f"{name} does not exist. Write it, or name an existing file with the key dockerfile"]
-    wrong = []
-    if absent := [source for source in recipe.copied if not _there(path.parent, source)]:
-        wrong.append(f"{name} copies {', '.join(absent)}, which the folder does not contain")
-    elif hidden := [source for source in recipe.copied if not _let_through(path, source)]:
-        wrong.append(f"{name} copies {', '.join(hidden)}, which {name}.dockerignore excludes")
+    defects = []
+    if absent := [source for source in recipe.copied if not _in_context(path.parent, source)]:
+        defects.append(
+            f"{name} copies {', '.join(absent)}, which the folder does not contain. Add the file, or correct COPY"
+        )
+    elif hidden := [source for source in recipe.copied if not _is_included(path, source)]:
+        defects.append(
+            f"{name} copies {', '.join(hidden)}, which {name}.dockerignore excludes. Add a line with ! there"
+        )
     if recipe.user in ROOT_USERS:
-        wrong.append(f"{name} ends with USER {recipe.user}: name an unprivileged account")
+        defects.append(f"{name} ends with USER {recipe.user}. Name an unprivileged account")
     elif recipe.user is None:
-        wrong.append(f"{name} has no USER, so the server may run as root: name an unprivileged account before CMD")
-    return wrong
+        defects.append(f"{name} has no USER, so the server may run as root. Name an unprivileged account before CMD")
+    return defects
 
 
-def _there(folder: Path, source: str) -> bool:
+def _in_context(folder: Path, source: str) -> bool:
     """Return whether the build context has a source of COPY: a name, a pattern, or the folder."""
     word = source.strip("/")
     while word.startswith("./"):
@@ -147,27 +151,30 @@ def _there(folder: Path, source: str) -> bool:
         return True  # a Go pattern that Python cannot evaluate; the engine reports errors
 
 
-def _let_through(path: Path, source: str) -> bool:
+def _is_included(path: Path, source: str) -> bool:
     """Return whether a .dockerignore that starts with ``*`` includes a source again."""
     lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
     if [line.strip() for line in lines[:1]] != ["*"]:
         return True
     word = source.strip("/").removeprefix("./")
-    kept = [line[1:].strip().strip("/") for line in lines if line.startswith("!")]
+    included = [line[1:].strip().strip("/") for line in lines if line.startswith("!")]
     return word in ("", ".") or any(
-        fnmatch(word, each) or fnmatch(each, word) or word.startswith(f"{each}/") or each.startswith(f"{word}/")
-        for each in kept
+        fnmatch(word, pattern)
+        or fnmatch(pattern, word)
+        or word.startswith(f"{pattern}/")
+        or pattern.startswith(f"{word}/")
+        for pattern in included
     )
 
 
-def _readme_wrong(text: str | None) -> str | None:
+def _readme_defect(text: str | None) -> str | None:
     """Return the defect of a README.md, or None if it is complete."""
     if text is None:
-        return "README.md does not exist: describe the purpose, how to run it and the tuning"
-    if left := LEFT_OPEN.findall(text):
-        named = "; ".join(" ".join(line.split()) for line in left[:3])
-        return f"README.md still has unfilled lines of the template ({named}): complete the lines, or remove them"
-    said = "".join(line for line in text.splitlines() if not line.startswith("#"))
-    if len(said.strip()) < LEAST_README:
-        return "README.md is almost empty: describe the purpose, how to run it and the tuning"
+        return "README.md does not exist. Describe the purpose, how to run it and the tuning"
+    if unfilled := UNFILLED_LINE.findall(text):
+        examples = "; ".join(" ".join(line.split()) for line in unfilled[:3])
+        return f"README.md still has unfilled lines of the template ({examples}). Complete the lines, or remove them"
+    prose = "".join(line for line in text.splitlines() if not line.startswith("#"))
+    if len(prose.strip()) < MIN_README_CHARACTERS:
+        return "README.md is almost empty. Describe the purpose, how to run it and the tuning"
     return None

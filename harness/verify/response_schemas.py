@@ -21,75 +21,75 @@ from harness.host import process
 from harness.verify import schema_worker
 
 WAIT_SECONDS = 60.0  # wall time for a comparison; the child limits CPU time itself
-KEPT_ANSWERS = 4_096
-NO_ORPHAN_OF_IT = sys.maxsize  # start time of the child that excludes orphans, because the child starts no processes
+MAX_CACHED_RESULTS = 4_096
+NO_ORPHANS = sys.maxsize  # start time of a child that starts no processes, so that none of its orphans are sought
 
 
 @dataclass(frozen=True, kw_only=True)
-class Misfit:
+class SchemaMismatch:
     """Why a document does not fit a schema."""
 
     message: str
     expected: str
-    found: str | None = None
+    actual: str | None = None
 
 
-class SchemaJudge:
+class SchemaValidator:
     """A thread-safe connection to the child process, with a cache of comparisons."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: process.Child | None = None
         self._last = b""  # the latest schema sent to the child
-        self._answers: OrderedDict[tuple[bytes, bytes], Misfit | None] = OrderedDict()
+        self._results: OrderedDict[tuple[bytes, bytes], SchemaMismatch | None] = OrderedDict()
         self._given_up: dict[bytes, str] = {}  # digest of a schema -> reason why it is not compared any more
 
-    def misfit(self, schema: bytes, document: bytes) -> Misfit | None:
+    def find_mismatch(self, schema: bytes, document: bytes) -> SchemaMismatch | None:
         """Return why a JSON document does not fit a schema (both as JSON texts), or None if it fits."""
         key = (hashlib.sha256(schema).digest(), hashlib.sha256(document).digest())
         with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
+            if key in self._results:
+                self._results.move_to_end(key)
             else:
-                self._answers[key] = self._asked(key[0], schema, document)
-                if len(self._answers) > KEPT_ANSWERS:
-                    self._answers.popitem(last=False)
-            return self._answers[key]
+                self._results[key] = self._compare(key[0], schema, document)
+                if len(self._results) > MAX_CACHED_RESULTS:
+                    self._results.popitem(last=False)
+            return self._results[key]
 
     def close(self) -> None:
         """End the child process."""
         with self._lock:
             self._end()
 
-    def _asked(self, digest: bytes, schema: bytes, document: bytes) -> Misfit | None:
+    def _compare(self, digest: bytes, schema: bytes, document: bytes) -> SchemaMismatch | None:
         if digest not in self._given_up:
             try:
-                answer = self._exchange(schema, document)
+                result = self._exchange(schema, document)
             except _EndedError as error:
                 self._given_up[digest] = str(error)
             else:
-                return _misfit(answer)
-        return Misfit(
-            message=f"the comparison with the schema {self._given_up[digest]}",
+                return _to_mismatch(result)
+        return SchemaMismatch(
+            message=f"the comparison with the schema {self._given_up[digest]}. Simplify the schema",
             expected="a schema that is compared in linear time: check pattern, uniqueItems, anyOf and $ref",
         )
 
     def _exchange(self, schema: bytes, document: bytes) -> dict[str, str] | None:
-        child = self._started()
-        known, self._last = schema == self._last, schema
-        frames = [b"" if known else schema, document]
+        child = self._start()
+        repeated, self._last = schema == self._last, schema
+        frames = [b"" if repeated else schema, document]
         try:
             assert child.stdin is not None  # noqa: S101 - a pipe, as asked for
             child.stdin.write(b"".join(struct.pack(">I", len(frame)) + frame for frame in frames))
             child.stdin.flush()
             (size,) = struct.unpack(">I", self._read(child, 4))
-            answer: dict[str, str] | None = json.loads(self._read(child, size))
+            result: dict[str, str] | None = json.loads(self._read(child, size))
         except (OSError, ValueError) as error:
-            raise self._why(child) from error
+            raise self._end_with_reason(child) from error
         except BaseException:  # after an interruption, a late result must not be taken for the next comparison
             self._end()
             raise
-        return answer
+        return result
 
     def _read(self, child: process.Child, count: int) -> bytes:
         """Read ``count`` bytes of the child's output. Raises ValueError after ``WAIT_SECONDS``."""
@@ -97,21 +97,21 @@ class SchemaJudge:
         data, until = b"", time.monotonic() + WAIT_SECONDS
         while len(data) < count:
             if not select.select([child.stdout], [], [], max(0.0, until - time.monotonic()))[0]:
-                raise ValueError("no answer in time")
+                raise ValueError("no result in time")
             if not (more := os.read(child.stdout.fileno(), count - len(data))):
-                raise ValueError("no whole answer")
+                raise ValueError("incomplete result")
             data += more
         return data
 
-    def _why(self, child: process.Child) -> "_EndedError":
-        """Return the reason why the child sent no result, and end the child."""
+    def _end_with_reason(self, child: process.Child) -> "_EndedError":
+        """End the child, and return the reason why it sent no result."""
         status = child.wait(1.0)
         self._end()
         if status in (None, -signal.SIGPROF):
-            return _EndedError(f"takes more than {schema_worker.MOST_SECONDS:g} s of CPU time")
+            return _EndedError(f"takes more than {schema_worker.MAX_SECONDS:g} s of CPU time")
         return _EndedError(f"cannot be done: the process ended with {process.describe_status(status or 0)}")
 
-    def _started(self) -> process.Child:
+    def _start(self) -> process.Child:
         if self._child is None or self._child.poll() is not None:
             self._end()
             # -P: import no modules from the current folder or from the program's folder.
@@ -122,7 +122,7 @@ class SchemaJudge:
             self._child = process.Child(
                 command, options, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL
             )
-            self._child.born = NO_ORPHAN_OF_IT
+            self._child.born = NO_ORPHANS
         return self._child
 
     def _end(self) -> None:
@@ -138,12 +138,19 @@ class _EndedError(Exception):
     """The child process ended, or was ended, before it sent a result."""
 
 
-def _misfit(answer: dict[str, str] | None) -> Misfit | None:
-    if answer is None:
+def _to_mismatch(result: dict[str, str] | None) -> SchemaMismatch | None:
+    if result is None:
         return None
-    if "error" in answer:
-        return Misfit(message=f"the comparison with the schema {answer['error']}", expected="a document that fits it")
-    return Misfit(message=f"{answer['place']} does not fit the schema", expected=answer["rule"], found=answer["found"])
+    if "error" in result:
+        return SchemaMismatch(
+            message=f"the comparison with the schema {result['error']}. Simplify the schema",
+            expected="a document that fits it",
+        )
+    return SchemaMismatch(
+        message=f"{result['place']} does not fit the schema. Correct the service or the schema",
+        expected=result["rule"],
+        actual=result["actual"],
+    )
 
 
-JUDGE = SchemaJudge()  # shared by all verifications of this process
+SCHEMA_VALIDATOR = SchemaValidator()  # shared by all verifications of this process

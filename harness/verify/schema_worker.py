@@ -16,10 +16,10 @@ from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1 << 30
 # CPU time of a schema: the maximum, and the time that each document and each byte add.
-MOST_SECONDS = 2.0
-SECONDS_EACH = 0.05
+MAX_SECONDS = 2.0
+SECONDS_PER_DOCUMENT = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)
-SHOWN = 160  # characters of a value in a result
+MAX_SHOWN_CHARACTERS = 160  # of a value in a result
 
 
 def main() -> None:
@@ -33,23 +33,25 @@ def main() -> None:
     import referencing  # noqa: F401
 
     validators: dict[bytes, Any] = {}
-    left: dict[bytes, float] = {}
+    budgets: dict[bytes, float] = {}  # CPU seconds that a schema has left
     key = b""
-    while (schema := read(sys.stdin.buffer)) is not None:
-        body = read(sys.stdin.buffer) or b""
+    while (schema := read_frame(sys.stdin.buffer)) is not None:
+        body = read_frame(sys.stdin.buffer) or b""
         key = schema or key
-        left[key] = min(MOST_SECONDS, left.get(key, MOST_SECONDS) + SECONDS_EACH + SECONDS_PER_BYTE * len(body))
+        budgets[key] = min(
+            MAX_SECONDS, budgets.get(key, MAX_SECONDS) + SECONDS_PER_DOCUMENT + SECONDS_PER_BYTE * len(body)
+        )
         before = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, left[key])
-        answer = compared(validators, key, body)
+        signal.setitimer(signal.ITIMER_PROF, budgets[key])
+        result = compare(validators, key, body)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        left[key] = max(SECONDS_EACH, left[key] - (time.process_time() - before))
-        data = json.dumps(answer).encode()
+        budgets[key] = max(SECONDS_PER_DOCUMENT, budgets[key] - (time.process_time() - before))
+        data = json.dumps(result).encode()
         sys.stdout.buffer.write(struct.pack(">I", len(data)) + data)
         sys.stdout.buffer.flush()
 
 
-def read(stream: BinaryIO) -> bytes | None:
+def read_frame(stream: BinaryIO) -> bytes | None:
     """Return the next frame, or None at the end of the stream."""
     head = stream.read(4)
     if len(head) < 4:
@@ -58,7 +60,7 @@ def read(stream: BinaryIO) -> bytes | None:
     return stream.read(size)
 
 
-def compared(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[str, str] | None:
+def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[str, str] | None:
     """Return the place where a document does not fit and the violated rule, or None if it fits."""
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
@@ -68,26 +70,30 @@ def compared(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[s
             document = json.loads(schema)
             kind = validator_for(document, default=Draft202012Validator)
             validators[schema] = kind(document, registry=Registry())
-        wrong = next(validators[schema].iter_errors(json.loads(body)), None)
+        violation = next(validators[schema].iter_errors(json.loads(body)), None)
     except MemoryError:
         return {"error": f"takes more than {MEMORY_BYTES >> 20} MiB of memory"}
     except RecursionError:
         return {"error": "is nested too deep"}
     except Exception as error:  # noqa: BLE001 - any schema or document may make the library fail
-        return {"error": f"cannot be done: {type(error).__name__}: {str(error)[:SHOWN]}"}
-    if wrong is None:
+        return {"error": f"cannot be done: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARACTERS]}"}
+    if violation is None:
         return None
-    rule = f"{wrong.validator} of the schema: {shown(wrong.validator_value)}"
-    return {"place": str(wrong.json_path)[:SHOWN], "rule": rule, "found": shown(wrong.instance)}
+    rule = f"{violation.validator} of the schema: {format_value(violation.validator_value)}"
+    return {
+        "place": str(violation.json_path)[:MAX_SHOWN_CHARACTERS],
+        "rule": rule,
+        "actual": format_value(violation.instance),
+    }
 
 
-def shown(value: object) -> str:
-    """Format a value as a text of at most about ``SHOWN`` characters."""
+def format_value(value: object) -> str:
+    """Format a value as a text of at most about ``MAX_SHOWN_CHARACTERS`` characters."""
     try:
         text = repr(value)
     except (RecursionError, ValueError) as error:  # nested too deep, or a number of thousands of digits
         return f"a value that cannot be shown: {error}"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Every trial audits itself: a share of its answers, the rows behind them and the statements that were made for them.
+"""Verifies each trial from a sample of its responses, the rows behind them, and the statements that were executed.
 
-The server sees one kind of load: in each, rows change behind it, statements are counted, and answers are written out
-that a seed has drawn. No time, connection, place or number of requests tells it which are looked at.
+All loads look the same to the server: rows change, statements are counted, and random responses are recorded.
+Neither time, connection, position nor number of requests reveals which responses are checked.
 """
 
 import base64
@@ -24,233 +24,272 @@ from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
 from harness.records.verification_record import CheckResult
 from harness.runtime import DatabaseAddress, Server
-from harness.verify.changes import ConcurrentChanges, history_of
+from harness.verify.changes import ConcurrentChanges, build_history
 from harness.verify.checks import expectations, fan_out
 from harness.verify.checks.after_load import DatabaseCounters
-from harness.verify.checks.evidence import Due, Evidence, Exchange, History, RequestAccount, Sampling, Version
+from harness.verify.checks.evidence import (
+    Evidence,
+    Exchange,
+    ExpectedWork,
+    RequestCounts,
+    Sampling,
+    TableHistory,
+    TableVersion,
+)
 from harness.verify.checks.registry import LOADS
-from harness.verify.checks.statement_counts import Snapshot
-from harness.verify.checks.values import pairs
-from harness.verify.database_tables import DatabaseTables, tables
-from harness.verify.verification import PLAIN, counted, judge, rows
+from harness.verify.checks.statement_counts import StatementSnapshot
+from harness.verify.checks.values import count_age_pairs
+from harness.verify.database_tables import DatabaseTables, open_tables
+from harness.verify.verification import PLAIN, rows_variant, run_checks, wait_for_statements
 from harness.verify.wire import Response
 
-NS = 1e-9
-# What is judged of one trial at most, chosen by what it costs: some 50 µs an answer and 3 µs a row.
-MOST_ANSWERS = 2_000
-MOST_DECLARED = 400  # of a service: a schema costs up to some ms an answer
-MOST_ROWS = 6_000
-MOST_WRITTEN = 8_000  # rows of update: all of its answers together say more than a share of them
-SPARE = 4  # times as many are written out before the generator stops: a server may be quicker than it was
-MOST_BYTES = 16 << 20  # of the file
+NANOSECONDS = 1e-9
+# Limits on the responses of one trial that are checked; checking takes about 50 µs a response and 3 µs a row.
+MAX_RESPONSES = 2_000
+MAX_DECLARED_RESPONSES = 400  # of a service: comparing a response with a schema may take milliseconds
+MAX_ROWS = 6_000
+MAX_WRITTEN_ROWS = 8_000  # of update: if there are no more, all responses are checked rather than a sample
+RECORDED_PER_CHECKED = 4  # responses that the generator may record for each checked one, if a server speeds up
+MAX_FILE_BYTES = 16 << 20
 PAGE_ROWS = 12
-UNKNOWN_RATE = 50_000.0  # rows a second, of a server of which nothing is known yet
-SERVICE_RATE = 2_000.0  # requests a second, of a service; of a quicker one the generator lowers the share
-CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
+DEFAULT_ROW_RATE = 50_000.0  # rows a second, before a server's rate is known
+DEFAULT_SERVICE_RATE = 2_000.0  # requests a second; for a faster service, the generator lowers the share
+CACHE_SECONDS = 10.0  # for which cached-query may keep a row
 
 
-def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
-    """How many answers are judged, and how they are sampled from the whole load; ``rate`` in requests/s."""
+def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
+    """Return how many responses to check, and how the generator samples them; ``rate`` is in requests a second."""
     rows = load.queries or (PAGE_ROWS if test_type.response_shape == "page" else 1)
-    unknown = SERVICE_RATE if test_type.requests else UNKNOWN_RATE / rows
+    default_rate = DEFAULT_SERVICE_RATE if test_type.requests else DEFAULT_ROW_RATE / rows
     rate = load.rate if isinstance(load, OpenLoop) else rate
-    expected = max(1.0, (unknown if rate is None else rate) * seconds)
-    if test_type.writes_database and rate is not None and expected * rows <= MOST_WRITTEN:
-        wanted, share = 2 * MOST_WRITTEN / rows, 1.0
+    expected = max(1.0, (default_rate if rate is None else rate) * seconds)
+    if test_type.writes_database and rate is not None and expected * rows <= MAX_WRITTEN_ROWS:
+        checked, share = 2 * MAX_WRITTEN_ROWS / rows, 1.0
     else:
-        wanted = min(MOST_DECLARED if test_type.requests else MOST_ANSWERS, MOST_ROWS / rows)
-        share = min(1.0, wanted / expected)
-    return round(wanted) + 1, Sampling(share=share, answers=round(SPARE * wanted) + 1, bytes=MOST_BYTES)
+        checked = min(MAX_DECLARED_RESPONSES if test_type.requests else MAX_RESPONSES, MAX_ROWS / rows)
+        share = min(1.0, checked / expected)
+    max_recorded = round(RECORDED_PER_CHECKED * checked) + 1
+    return round(checked) + 1, Sampling(share=share, max_responses=max_recorded, max_bytes=MAX_FILE_BYTES)
 
 
 @dataclass(kw_only=True)
-class ProcessAudit:
-    """What the trials of one process have done to its database so far."""
+class ProcessVerification:
+    """State that the verification of one process keeps between its trials."""
 
-    before: DatabaseCounters | None = None  # when it had not started yet
-    due: Due = field(default_factory=Due)  # for all good answers
-    rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
-    pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # of rows that were updated: values.pairs
-    unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
-    _view: DatabaseTables | None = None
-    _open: ExitStack = field(default_factory=ExitStack)
+    before: DatabaseCounters | None = None  # before the process started
+    expected_work: ExpectedWork = field(default_factory=ExpectedWork)  # for all successful responses
+    cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # with expiry times
+    age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # of updated rows: count_age_pairs
+    cache_unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that no snapshot has seen
+    _tables: DatabaseTables | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
 
-    def view(self, database: DatabaseAddress) -> DatabaseTables:
-        """The harness's own view of its database, kept: trials come every few seconds."""
-        with suppress(psycopg.Error):  # somebody else's PostgreSQL may end a session that idles
-            if self._view is not None:
-                self._view.compare_clocks()
-                return self._view
+    def connect(self, database: DatabaseAddress) -> DatabaseTables:
+        """Return the connection to the database, which stays open because trials follow within seconds."""
+        with suppress(psycopg.Error):  # an external PostgreSQL may end idle sessions
+            if self._tables is not None:
+                self._tables.compare_clocks()
+                return self._tables
         self.close()
-        self._view = self._open.enter_context(tables(database))
-        return self._view
+        self._tables = self._stack.enter_context(open_tables(database))
+        return self._tables
 
     def close(self) -> None:
-        """Leave the database."""
+        """Close the connection to the database."""
         with suppress(psycopg.Error):
-            self._open.close()
+            self._stack.close()
 
-    def note(self, history: History) -> None:
-        """What a cache may have been filled with while rows were changed."""
-        versions = (version for of_table in history.values() for version in of_table)
-        seen = frozenset(row for version in versions for row in version.rows.items())
-        self.rows.append((time.time() + CACHED_SECONDS, seen))
+    def remember_rows(self, history: TableHistory) -> None:
+        """Remember rows that a cache may have read while they changed."""
+        versions = (version for table in history.values() for version in table)
+        rows = frozenset(row for version in versions for row in version.rows.items())
+        self.cached_rows.append((time.time() + CACHE_SECONDS, rows))
 
-    def recent(self) -> frozenset[tuple[int, int]]:
-        """Rows (id, number) that a cache may still hold although the tables do not."""
-        self.rows = [(until, rows) for until, rows in self.rows if until > time.time()]
-        return frozenset().union(*(rows for _, rows in self.rows))
+    def recent_rows(self) -> frozenset[tuple[int, int]]:
+        """Return rows (id, number) that a cache may still hold although the tables do not."""
+        self.cached_rows = [(until, rows) for until, rows in self.cached_rows if until > time.time()]
+        return frozenset().union(*(rows for _, rows in self.cached_rows))
 
 
-@dataclass(kw_only=True)
-class TrialAudit:
-    """Context manager around one load: what the database holds and counts before and after it, then the judgement.
-
-    Entered before the generator starts, left when it has ended. ``rate``: requests/s that are expected, None where
-    nothing is known yet.
-    """
+@dataclass(frozen=True, kw_only=True)
+class TrialContext:
+    """A load that is about to run, and the server that it runs on."""
 
     server: Server
     test_type: TestType
     load: Load
     database: DatabaseAddress
-    process: ProcessAudit
     seconds: float
-    rate: float | None
+    rate: float | None  # expected requests a second; None: unknown
     seed: int
-    _open: ExitStack = field(default_factory=ExitStack)
-    _watched: object = None  # what a test type whose loads are judged by a module of its own sees of one
-    _changes: ConcurrentChanges | None = None
-    _view: DatabaseTables | None = None
-    _counted: Snapshot | None = None  # when it begins
-    _offsets: tuple[float, float] = (0.0, 0.0)  # of the clocks, around the load
 
-    def __post_init__(self) -> None:
-        # Whether the server keeps rows that it may not refresh: they are right again once the load is over.
-        self._caches = any(kind.cached for kind in self.server.implementation.test_types.values())
-        self._own = LOADS.get(self.test_type.checked_as)
-        self._upstream = self.server.upstream if self.test_type.calls_upstream else None
-        self._target = self.test_type.request_target(self.server.implementation.urls[self.test_type.name], self.load)
-        self._most, self.sampling = sampling(self.test_type, self.load, self.seconds, self.rate)
+
+class TrialVerification:
+    """Context manager around one load that observes the database before and after it; then ``judge`` runs the checks.
+
+    Enter it before the generator starts, and exit after the generator has ended.
+    """
+
+    def __init__(self, *, context: TrialContext, process: ProcessVerification) -> None:
+        self.context = context
+        self._process = process
+        self._test_type, self._load = context.test_type, context.load
+        implementation = context.server.implementation
+        # Rows that changed during the load must be restored for caches that are filled only once.
+        self._has_cache = any(other.cached for other in implementation.test_types.values())
+        self._extension = LOADS.get(self._test_type.checked_as)
+        self._extension_state: object = None
+        self._upstream = context.server.upstream if self._test_type.calls_upstream else None
+        self._target = self._test_type.request_target(implementation.urls[self._test_type.name], self._load)
+        self._max_checked, self.sampling = plan_sampling(self._test_type, self._load, context.seconds, context.rate)
+        self._stack = ExitStack()
+        self._changes: ConcurrentChanges | None = None
+        self._tables: DatabaseTables | None = None
+        self._statements_before: StatementSnapshot | None = None
+        self._clock_offsets = (0.0, 0.0)  # before and after the load
 
     def __enter__(self) -> Self:
-        if self._own:
-            self._watched = self._open.enter_context(self._own.watched(self.database))
-        elif self.test_type.reads_database:
-            self._view = view = self.process.view(self.database)
-            if self.test_type.writes_database:
-                view.settle()
-            self._counted = view.statements() if self.test_type.counts_statements else None
-            if self.test_type.counts_statements and (view.admin or self.test_type.writes_database):
-                changes = ConcurrentChanges(
-                    self.test_type, view, seconds=self.seconds, seed=self.seed, put_back=self._caches
-                )
-                self._changes = self._open.enter_context(changes)
+        if self._extension:
+            self._extension_state = self._stack.enter_context(self._extension.watched(self.context.database))
+        elif self._test_type.reads_database:
+            self._observe_database()
         if self._upstream:
-            fan_out.at_rest(self._upstream)
+            fan_out.wait_until_idle(self._upstream)
             self._upstream.reset()
-        self._offsets = (_offset(), 0.0)
+        self._clock_offsets = (_clock_offset(), 0.0)
         return self
+
+    def _observe_database(self) -> None:
+        self._tables = tables = self._process.connect(self.context.database)
+        if self._test_type.writes_database:
+            tables.wait_until_idle()
+        if not self._test_type.counts_statements:
+            return
+        self._statements_before = tables.snapshot_statements()
+        if tables.admin or self._test_type.writes_database:
+            changes = ConcurrentChanges(
+                self._test_type,
+                tables,
+                seconds=self.context.seconds,
+                seed=self.context.seed,
+                put_back=self._has_cache,
+            )
+            self._changes = self._stack.enter_context(changes)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._offsets = (self._offsets[0], _offset())
-        self._open.__exit__(kind, error, traceback)
+        self._clock_offsets = (self._clock_offsets[0], _clock_offset())
+        self._stack.__exit__(kind, error, traceback)
 
-    def judge(self, *, good: int, failed: int, account: RequestAccount | None, answers: Path | None) -> TrialEvidence:
-        """What the checks object to, once the load is over.
+    def judge(self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None) -> TrialEvidence:
+        """Return the failed checks of the load.
 
-        ``good`` and ``failed`` are answers of 2xx and of other statuses, those after the load's end included. Without
-        an account and a file of answers, of a generator that writes none, only the database's counts are judged.
-        Raises LoadError for a file that is not as documented, and the psycopg.Error of a lost database.
+        Args:
+            good: Number of responses with a 2xx status, including responses after the end of the load.
+            failed: Number of responses with another status.
+            counts: The generator's counts; None for a generator that has none.
+            answers: File of recorded responses. Without it and ``counts``, only the database's counts are checked.
+
+        Raises:
+            LoadError: The file of responses has an unknown format.
+            psycopg.Error: The database is lost.
         """
         results: tuple[CheckResult, ...] = ()
-        looked_at = 0
-        if self._own and answers:
-            evidence, looked_at = self._own.seen(answers, self.database, self._watched)
-            results = judge(evidence)
-        elif account and answers:
-            evidence = self._evidence(account, answers)
-            results, looked_at = judge(evidence), len(evidence.crowd)
-        due = Due.of(self.test_type, self.load.queries or 1, good)
-        self.process.due += due
-        if self._counted and self._view:  # whether the database did what was answered: each request has its answer now
-            results += judge(counted(self._view, self._counted, due, self.load.queries or 1))
+        checked = 0
+        if self._extension and answers:
+            evidence, checked = self._extension.seen(answers, self.context.database, self._extension_state)
+            results = run_checks(evidence)
+        elif counts and answers:
+            evidence = self._evidence(counts, answers)
+            results, checked = run_checks(evidence), len(evidence.concurrent)
+        queries = self._load.queries or 1
+        expected = ExpectedWork.for_responses(self._test_type, queries, good)
+        self._process.expected_work += expected
+        if self._statements_before and self._tables:
+            results += run_checks(wait_for_statements(self._tables, self._statements_before, expected, queries))
         return TrialEvidence(
-            judged=looked_at,
-            received=account.received if account else good + failed,
+            judged=checked,
+            received=counts.received if counts else good + failed,
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
 
-    def _evidence(self, account: RequestAccount, answers: Path) -> Evidence:
-        """For the checks of answers."""
+    def _evidence(self, counts: RequestCounts, answers: Path) -> Evidence:
+        """Return the evidence from a random sample of the recorded responses."""
         with answers.open(encoding="utf-8") as file:
             lines = list(enumerate(file, 1))
-        chosen = sorted(random.Random(f"judged {self.seed}").sample(lines, min(len(lines), self._most)))
+        dice = random.Random(f"judged {self.context.seed}")
+        sample = sorted(dice.sample(lines, min(len(lines), self._max_checked)))
         evidence = Evidence(
-            test_type=self.test_type.checked_as,
-            rules=self.server.implementation.rules,
+            test_type=self._test_type.checked_as,
+            rules=self.context.server.implementation.rules,
             thorough=False,
             under_load=True,
-            account=account,
-            crowd=[self._exchange(line, f"{answers.name} line {number}") for number, line in chosen],
-            whole=account.whole and len(chosen) == len(lines) and account.sent == account.received,
+            request_counts=counts,
+            concurrent=[self._parse_response(line, f"{answers.name} line {number}") for number, line in sample],
+            complete=counts.all_recorded and len(sample) == len(lines) and counts.sent == counts.received,
         )
         if self._upstream:
-            fan_out.at_rest(self._upstream)
+            fan_out.wait_until_idle(self._upstream)
             evidence.upstream = self._upstream.stats()
-        elif self._view and self.test_type.response_shape == "page":
-            evidence.fortunes = self._changes.fortunes if self._changes else [Version(rows=self._view.fortunes())]
-        elif self._changes and self.test_type.writes_database:
-            self._written(evidence, account, self._changes)
-        elif self._view and (time.time() > self.process.unknown_until or not self.test_type.cached):
-            self._read(evidence, self._view)
+        elif self._tables and self._test_type.response_shape == "page":
+            changes = self._changes
+            evidence.fortunes = changes.fortunes if changes else [TableVersion(rows=self._tables.read_fortunes())]
+        elif self._changes and self._test_type.writes_database:
+            self._add_written_rows(evidence, counts, self._changes)
+        elif self._tables and (time.time() > self._process.cache_unknown_until or not self._test_type.cached):
+            self._add_read_rows(evidence, self._tables)
         return evidence
 
-    def _written(self, evidence: Evidence, account: RequestAccount, changes: ConcurrentChanges) -> None:
-        evidence.looks = changes.looks
-        if evidence.crowd and not evidence.whole:
-            evidence.rows_each = account.received * (self.load.queries or 1) / len(evidence.crowd)
-            evidence.pairs = self.process.pairs = self.process.pairs + pairs(evidence)
-        if self._caches:
-            seen = {row for look in evidence.looks for table in look.world.values() for row in table.items()}
-            until = time.time() + CACHED_SECONDS
-            self.process.rows.append((until, frozenset(seen.union(*(e.rows for e in evidence.crowd)))))
-            self.process.unknown_until = self.process.unknown_until if evidence.whole else until
+    def _add_written_rows(self, evidence: Evidence, counts: RequestCounts, changes: ConcurrentChanges) -> None:
+        evidence.snapshots = changes.snapshots
+        if evidence.concurrent and not evidence.complete:
+            evidence.rows_per_response = counts.received * (self._load.queries or 1) / len(evidence.concurrent)
+            evidence.age_pairs = self._process.age_pairs = self._process.age_pairs + count_age_pairs(evidence)
+        if self._has_cache:
+            tables = (table for snapshot in evidence.snapshots for table in snapshot.world.values())
+            rows = {row for table in tables for row in table.items()}
+            until = time.time() + CACHE_SECONDS
+            self._process.cached_rows.append((until, frozenset(rows.union(*(e.rows for e in evidence.concurrent)))))
+            if not evidence.complete:
+                self._process.cache_unknown_until = until
 
-    def _read(self, evidence: Evidence, view: DatabaseTables) -> None:
+    def _add_read_rows(self, evidence: Evidence, tables: DatabaseTables) -> None:
         if not self._changes:
-            evidence.history, evidence.cached = history_of(view.world()), self.process.recent()
+            evidence.history = build_history(tables.read_world())
+            evidence.cached_rows = self._process.recent_rows()
             return
         evidence.history = self._changes.history
-        if self._caches:
-            self.process.note(evidence.history)
+        if self._has_cache:
+            self._process.remember_rows(evidence.history)
 
-    def _exchange(self, line: str, place: str) -> Exchange:
-        """An answer as the generator writes it."""
-        # A clock that was set in between makes times of day uncertain by as much: no server pays for that.
-        least, most = sorted(self._offsets)
+    def _parse_response(self, line: str, place: str) -> Exchange:
+        """Parse one line of the generator's file of responses."""
+        # If the system clock was set meanwhile, times of day are uncertain by the jump. Use the widest interval.
+        least, most = sorted(self._clock_offsets)
         try:
             entry = json.loads(line)
             headers = tuple((str(name), str(value)) for name, value in entry["headers"])
             body = base64.b64decode(entry["body_base64"], validate=True)
             status, size = int(entry["status"]), int(entry["size_bytes"])
-            asked = self.test_type.requests[int(entry["request"])] if self.test_type.requests else None
-            plain = PLAIN if self.load.queries is None else rows(self.load.queries)
+            requests = self._test_type.requests
+            declared = requests[int(entry["request"])] if requests else None
+            plain = PLAIN if self._load.queries is None else rows_variant(self._load.queries)
             return Exchange(
-                case=expectations.case(asked) if asked else plain,
-                target=asked.target if asked else self._target,
-                sent_at=least + int(entry["sent_ns"]) * NS,
-                received_at=most + int(entry["received_ns"]) * NS,
+                case=expectations.declared_variant(declared) if declared else plain,
+                target=declared.target if declared else self._target,
+                sent_at=least + int(entry["sent_ns"]) * NANOSECONDS,
+                received_at=most + int(entry["received_ns"]) * NANOSECONDS,
                 connection=int(entry["connection"]),
                 response=Response(status, "", headers, body, size, "content-length"),
             )
         except (ValueError, LookupError, TypeError) as error:
-            raise LoadError(f"{place}: not an answer as the generator writes it: {error}") from error
+            raise LoadError(
+                f"{place}: the load generator wrote an invalid response record: {error}. Rebuild the load generator"
+            ) from error
 
 
-def _offset() -> float:
-    """From the clock of the generator, which counts from the machine's start, to the time of day."""
-    # The narrowest of some looks: between the two clocks this process may have to wait.
+def _clock_offset() -> float:
+    """Return the offset in seconds from the generator's monotonic clock to the time of day."""
+    # The process may be delayed between the two readings, so take the narrowest of several.
     return max(time.time() - time.monotonic() for _ in range(5))

@@ -1,120 +1,142 @@
-"""Gathers the evidence of one test type of a running server once, then runs every registered check over it."""
+"""Gathers the evidence for one test type of a running server, and runs every registered check on it."""
 
 import random
 import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
-from harness.records.outcome import Outcome
-from harness.records.outcome import worst_outcome as worst_of
+from harness.records.outcome import Outcome, worst_outcome
 from harness.records.verification_record import CheckResult
-from harness.verify.changes import history_of
+from harness.verify.changes import build_history
 from harness.verify.checks import LOAD
-from harness.verify.checks.asking import GIVE_UP_AFTER, Asking, Lane, always_fails
 from harness.verify.checks.evidence import (
     HIGHEST_ID,
-    Due,
     Evidence,
+    ExpectedWork,
     QueryVariant,
     TableSnapshot,
-    Version,
-    clamped,
-    odd,
-    supersede,
+    TableVersion,
+    append_version,
+    clamp_parameter,
+    parameter_variants,
 )
 from harness.verify.checks.registry import CHECKS, GATHERERS
-from harness.verify.checks.statement_counts import Snapshot, snapshot
-from harness.verify.database_tables import DatabaseTables, tables
+from harness.verify.checks.statement_counts import StatementSnapshot, take_snapshot
+from harness.verify.checks.verification_client import (
+    MAX_FAILURES,
+    ReconnectingConnection,
+    VerificationTask,
+    always_fails,
+)
+from harness.verify.database_tables import DatabaseTables, open_tables
 
-CONNECTIONS = 8  # of the crowd
-FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
-ON_ONE_CONNECTION = 120  # plain requests one after the other: what breaks once in a hundred is met
-CHANGED_ROWS = HIGHEST_ID // 2  # behind a server that has read them
-BEFORE_CHANGE, AFTER_CHANGE = 3, 30  # requests on each of the connections
-LOOKS = 10  # at the tables, each right after a single update
-# A statement is counted when its portal is closed, which may be after its answer was sent.
-STRAGGLING_SECONDS, STRAGGLER_SECONDS = 0.3, 0.02
+CONNECTIONS = 8  # for concurrent requests
+FRESH_CONNECTIONS = 24  # with two requests each, to reach a broken worker among several
+REQUESTS_ON_ONE_CONNECTION = 120  # enough to see a failure of one request in a hundred
+CHANGED_ROWS = HIGHEST_ID // 2  # changed after the server has read rows
+REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # on each connection
+SNAPSHOTS_OF_UPDATES = 10  # each after one update
+# PostgreSQL counts a statement when its portal closes, which may be after the server's response.
+MAX_COUNT_DELAY_SECONDS, COUNT_POLL_SECONDS = 0.3, 0.02
 
-# The ways of asking for a number of rows, and what must come.
-CLAMPING = (
-    *(replace(case, count=clamped(f"={case.suffix}", 1, 500) or 1) for case in odd(1, 2, 500, 501)),
+# Variants of the number of rows, with the number expected.
+COUNT_VARIANTS = (
+    *(
+        replace(case, count=clamp_parameter(f"={case.suffix}", 1, 500) or 1)
+        for case in parameter_variants(1, 2, 500, 501)
+    ),
     QueryVariant(name="a number and more", suffix="5abc", count=1),
-    QueryVariant(name="a plus sign", suffix="%2B5", count=1, or_count=5),
+    QueryVariant(name="a plus sign", suffix="%2B5", count=1, alternative_count=5),
 )
 PLAIN = QueryVariant(name="plain")
 
 # Mean number of decimal digits of a uniform value of 1..10000.
 MEAN_DIGITS = sum(len(str(value)) for value in range(1, HIGHEST_ID + 1)) / HIGHEST_ID
-# A mean over the few dozen requests of the shortest load strays 0.35 / sqrt(values) digits around that; the numbers of
-# the table, fixed by the seed, have a mean of their own within 0.01 of it.
+# Tolerance for the mean digits of a value. In the few dozen requests of the shortest load, the mean deviates by
+# 0.35 / sqrt(values). The table's own mean differs by up to 0.01, because its numbers are fixed by a seed.
 DIGITS_MARGIN = 0.25
-FRAMING_MARGIN = 1.0  # Content-Length or a chunk's size gains or loses a digit
+FRAMING_MARGIN = 1.0  # bytes: Content-Length or a chunk's size gains or loses a digit
 
 
-def rows(count: int) -> QueryVariant:
-    """An ordinary request for so many rows."""
+def rows_variant(count: int) -> QueryVariant:
+    """Return an ordinary request for ``count`` rows."""
     return QueryVariant(name=f"{count} rows", suffix=f"{count}", count=count)
 
 
-def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
-    """All checks that hold for the evidence, in the order of the registry."""
-    results = ((check, check.run(evidence)) for check in CHECKS.values() if check.holds_for(evidence))
+def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
+    """Run all checks that apply to the evidence, in the order of the registry.
+
+    Omit passes of checks with too little evidence for a pass to be meaningful.
+    """
+    results = ((check, check.run(evidence)) for check in CHECKS.values() if check.applies_to(evidence))
     return tuple(result for check, result in results if result.outcome is not Outcome.PASS or check.enough(evidence))
 
 
-def counted(view: DatabaseTables, before: Snapshot, due: Due, rows: int) -> Evidence:
-    """What the database has counted since, once it is what was due or its stragglers' time is up.
+def wait_for_statements(
+    tables: DatabaseTables, before: StatementSnapshot, expected: ExpectedWork, rows: int
+) -> Evidence:
+    """Return the statements since ``before``, after they satisfy the checks or after the time limit.
 
-    ``rows``: that one statement may have written.
+    ``rows`` is the number of rows that one statement may write.
     """
-    until = time.monotonic() + STRAGGLING_SECONDS
+    deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:
-        now = snapshot(view.connection)
-        # What was waiting before has been counted since, or waits still and is nothing of what was due.
-        waiting = Due.waiting(now.waiting, rows) - Due.waiting(before.waiting, rows)
-        counts, different = now.since(before), len(now.counted)
-        evidence = Evidence(test_type=LOAD, due=due - waiting, counts=counts, different=different)
-        passes = worst_of(result.outcome for result in judge(evidence)) is Outcome.PASS
-        if passes or time.monotonic() > until:
+        now = take_snapshot(tables.connection)
+        # Transactions that were open before have either been counted since, or are not part of the expected work.
+        pending = ExpectedWork.in_open_transactions(now.open_statements, rows)
+        pending -= ExpectedWork.in_open_transactions(before.open_statements, rows)
+        evidence = Evidence(
+            test_type=LOAD,
+            expected_work=expected - pending,
+            statements=now.since(before),
+            distinct_statements=len(now.counted),
+        )
+        passes = worst_outcome(result.outcome for result in run_checks(evidence)) is Outcome.PASS
+        if passes or time.monotonic() > deadline:
             return evidence
-        time.sleep(STRAGGLER_SECONDS)
+        time.sleep(COUNT_POLL_SECONDS)
 
 
-class Gathering:
-    """The evidence of one test type: all is asked, and the tables looked at meanwhile, when this is made."""
+class EvidenceGatherer:
+    """The evidence for one test type; the constructor sends all requests and reads the tables."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._type = asking.test_type
-        self._thorough = asking.thorough
-        self._client = asking.plain()
-        self._plain = rows(20) if self._type.counts_rows else PLAIN  # an ordinary request
-        rules, database = asking.server.implementation.rules, asking.database
-        self.evidence = Evidence(test_type=self._type.checked_as, thorough=asking.thorough, rules=rules)
-        if own := GATHERERS.get(self._type.checked_as):
-            own(asking, self.evidence)
+    def __init__(self, task: VerificationTask) -> None:
+        self._test_type = task.test_type
+        self._thorough = task.thorough
+        self._client = task.load_client()
+        self._ordinary = rows_variant(20) if self._test_type.counts_rows else PLAIN
+        rules, database = task.server.implementation.rules, task.database
+        self.evidence = Evidence(test_type=self._test_type.checked_as, thorough=task.thorough, rules=rules)
+        if gather := GATHERERS.get(self._test_type.checked_as):
+            gather(task, self.evidence)
             return
-        with tables(database) if database else nullcontext() as view:
-            if self._type.writes_database:
-                self._update(view)
-            elif self._type.response_shape == "page":
-                self._fortune(view)
+        with open_tables(database) if database else nullcontext() as tables:
+            if self._test_type.writes_database:
+                self._gather_updates(tables)
+            elif self._test_type.response_shape == "page":
+                self._gather_fortunes(tables)
             else:
-                self._read_only(view)
+                self._gather_reads(tables)
 
-    def size(self, queries: int | None) -> tuple[float, float] | None:
-        """The range in which the mean size of responses at a level's query count lies, in bytes on the wire.
+    def response_size(self, queries: int | None) -> tuple[float, float] | None:
+        """Return bounds of the mean size of responses on the wire, in bytes, for a query count of a load.
 
-        Asks where it was not asked before; None where it does not answer. Constant answers have the size that they
-        have. Rows vary by the digits of their values: what is fixed is measured, the digits are set to their
-        expectation, and the range allows for chance.
+        Send further requests if this count was not requested before. Constant responses have an exact size. Rows vary
+        by the digits of their values: the fixed part is measured, the digits are expected values, and the bounds allow
+        for chance.
+
+        Returns:
+            The bounds, or None if the server does not respond or declares its requests.
         """
-        if self._type.requests:
-            return None  # each may be as long as it likes
-        case = PLAIN if queries is None else rows(queries)
-        # Without a number there are answers of another length, too: a page with one fortune more, a sum of no calls.
-        good = [e for e in self.evidence.good if e.case == case or (case.suffix and e.case.suffix == case.suffix)]
-        if not good and any(exchange.response for exchange in self.evidence.all):
-            good = [exchange for exchange in self._client.ask([case] * 2) if exchange.ok]
+        if self._test_type.requests:
+            return None  # sizes of a service's responses are unknown
+        case = PLAIN if queries is None else rows_variant(queries)
+        # Exclude variants with another size, such as a page with an additional fortune.
+        good = [
+            e for e in self.evidence.ok_exchanges if e.case == case or (case.suffix and e.case.suffix == case.suffix)
+        ]
+        if not good and any(exchange.response for exchange in self.evidence.all_exchanges):
+            good = [exchange for exchange in self._client.send_in_order([case] * 2) if exchange.ok]
         if not good:
             return None
         fixed = [e.response.size - sum(len(f"{i}{number}") for i, number in e.rows) for e in good if e.response]
@@ -122,97 +144,107 @@ class Gathering:
         middle, margin = values * MEAN_DIGITS, values * DIGITS_MARGIN + FRAMING_MARGIN if values else 0.0
         return min(fixed) + middle - margin, max(fixed) + middle + margin
 
-    # ---- what each kind of test asks -----------------------------------------------------------------------------
+    # ---- kinds of test types -----------------------------------------------------------------------------------------
 
-    def _read_only(self, view: DatabaseTables | None) -> None:
+    def _gather_reads(self, tables: DatabaseTables | None) -> None:
         evidence = self.evidence
-        evidence.exchanges = self._client.ask(self._singles())
-        self._crowd(view)
-        if self._thorough and self._answers():
-            evidence.exchanges += self._client.crowd([self._plain] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS)
-        if view is None:
+        evidence.exchanges = self._client.send_in_order(self._single_requests())
+        self._gather_concurrent(tables)
+        if self._thorough and self._responds():
+            evidence.exchanges += self._client.send_concurrently(
+                [self._ordinary] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS
+            )
+        if tables is None:
             return
-        if view.admin and self._thorough and self._type.counts_statements and self._answers():
-            self._changed(view)
+        if tables.admin and self._thorough and self._test_type.counts_statements and self._responds():
+            self._gather_after_change(tables)
         else:
-            evidence.history = history_of(view.world())
+            evidence.history = build_history(tables.read_world())
 
-    def _changed(self, view: DatabaseTables) -> None:
-        """Change rows behind connections that have asked before: what is kept, or was read ahead, is stale now."""
-        first = view.world()
+    def _gather_after_change(self, tables: DatabaseTables) -> None:
+        """Change rows after some requests on each connection, so that cached or prefetched rows become stale."""
+        first = tables.read_world()
         with ExitStack() as stack:
-            lanes = [stack.enter_context(Lane(self._client, place)) for place in range(CONNECTIONS)]
+            connections = [
+                stack.enter_context(ReconnectingConnection(self._client, number)) for number in range(CONNECTIONS)
+            ]
 
-            def ask(times: int) -> None:
-                for lane in lanes * times:
-                    if self._answers():
-                        self.evidence.exchanges.append(lane.send(self._plain))
+            def send_on_all(times: int) -> None:
+                for connection in connections * times:
+                    if self._responds():
+                        self.evidence.exchanges.append(connection.send(self._ordinary))
 
-            ask(BEFORE_CHANGE)
-            changed = view.change(CHANGED_ROWS, random.Random())
-            ask(AFTER_CHANGE)
-        self.evidence.history = history_of(first, [changed])
-        view.restore(first)  # a cache that is filled once is right again
-        view.vacuum()
+            send_on_all(REQUESTS_BEFORE_CHANGE)
+            change = tables.change_rows(CHANGED_ROWS, random.Random())
+            send_on_all(REQUESTS_AFTER_CHANGE)
+        self.evidence.history = build_history(first, [change])
+        tables.restore_world(first)  # for caches that are filled only once
+        tables.vacuum()
 
-    def _update(self, view: DatabaseTables | None) -> None:
+    def _gather_updates(self, tables: DatabaseTables | None) -> None:
         evidence = self.evidence
-        evidence.looks = [TableSnapshot(view.world())] if view else []
+        evidence.snapshots = [TableSnapshot(tables.read_world())] if tables else []
 
-        def look() -> None:
-            if view:
+        def add_snapshot() -> None:
+            if tables:
                 begun = time.time()
-                evidence.looks.append(TableSnapshot(view.world(), begun, time.time()))
+                evidence.snapshots.append(TableSnapshot(tables.read_world(), begun, time.time()))
 
-        with Lane(self._client) as lane:
-            for number, case in enumerate([*[rows(5)] * LOOKS, *self._singles()]):
-                evidence.exchanges += [lane.send(case)] if self._answers() else []
-                if number < LOOKS:
-                    look()
-        look()
-        self._crowd(view)
-        look()
+        with ReconnectingConnection(self._client) as connection:
+            cases = [*[rows_variant(5)] * SNAPSHOTS_OF_UPDATES, *self._single_requests()]
+            for number, case in enumerate(cases):
+                evidence.exchanges += [connection.send(case)] if self._responds() else []
+                if number < SNAPSHOTS_OF_UPDATES:
+                    add_snapshot()
+        add_snapshot()
+        self._gather_concurrent(tables)
+        add_snapshot()
 
-    def _fortune(self, view: DatabaseTables | None) -> None:
+    def _gather_fortunes(self, tables: DatabaseTables | None) -> None:
         evidence = self.evidence
-        evidence.fortunes = versions = [Version(rows=view.fortunes())] if view else []
-        evidence.exchanges = self._client.ask([PLAIN] * 3)
-        self._crowd(view)
-        if view and view.admin and self._thorough:
+        evidence.fortunes = versions = [TableVersion(rows=tables.read_fortunes())] if tables else []
+        evidence.exchanges = self._client.send_in_order([PLAIN] * 3)
+        self._gather_concurrent(tables)
+        if tables and tables.admin and self._thorough:
             now = time.time()
-            with view.planted_fortune() as planted:
-                supersede(versions, planted, now, now)
-                evidence.exchanges += self._client.ask([QueryVariant(name="one fortune more")])
+            with tables.planted_fortunes() as planted:
+                append_version(versions, planted, now, now)
+                evidence.exchanges += self._client.send_in_order([QueryVariant(name="one fortune more")])
 
-    def _singles(self) -> list[QueryVariant]:
-        if not self._type.counts_rows:
-            return [PLAIN] * (ON_ONE_CONNECTION if self._thorough else 3)
-        found = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
+    def _single_requests(self) -> list[QueryVariant]:
+        if not self._test_type.counts_rows:
+            return [PLAIN] * (REQUESTS_ON_ONE_CONNECTION if self._thorough else 3)
+        cases = list(COUNT_VARIANTS) if self._thorough else [rows_variant(1), rows_variant(2), rows_variant(20)]
         url = self._client.url
-        if "?" not in url:  # a path such as /updates/: nothing can be left out or repeated
-            return [case for case in found if case.name != "absent"]
+        if "?" not in url:  # a path such as /updates/ has no parameter to omit or repeat
+            return [case for case in cases if case.name != "absent"]
         if self._thorough:
             parameter = url.partition("?")[2].rstrip("=")
-            found.append(QueryVariant(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
-        return found
+            cases.append(QueryVariant(name="repeated", suffix=f"2&{parameter}=3", count=2, alternative_count=3))
+        return cases
 
-    def _crowd(self, view: DatabaseTables | None) -> None:
-        """Many requests at once; in a thorough verification their statements are counted."""
+    def _gather_concurrent(self, tables: DatabaseTables | None) -> None:
+        """Send many requests at once, and count their statements in a thorough verification."""
         evidence = self.evidence
-        if self._answers():
-            begun = None
-            if view and self._thorough and self._type.counts_statements:
-                evidence.uncounted, begun = view.uncounted, view.statements()
-            asked = self._type.thorough if self._thorough else self._type.brief
-            cases = [PLAIN if of.rows is None else rows(of.rows) for of in asked for _ in range(of.times)]
-            evidence.crowd = self._client.crowd(cases, CONNECTIONS)
-            if view and begun:
-                seen = counted(view, begun, Due.of_crowd(self._type, evidence.crowd), 1)
-                evidence.counts, evidence.due, evidence.different = seen.counts, seen.due, seen.different
+        if not self._responds():
+            return
+        before = None
+        if tables and self._thorough and self._test_type.counts_statements:
+            evidence.uncounted_reason, before = tables.uncounted_reason, tables.snapshot_statements()
+        batches = self._test_type.thorough if self._thorough else self._test_type.brief
+        cases = [
+            PLAIN if batch.rows is None else rows_variant(batch.rows) for batch in batches for _ in range(batch.times)
+        ]
+        evidence.concurrent = self._client.send_concurrently(cases, CONNECTIONS)
+        if tables and before:
+            expected = ExpectedWork.for_exchanges(self._test_type, evidence.concurrent)
+            counted = wait_for_statements(tables, before, expected, 1)
+            evidence.statements, evidence.expected_work = counted.statements, counted.expected_work
+            evidence.distinct_statements = counted.distinct_statements
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         """Return whether thousands of further requests are worthwhile: each had a response, and not all failed."""
-        asked = self.evidence.exchanges
-        return all(each.response is not None for each in asked) and not (
-            len(asked) >= GIVE_UP_AFTER and always_fails(asked)
+        exchanges = self.evidence.exchanges
+        return all(exchange.response is not None for exchange in exchanges) and not (
+            len(exchanges) >= MAX_FAILURES and always_fails(exchanges)
         )

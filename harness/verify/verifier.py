@@ -1,6 +1,6 @@
-"""Verification as a run asks for it: thorough in an implementation's first process, else brief.
+"""Verifies servers over HTTP: thoroughly in an implementation's first process, briefly in later processes.
 
-A failed check is part of the verdict; only what prevents verification altogether is an error.
+A failed check is part of the verdict. Only a problem that prevents verification raises an exception.
 """
 
 import functools
@@ -18,87 +18,83 @@ from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER, connection
 from harness.verify.checks.after_load import read_counters
-from harness.verify.checks.asking import Asking, Client, Lane
 from harness.verify.checks.evidence import Evidence, Exchange
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
-from harness.verify.database_tables import tables
-from harness.verify.trial import ProcessAudit, TrialAudit
-from harness.verify.verification import PLAIN, Gathering, judge
+from harness.verify.checks.verification_client import Client, ReconnectingConnection, VerificationTask
+from harness.verify.database_tables import open_tables
+from harness.verify.trial import ProcessVerification, TrialContext, TrialVerification
+from harness.verify.verification import PLAIN, EvidenceGatherer, run_checks
 
 logger = logging.getLogger("tfb.verify")
 
-# Limits of servers show here: Puma closes after 10 requests of a connection while others wait, Tomcat and Apache after
-# 100, nginx after 1,000. One connection makes the last, and some at once the others.
-LASTING_REQUESTS = 1001
-CROWD_CONNECTIONS, CROWD_REQUESTS = 32, 20  # per connection
+# Enough requests to reach common limits per connection: Puma closes after 10 requests while other clients wait, Tomcat
+# and Apache after 100, nginx after 1,000.
+REQUESTS_ON_ONE_CONNECTION = 1001
+CONCURRENT_CONNECTIONS, REQUESTS_PER_CONNECTION = 32, 20
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def steadily(judge: Callable[P, T]) -> Callable[P, T]:
-    """Makes a judgement again during which somebody has set the machine's clock.
+def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
+    """Wrap a verification so that it is repeated if the system clock was set meanwhile.
 
-    Answers are held against the time of day (Date, the order of changes): a clock that jumps is no server's fault.
+    Some checks compare responses with the time of day, so a clock jump would fail a correct server.
     """
 
-    @functools.wraps(judge)
-    def steady(*args: P.args, **kwargs: P.kwargs) -> T:
+    @functools.wraps(verify)
+    def verify_with_steady_clock(*args: P.args, **kwargs: P.kwargs) -> T:
         for _ in range(MAX_CLOCK_JUMPS):
             before = wall_clock_offset(SYSTEM_CLOCK)
-            found = judge(*args, **kwargs)
+            result = verify(*args, **kwargs)
             jump = wall_clock_offset(SYSTEM_CLOCK) - before
             if abs(jump) < CLOCK_JUMP_SECONDS:
-                return found
-            logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)
-        return judge(*args, **kwargs)
+                return result
+            logger.warning("The system clock was set by %+.1f s during verification. Verifying again.", jump)
+        return verify(*args, **kwargs)
 
-    return steady
+    return verify_with_steady_clock
 
 
 class Verifier:
-    """Over sockets, with the checks of docs/requirements.md; knows the process that each database is used by.
+    """Verification with the checks of docs/requirements.md, and its state for each process by database.
 
-    ``patience`` is how long to wait for bytes, in seconds. The fake world has a double of it.
+    ``timeout`` limits the time to wait for a response, in seconds.
     """
 
-    def __init__(self, patience: float = wire.PATIENCE) -> None:
-        self._patience = patience
-        self._processes: dict[DatabaseAddress, ProcessAudit] = {}
+    def __init__(self, timeout: float = wire.TIMEOUT_SECONDS) -> None:
+        self._timeout = timeout
+        self._processes: dict[DatabaseAddress, ProcessVerification] = {}
 
-    def begin(self, database: DatabaseAddress) -> None:
-        """Note what the database holds, before a process starts on it."""
-        self._processes.pop(database, ProcessAudit()).close()
+    def start_process(self, database: DatabaseAddress) -> None:
+        """Record the state of the database before a process starts."""
+        self._processes.pop(database, ProcessVerification()).close()
         if database != NO_DATABASE:
-            self._processes[database] = ProcessAudit(before=read_counters(database))
+            self._processes[database] = ProcessVerification(before=read_counters(database))
 
-    @steadily
-    def connection(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
-        """HTTP of the server as a whole, as a verdict of its own whose test type is ``http``."""
+    @retry_on_clock_jump
+    def verify_http(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
+        """Verify the server's HTTP independently of test types, and return a verdict for the test type ``http``."""
         began = time.monotonic()
-        # json and plaintext first: their answers are cheap, differ from each other and never change.
-        urls, kinds = server.implementation.urls, list(server.implementation.test_types.values())
-        constant = [kind for kind in kinds if kind.response_shape in ("message", "greeting")]
-        targets = [kind.target(urls[kind.name]) for kind in (constant or kinds)[:2]]
-        rules = server.implementation.rules
-        evidence = Evidence(test_type=SERVER, thorough=thorough, rules=rules)
-        if not any(kind.requests for kind in kinds):  # else what a service declares is all that is asked of it
-            client = Client(server.endpoint, kinds[0], targets[0], self._patience)
-            evidence.exchanges = client.ask([PLAIN])
+        # Prefer json and plaintext: their responses are cheap, constant and different from each other.
+        urls, test_types = server.implementation.urls, list(server.implementation.test_types.values())
+        constant = [test_type for test_type in test_types if test_type.response_shape in ("message", "greeting")]
+        targets = [test_type.target(urls[test_type.name]) for test_type in (constant or test_types)[:2]]
+        evidence = Evidence(test_type=SERVER, thorough=thorough, rules=server.implementation.rules)
+        if not any(test_type.requests for test_type in test_types):  # a service receives only its declared requests
+            client = Client(server.endpoint, test_types[0], targets[0], self._timeout)
+            evidence.exchanges = client.send_in_order([PLAIN])
             if thorough and constant and evidence.exchanges[0].ok:
-                evidence.exchanges += _stays_open(client)
+                evidence.exchanges += _probe_connection_limits(client)
             if thorough:
-                evidence.wire = connection.gather(server.endpoint, targets, self._patience)
-            evidence.exchanges += client.ask([PLAIN] * 3)
-            # Until the Date is another, which it may be once a second.
-            first, until = evidence.exchanges[0].header("date"), time.monotonic() + DATE_BEHIND_SECONDS
-            while thorough and first and evidence.exchanges[-1].header("date") == first and time.monotonic() < until:
-                time.sleep(0.05)
-                evidence.exchanges += client.ask([PLAIN])
+                evidence.probes = connection.gather(server.endpoint, targets, self._timeout)
+            evidence.exchanges += client.send_in_order([PLAIN] * 3)
+            if thorough:
+                evidence.exchanges += _send_until_date_changes(client, evidence.exchanges)
         return _verdict(server, SERVER, process, evidence, began)
 
-    @steadily
-    def check(
+    @retry_on_clock_jump
+    def verify_test_type(
         self,
         server: Server,
         test_type: TestType,
@@ -108,93 +104,83 @@ class Verifier:
         thorough: bool,
         loads: Sequence[Load],
     ) -> VerificationRecord:
-        """One test type, with the sizes of its responses at these loads."""
+        """Verify one test type, and measure the sizes of its responses at these loads."""
         began = time.monotonic()
-        gathering = self._gathered(server, test_type, database, thorough=thorough)
-        levels = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
-        sizes = {f"{queries or ''}": gathering.size(queries) for queries in levels}
-        known = {level: size for level, size in sizes.items() if size is not None}
-        return _verdict(server, test_type.name, process, gathering.evidence, began, known)
+        gatherer = self._gather(server, test_type, database, thorough=thorough)
+        query_counts = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
+        sizes = {f"{queries or ''}": gatherer.response_size(queries) for queries in query_counts}
+        known_sizes = {level: size for level, size in sizes.items() if size is not None}
+        verdict = _verdict(server, test_type.name, process, gatherer.evidence, began)
+        return verdict.model_copy(update={"response_bytes": known_sizes})
 
-    def _gathered(
+    def _gather(
         self, server: Server, test_type: TestType, database: DatabaseAddress | None, *, thorough: bool
-    ) -> Gathering:
-        read = database if test_type.reads_database else None
-        asking = Asking(server=server, test_type=test_type, patience=self._patience, thorough=thorough, database=read)
-        gathering = Gathering(asking)
-        # A cache that is refreshed now and then may hold what changed rows held, until the next time.
-        if read and any(kind.cached for kind in server.implementation.test_types.values()):
-            process = self._processes.setdefault(read, ProcessAudit())
-            if test_type.cached:
-                gathering.evidence.cached = process.recent()
-            elif gathering.evidence.history:
-                process.note(gathering.evidence.history)
-        return gathering
-
-    def trial(
-        self,
-        server: Server,
-        test_type: TestType,
-        load: Load,
-        database: DatabaseAddress,
-        *,
-        seconds: float,
-        rate: float | None,
-        seed: int,
-    ) -> TrialAudit:
-        """What shall be seen of one load; ``rate`` is the requests/s that are expected, None where nothing is known."""
-        return TrialAudit(
-            server=server,
-            test_type=test_type,
-            load=load,
-            database=database,
-            process=self._processes.setdefault(database, ProcessAudit()),
-            seconds=seconds,
-            rate=rate,
-            seed=seed,
+    ) -> EvidenceGatherer:
+        database = database if test_type.reads_database else None
+        gatherer = EvidenceGatherer(
+            VerificationTask(
+                server=server, test_type=test_type, timeout=self._timeout, thorough=thorough, database=database
+            )
         )
+        # A cache that is refreshed periodically may still hold rows that have changed since.
+        if database and any(other.cached for other in server.implementation.test_types.values()):
+            process = self._processes.setdefault(database, ProcessVerification())
+            if test_type.cached:
+                gatherer.evidence.cached_rows = process.recent_rows()
+            elif gatherer.evidence.history:
+                process.remember_rows(gatherer.evidence.history)
+        return gatherer
 
-    @steadily
-    def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Whether it still verifies, briefly, and the table that was updated is consistent."""
+    def verify_trial(self, context: TrialContext) -> TrialVerification:
+        """Return a context manager that gathers evidence during one load."""
+        process = self._processes.setdefault(context.database, ProcessVerification())
+        return TrialVerification(context=context, process=process)
+
+    @retry_on_clock_jump
+    def verify_after_load(
+        self, server: Server, test_type: TestType, database: DatabaseAddress
+    ) -> tuple[CheckResult, ...]:
+        """Verify a test type briefly after a load, including the consistency of an updated table."""
         if test_type.writes_database and test_type.has_rows:
-            with tables(database) as view:
-                view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
-        return judge(self._gathered(server, test_type, database, thorough=False).evidence)
+            with open_tables(database) as tables:
+                tables.wait_until_idle()  # wrk stops when its time is up, while its last requests still write
+        return run_checks(self._gather(server, test_type, database, thorough=False).evidence)
 
-    def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Of a process that has stopped: whether what it answered under load reached the tables, and what is left.
-
-        Nothing where its beginning was not noted.
-        """
-        process = self._processes.pop(database, ProcessAudit())
+    def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        """Check what a stopped process has done to the database; nothing without an earlier ``start_process``."""
+        process = self._processes.pop(database, ProcessVerification())
         process.close()
         if process.before is None:
             return ()
-        use = read_counters(database).since(process.before)
-        return judge(Evidence(test_type=LOAD, use=use, due=process.due))
+        activity = read_counters(database).since(process.before)
+        return run_checks(Evidence(test_type=LOAD, database_activity=activity, expected_work=process.expected_work))
 
 
-def _stays_open(client: Client) -> list[Exchange]:
-    """Ask many times on many connections at once, and on one connection until it is closed; return the exchanges."""
-    found = client.crowd([PLAIN] * (CROWD_CONNECTIONS * CROWD_REQUESTS), CROWD_CONNECTIONS)
-    with Lane(client) as lane:
-        for _ in range(LASTING_REQUESTS):
-            found.append(lane.send(PLAIN))
-            if found[-1].response is None or found[-1].closed or found[-1].reconnected:
+def _probe_connection_limits(client: Client) -> list[Exchange]:
+    """Send requests on many connections at once, then many requests on one connection until the server closes it."""
+    exchanges = client.send_concurrently(
+        [PLAIN] * (CONCURRENT_CONNECTIONS * REQUESTS_PER_CONNECTION), CONCURRENT_CONNECTIONS
+    )
+    with ReconnectingConnection(client) as single:
+        for _ in range(REQUESTS_ON_ONE_CONNECTION):
+            exchanges.append(single.send(PLAIN))
+            if exchanges[-1].response is None or exchanges[-1].closed or exchanges[-1].reconnected:
                 break
-    return found
+    return exchanges
 
 
-def _verdict(
-    server: Server,
-    name: str,
-    process: int,
-    evidence: Evidence,
-    began: float,
-    sizes: dict[str, tuple[float, float]] | None = None,
-) -> VerificationRecord:
-    results = judge(evidence)
+def _send_until_date_changes(client: Client, earlier: Sequence[Exchange]) -> list[Exchange]:
+    """Send requests until the Date header differs from the first; servers may update it once a second."""
+    exchanges = [earlier[-1]]
+    first_date, deadline = earlier[0].header("date"), time.monotonic() + DATE_BEHIND_SECONDS
+    while first_date and exchanges[-1].header("date") == first_date and time.monotonic() < deadline:
+        time.sleep(0.05)
+        exchanges += client.send_in_order([PLAIN])
+    return exchanges[1:]
+
+
+def _verdict(server: Server, name: str, process: int, evidence: Evidence, began: float) -> VerificationRecord:
+    results = run_checks(evidence)
     return VerificationRecord(
         implementation=server.implementation.name,
         test_type=name,
@@ -203,5 +189,5 @@ def _verdict(
         outcome=worst_outcome(result.outcome for result in results),
         results=results,
         duration=time.monotonic() - began,
-        response_bytes=sizes or {},
+        response_bytes={},
     )

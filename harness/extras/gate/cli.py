@@ -17,14 +17,14 @@ from harness.cli.run import run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
-from harness.experiment.preparation import JIT_PLATFORMS
+from harness.experiment.selection import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import report as report
 from harness.extras.gate.container_sides import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
 from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, judge
+from harness.extras.gate.judge import ALL, ComparedVersions, GateResult, RequestVerdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
@@ -126,7 +126,17 @@ def compare(
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
         told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
         compared = measured_of(records, asked)
-        judged = judge(compared, threshold, base, head or WORKING_TREE, told, weights, len(running))
+        judged = judge(
+            compared,
+            ComparedVersions(
+                base=base,
+                head=head or WORKING_TREE,
+                threshold=threshold,
+                notes=told,
+                weights=weights,
+                running=len(running),
+            ),
+        )
         result = undisturbed(judged, compared)
     return show(settle(result, records, asked), outputs)
 
@@ -178,7 +188,7 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
 
 def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
     """Build and measure the sides; raise SideError for one without figures, TamperedError where base was changed."""
-    from harness.experiment.workflow import Dependencies
+    from harness.experiment.run_context import Dependencies
 
     with ExitStack() as stack:
 

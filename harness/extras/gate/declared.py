@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.extras.gate.judge import GateResult, RequestVerdict, wrong_answer
+from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.paired import HEAD
+from harness.extras.gate.session_evidence import describe_violation
 from harness.extras.gate.sides import WAYS
 from harness.plan import service
 from harness.plan.requests import Request
@@ -129,7 +130,7 @@ def _verified(records: RunRecords, name: str) -> RequestVerdict:
     """Return the verdict of verification on a request that only head declares."""
     for verdict in records.verdicts:
         if (verdict.implementation, verdict.test_type) == (HEAD, name) and verdict.outcome is Outcome.FAIL:
-            return RequestVerdict(request=name, verdict="failed", reason=wrong_answer(verdict))
+            return RequestVerdict(request=name, verdict="failed", reason=describe_violation(verdict))
     seen = any((each.implementation, each.test_type) == (HEAD, name) for each in records.verdicts)
     said: Verdict = "not in base" if seen else "cannot tell"
     return RequestVerdict(request=name, verdict=said, reason="" if seen else "not in base, and never verified on head")

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.report import headline, picture, safe, scale, when
+from harness.plain_text import one_line
 from harness.records import safe_read
-from harness.report.markdown import one_line
 
 FILE = "tfb-history.jsonl"
 FILE_BYTES = 64 << 20
@@ -18,9 +18,11 @@ SHOWN = 10  # the latest, after a session
 
 
 def command(
-    file: Annotated[str, Parameter(help=f"of ./tfb compare --history; default: {FILE}", metavar="FILE")] = FILE,
+    file: Annotated[
+        str, Parameter(help=f"file that `compare --history` wrote; default: {FILE}", metavar="FILE")
+    ] = FILE,
 ) -> int:
-    """Draw the verdicts that ./tfb compare --history FILE has kept: of each request every session's interval."""
+    """Draw the verdicts that ./tfb compare --history FILE saved: an interval for each request and comparison."""
     found = read(Path(file))
     for request in dict.fromkeys(one.request for result in found for one in result.requests):
         print(safe("\n".join((f"{one_line(request)}:", *drawn(found, request), ""))))

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from harness.dashboard.saved import csp_hash
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.report import headline, picture, remarks, rows, scale, when
-from harness.plain_text import printable
-from harness.report.markdown import without_orders
+from harness.plain_text import inert_lines
 
 STYLE = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
@@ -46,7 +45,7 @@ def _row(kind: str, cells: Iterable[str], first: str) -> str:
 
 def _escaped(text: str) -> str:
     """Return a text as HTML that shows it as it is, control characters and turns of direction spelled out."""
-    return html.escape(without_orders(printable(text)))
+    return html.escape(inert_lines(text))
 
 
 def _class(verdict: str) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
-from harness.plain_text import printable
-from harness.report.markdown import fenced, inert, one_line, without_orders
+from harness.plain_text import inert_lines, markdown_block, markdown_code, one_line, printable
 from harness.report.tables import draw_interval, format_ratio
 from harness.stats.ranking_model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
@@ -111,7 +110,7 @@ def text(result: GateResult) -> str:
 
 def safe(text: str) -> str:
     """Return lines without control characters, and without commands of CI services."""
-    return without_orders(printable(text))
+    return inert_lines(text)
 
 
 def as_json(result: GateResult) -> str:
@@ -132,10 +131,10 @@ def _indented(text: str) -> str:
 
 def markdown(result: GateResult) -> str:
     """Return the result for a pull request; what a service said is no markup, mention or link."""
-    lines = [f"| {' | '.join(map(inert, row))} |" for row in rows(result)]
+    lines = [f"| {' | '.join(map(markdown_code, row))} |" for row in rows(result)]
     lines.insert(1, f"|{' --- |' * len(HEADER)}")
-    sides = f"head {inert(result.head)} against base {inert(result.base)}, {result.minutes:.1f} minutes"
+    sides = f"head {markdown_code(result.head)} against base {markdown_code(result.base)}, {result.minutes:.1f} minutes"
     first, *more = headline(result).splitlines()
-    said = (f"**{inert(first)}**", "", *((fenced(more), "") if more else ()))
-    notes = (f"- {inert(line)}" for line in remarks(result))
+    said = (f"**{markdown_code(first)}**", "", *((markdown_block(more), "") if more else ()))
+    notes = (f"- {markdown_code(line)}" for line in remarks(result))
     return "\n".join((*said, sides, "", *lines, "", *notes, ""))

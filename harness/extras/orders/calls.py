@@ -7,7 +7,7 @@ from functools import cache
 from harness.extras.orders.entities import CARD, SEEDED, Call
 from harness.paths import REPOSITORY
 from harness.plan.requests import Expect, PreparedRequest
-from harness.verify.checks import shown
+from harness.verify.checks import excerpt
 
 PROBLEM = "application/problem+json"
 OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # method, path and status of a successful call
@@ -89,7 +89,7 @@ class Calls:
         number, of_item = (value if isinstance(value, int) else 0 for value in (order, item))
         return Call(
             name=case,
-            asked=asked,
+            declared=asked,
             operation=operation,
             status=expect.status,
             order=number,
@@ -155,7 +155,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
         ("add item", (order, absent), _bad(quantity, "quantity", NO_QUANTITY)),
         ("load orders", (), _bad({"orders": 1}, "orders", NO_COUNT)),
     ):
-        for case, body in (*bodies, *((shown(body) or "no body", body) for body in NO_OBJECTS)):
+        for case, body in (*bodies, *((excerpt(body) or "no body", body) for body in NO_OBJECTS)):
             yield call(operation, 400, *ids, body=body, case=case)
     for limit in NO_LIMIT:
         yield calls.call("list orders", status=400, limit=limit)
@@ -181,7 +181,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
 def _bad(good: Mapping[str, object], member: str, values: Sequence[object]) -> Bad:
     """Yield a document with each value for a member, and without the member."""
     for value in values:
-        yield f"{member}: {shown(json.dumps(value), 60)}", {**good, member: value}
+        yield f"{member}: {excerpt(json.dumps(value), 60)}", {**good, member: value}
     yield f"{member} missing", {key: value for key, value in good.items() if key != member}
 
 

@@ -8,14 +8,14 @@ from functools import partial
 from itertools import chain
 
 from harness.extras.orders.entities import ObservedCall, OrderEvidence, differences, judging, same, told, total, wanted
-from harness.verify.checks import Finding, shown
+from harness.verify.checks import Finding, excerpt
 
 order_check = partial(judging, OrderEvidence, "order")
 
 
 def body(answer: ObservedCall) -> str:
     """Return the body of a response for a message, or "nothing"."""
-    return shown(answer.exchange.body) if answer.exchange.response else "nothing"
+    return excerpt(answer.exchange.body) if answer.exchange.response else "nothing"
 
 
 def _written(seen: OrderEvidence) -> Iterator[ObservedCall]:
@@ -118,7 +118,7 @@ def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
         yield Finding(
             f"{answer.call}: the response differs from the tables"
             + (", which tfb changed directly in the database" if answer.changed else ""),
-            expected=shown("404" if due is None else json.dumps(due)),
+            expected=excerpt("404" if due is None else json.dumps(due)),
             actual=f"{answer.status}: {body(answer)}",
         )
 

@@ -9,7 +9,7 @@ import psycopg
 from harness.extras.orders.entities import Order, OrderItem, OrdersById, Prices
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
+from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
 
 ORDERS, ITEMS = 1, 2  # parts of a transaction that can delay a commit
 KEY = 0x746662  # key of the advisory locks
@@ -88,9 +88,9 @@ class OrderTables:
             before = now
             time.sleep(LOOK_SECONDS)
 
-    def statements(self) -> Snapshot | None:
+    def statements(self) -> StatementSnapshot | None:
         """Return the statement counts of all servers so far; None if statements are not counted."""
-        return snapshot(self._connection) if self.admin and not uncounted(self._connection) else None
+        return take_snapshot(self._connection) if self.admin and not find_counting_obstacle(self._connection) else None
 
     def prices(self) -> Prices:
         """Return the prices of all items."""

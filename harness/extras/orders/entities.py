@@ -76,7 +76,7 @@ class Call(QueryVariant):
 
     def __str__(self) -> str:
         """Return the request for messages: method, target and name."""
-        begin = f"{self.asked.method} {self.asked.target}" if self.asked else self.operation
+        begin = f"{self.declared.method} {self.declared.target}" if self.declared else self.operation
         return begin + (f" ({self.name})" if self.name else "")
 
 
@@ -115,12 +115,12 @@ class ObservedCall:
     @property
     def document(self) -> Any:  # noqa: ANN401 - any JSON value
         """The JSON document of the response; None without a valid document."""
-        return None if isinstance(self.exchange.parsed, ValueError) else self.exchange.parsed
+        return None if isinstance(self.exchange.document, ValueError) else self.exchange.document
 
     @property
     def fits(self) -> bool:
         """Whether the document fits the API description. A separate check reports documents that do not fit."""
-        expect = self.call.asked.expect if self.call.asked else Expect()
+        expect = self.call.declared.expect if self.call.declared else Expect()
         return expect.json_schema is not None and expect.schema_validator.is_valid(self.document)
 
     @property

@@ -15,8 +15,8 @@ from harness.extras.orders.calls import Calls, refused
 from harness.extras.orders.database import ITEMS, ORDERS, OrderTables, order_tables
 from harness.extras.orders.entities import Call, Crowd, ObservedCall, OrderEvidence, OrdersById
 from harness.runtime import NO_DATABASE
-from harness.verify.checks.asking import Asking, Lane
 from harness.verify.checks.evidence import Evidence, QueryVariant
+from harness.verify.checks.verification_client import ReconnectingConnection, VerificationTask
 
 LATE_SECONDS = 0.15  # wait before the tables are read again, if they do not show a write
 HELD_SECONDS = 0.3  # time in which commits are held and no write may be answered
@@ -29,10 +29,10 @@ class _NotMadeError(Exception):
     """An order was not created. Gathering stops, because the checks report this from the evidence."""
 
 
-def gather(asking: Asking, evidence: Evidence) -> None:
+def gather(asking: VerificationTask, evidence: Evidence) -> None:
     """Request the list as a probe would, then exercise every operation; the evidence is stored in ``evidence``."""
     plain = QueryVariant(name="plain")
-    evidence.exchanges = asking.plain().ask([plain] * 3)
+    evidence.exchanges = asking.load_client().send_in_order([plain] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return
     evidence.extension = seen = OrderEvidence()
@@ -43,18 +43,20 @@ def gather(asking: Asking, evidence: Evidence) -> None:
         except (StartError, psycopg.Error) as error:
             seen.unseen = f"the tables cannot be read: {str(error).strip()}"
             return
-        lane = stack.enter_context(Lane(asking.client()))
+        lane = stack.enter_context(ReconnectingConnection(asking.variant_client()))
         with suppress(_NotMadeError):
             _Gathering(asking, seen, lane, view).gather()
     every = (*seen.answers, *(answer for crowd in seen.crowds for answer in crowd.answers))
     # The description alone cannot judge reads of rows that tfb changed in the database; order.9 compares them.
-    evidence.declared = [a.exchange for a in every if not a.changed or a.exchange.response is None]
+    evidence.declared_exchanges = [a.exchange for a in every if not a.changed or a.exchange.response is None]
 
 
 class _Gathering:
     """The gathering for a single verification."""
 
-    def __init__(self, asking: Asking, found: OrderEvidence, lane: Lane, view: OrderTables) -> None:
+    def __init__(
+        self, asking: VerificationTask, found: OrderEvidence, lane: ReconnectingConnection, view: OrderTables
+    ) -> None:
         self._asking = asking
         self._calls = Calls(asking.url)
         self._found = found
@@ -84,7 +86,7 @@ class _Gathering:
 
     # ---- sequential calls --------------------------------------------------------------------------------------------
 
-    def _ask(self, call: Call, lane: Lane | None = None, *, changed: bool = False) -> ObservedCall:
+    def _ask(self, call: Call, lane: ReconnectingConnection | None = None, *, changed: bool = False) -> ObservedCall:
         """Send a call, and record the tables before and after it."""
         view, must_fail = self._view, call.status >= 400
         # Calls that must be refused follow each other, so the tables are in the state after the previous call.
@@ -181,7 +183,7 @@ class _Gathering:
         ]
         of_doomed = [calls.call("read order", doomed)]
         with ExitStack() as stack:
-            lanes = [stack.enter_context(Lane(self._asking.client())) for _ in range(4)]
+            lanes = [stack.enter_context(ReconnectingConnection(self._asking.variant_client())) for _ in range(4)]
 
             def read(asked: Sequence[Call], *, changed: bool) -> None:
                 for lane in lanes:
@@ -211,7 +213,7 @@ class _Gathering:
                 yield self._calls.call("delete item", order, one)
 
         def ask(own: Sequence[Call]) -> list[ObservedCall]:
-            with Lane(self._asking.client()) as lane:
+            with ReconnectingConnection(self._asking.variant_client()) as lane:
                 return [ObservedCall(call=call, exchange=lane.send(call)) for call in own]
 
         dealt, before = [list(calls()) for _ in range(CONNECTIONS)], self._view.orders()
@@ -276,7 +278,7 @@ class _Gathering:
                             wait(asked, LET_SECONDS)
                             seen.append(view.orders())
                     if seen:
-                        wait(asked, self._asking.patience)
+                        wait(asked, self._asking.timeout)
                 answers = tuple(one.result() for one in asked)
             except psycopg.errors.LockNotAvailable as error:
                 stuck = f"the tables are locked although no request is in progress: {str(error).strip()}"
@@ -284,7 +286,9 @@ class _Gathering:
 
     def _ask_alone(self, call: Call) -> ObservedCall:
         """Send a call on a separate connection, with a timeout that includes the time of held commits."""
-        with Lane(self._asking.client(self._asking.patience + 2 * HELD_SECONDS + 2 * LET_SECONDS)) as lane:
+        with ReconnectingConnection(
+            self._asking.variant_client(self._asking.timeout + 2 * HELD_SECONDS + 2 * LET_SECONDS)
+        ) as lane:
             return ObservedCall(call=call, exchange=lane.send(call))
 
     def _loads(self) -> None:
@@ -292,7 +296,7 @@ class _Gathering:
         self._ask(self._calls.call("load orders", body={"orders": 3}))
         if self._asking.thorough:
             # A longer timeout, because an ORM in a cold virtual machine may insert the rows individually.
-            with Lane(self._asking.client(4 * self._asking.patience)) as lane:
+            with ReconnectingConnection(self._asking.variant_client(4 * self._asking.timeout)) as lane:
                 # The maximum of the API.
                 self._ask(self._calls.call("load orders", body={"orders": 1_000}), lane)
             for limit in (1, 2, 100):

@@ -24,9 +24,9 @@ from harness.extras.orders.test_type import USE_CASES
 from harness.plan.scenarios import RequestStep
 from harness.records import safe_read
 from harness.runtime import DatabaseAddress
-from harness.verify.checks import LOAD, Finding, shown
+from harness.verify.checks import LOAD, Finding, excerpt
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.statement_counts import NormalisedStatement, Snapshot, bare
+from harness.verify.checks.statement_counts import NormalisedStatement, StatementSnapshot, strip_comments
 
 STEPS = {case.name: case.steps for case in USE_CASES}
 CUT_OFF = 65_536  # maximum characters of a body in the generator's file
@@ -92,7 +92,7 @@ class OrderLoad:
 class OrderObservations:
     """Observations during a load."""
 
-    begun: Snapshot | None  # statement counts before the load
+    begun: StatementSnapshot | None  # statement counts before the load
     looks: list[OrdersSnapshot] = field(default_factory=list)
 
 
@@ -138,7 +138,7 @@ def seen(answers: Path, database: DatabaseAddress, meanwhile: OrderObservations)
             prices=view.prices(),
             looks=(*meanwhile.looks, OrdersSnapshot(orders=view.orders())),
             counts=now.since(meanwhile.begun) if now and meanwhile.begun else None,
-            waiting=len(now.waiting) if now else 0,
+            waiting=len(now.open_statements) if now else 0,
         )
     return Evidence(test_type=LOAD, extension=load), len(arrivals)
 
@@ -223,7 +223,7 @@ def load_as_answered(load: OrderLoad) -> Iterator[Finding]:
             yield from _seen_otherwise(arrival, number, load)
         elif created and created.good:
             message = f"the response to a created order of {arrival.use_case!r} contains no id"
-            yield Finding(message, expected="an id", actual=shown(created.body))
+            yield Finding(message, expected="an id", actual=excerpt(created.body))
         elif created and created.open:
             unanswered[told(applied(created.call, None, load.prices))] += 1
     for number, order in load.after.items():
@@ -255,7 +255,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
         if arrival.order is not None:
             for step, state in _story(arrival.order, arrival.steps, load.prices)[1]:
                 message = f"order {arrival.order}: the response to {step.call.operation} contradicts the order"
-                yield Finding(message, expected=told(state), actual=shown(step.body))
+                yield Finding(message, expected=told(state), actual=excerpt(step.body))
 
 
 @load_check("order.13", lambda load: load.counts is not None)
@@ -264,9 +264,9 @@ def load_statements(load: OrderLoad) -> Iterator[Finding]:
     good = Counter(step.call.operation for arrival in load.arrivals for step in arrival.steps if step.good)
     counts = load.counts or ()
     for what, due, made in (
-        ("prices", good["create order"] + good["add item"], [s for s in counts if s.names("item")]),
+        ("prices", good["create order"] + good["add item"], [s for s in counts if s.names_table("item")]),
         ("orders", good["read order"] + good["read items"], [s for s in counts if not s.writes and _of_orders(s)]),
-        ("new orders", good["create order"], [s for s in counts if INSERTS.search(bare(s.text))]),
+        ("new orders", good["create order"], [s for s in counts if INSERTS.search(strip_comments(s.text))]),
     ):
         calls = sum(min(s.calls, s.rows) for s in made) + load.waiting
         if calls < due:
@@ -275,4 +275,4 @@ def load_statements(load: OrderLoad) -> Iterator[Finding]:
 
 
 def _of_orders(statement: NormalisedStatement) -> bool:
-    return statement.names("orders") or statement.names("order_item")
+    return statement.names_table("orders") or statement.names_table("order_item")

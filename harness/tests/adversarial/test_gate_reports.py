@@ -14,9 +14,8 @@ from harness.errors import Exit
 from harness.extras.gate import report
 from harness.extras.gate.cli import show
 from harness.extras.gate.judge import GateResult, RequestVerdict
-from harness.plain_text import is_printable
+from harness.plain_text import inert_lines, is_printable, markdown_block, markdown_code
 from harness.records.safe_write import UnsafePathError
-from harness.report.markdown import fenced, inert, without_orders
 
 PAYLOADS = (
     "@everyone please look",
@@ -194,14 +193,17 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
     "plain", ["slower: items 1.21× [1.15, 1.27]", "same within 5 %", "item", "–", "3 minutes more would"]
 )
 def test_plain_words_stay_plain(plain: str) -> None:
-    assert inert(plain) == plain
+    assert markdown_code(plain) == plain
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_block_ends_only_at_its_own_fence(payload: str) -> None:
     lines = payload.split("\n")
-    assert [*outside_code(f"{fenced(lines)}\nafter")] == ["after"]
+    assert [*outside_code(f"{markdown_block(lines)}\nafter")] == ["after"]
 
 
-def test_orders_of_ci_services_are_broken() -> None:
-    assert without_orders("::error::x\n \t::x\n##[group]y ##vso[z]") == ": ::error::x\n \t: ::x\n## [group]y ## vso[z]"
+def test_commands_of_ci_services_are_escaped() -> None:
+    assert (
+        inert_lines("::error::x\n \t::x\n##[group]y ##vso[z]")
+        == "\\x3a:error::x\n \t\\x3a:x\n\\x23#[group]y \\x23#vso[z]"
+    )

@@ -102,14 +102,14 @@ def many_objections(folder: Path) -> None:
 
 
 SIZES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "2 GiB": (sparse, "trials.jsonl: is not read: it has 2.0 GiB"),
+    "2 GiB": (sparse, "trials.jsonl: exceeds the size limit: it has 2.0 GiB"),
     "one line": (one_line, "trials.jsonl: line 13: longer than 16 MiB"),
-    "60,000 trials": (many_trials, "trials.jsonl: holds more than this version reads"),
-    "large in memory": (many_objections, "trials.jsonl: holds more than this version reads"),
-    "verdicts": (lambda folder: os.truncate(folder / "verdicts.jsonl", 3 << 30), "verdicts.jsonl: is not read"),
+    "60,000 trials": (many_trials, "trials.jsonl: exceeds the memory limit"),
+    "large in memory": (many_objections, "trials.jsonl: exceeds the memory limit"),
+    "verdicts": (lambda folder: os.truncate(folder / "verdicts.jsonl", 3 << 30), "verdicts.jsonl: exceeds the size limit"),
     "run.json": (lambda folder: os.truncate(folder / "run.json", 2 << 30), "run.json: cannot be read: larger"),
     "deep": (lambda folder: (folder / "run.json").write_text('{"a":' * 400_000), "run.json: Invalid JSON: recursion"),
-    "wide": (lambda folder: (folder / "run.json").write_text("[" + "[]," * 600_000), "run.json: holds more than"),
+    "wide": (lambda folder: (folder / "run.json").write_text("[" + "[]," * 600_000), "run.json: contains more than"),
 }  # fmt: skip
 
 
@@ -235,7 +235,7 @@ def test_run_of_a_newer_version_is_named(
     path.write_text(json.dumps({"schema_version": 9, "run_id": 5, "all": "is new"}))
     assert cli.main([*words, "--results", str(results)]) == Exit.FAILED
     said = capsys.readouterr().err
-    assert "run one was recorded by a newer tfb (schema 9; this version reads up to 3). Update tfb" in said
+    assert "run one was recorded by a newer tfb (schema 9; this version reads up to 4). Update tfb" in said
 
 
 def test_verdicts_of_a_newer_version_are_named(tmp_path: Path) -> None:

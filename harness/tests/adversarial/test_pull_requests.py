@@ -560,4 +560,4 @@ def test_an_addition_that_answers_wrong_fails(shop: Path) -> None:
     code, found, said = compare(shop, "--base", "main")
     assert (code, found["verdict"]) == (Exit.FAILED, "failed"), said
     (new,) = [request for request in found["requests"] if request["request"] == "new"]
-    assert "answers wrong" in new["reason"]
+    assert "sends wrong responses" in new["reason"]

@@ -20,8 +20,8 @@ from harness.runtime import Endpoint
 from harness.runtime.crashes import find_crashes
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import expectations
-from harness.verify.checks.evidence import Evidence, Version
-from harness.verify.verification import PLAIN, judge, rows
+from harness.verify.checks.evidence import Evidence, TableVersion
+from harness.verify.verification import PLAIN, rows_variant, run_checks
 from harness.verify.wire import Connection, WireError
 
 SECONDS = 20.0  # per response on a busy machine; a fraction of a second on an idle one
@@ -90,7 +90,7 @@ KINDS = [name for name, kind in TEST_TYPES.items() if kind.response_shape not in
 def judged(evidence: Evidence) -> set[Outcome]:
     """Return the outcomes of all checks, and require the time limit."""
     began = time.monotonic()
-    found = {result.outcome for result in judge(evidence)}
+    found = {result.outcome for result in run_checks(evidence)}
     assert time.monotonic() - began < SECONDS
     return found
 
@@ -98,12 +98,12 @@ def judged(evidence: Evidence) -> set[Outcome]:
 @pytest.mark.parametrize("body", BODIES)
 def test_every_test_type_survives_a_hostile_body(body: str) -> None:
     for kind in KINDS:
-        case = rows(20) if TEST_TYPES[kind].counts_rows else PLAIN
+        case = rows_variant(20) if TEST_TYPES[kind].counts_rows else PLAIN
         evidence = Evidence(test_type=kind, thorough=True, exchanges=[exchange(BODIES[body], case)])
         if TEST_TYPES[kind].response_shape == "page":
-            evidence.fortunes = [Version(rows={1: "one"})]
+            evidence.fortunes = [TableVersion(rows={1: "one"})]
         elif TEST_TYPES[kind].has_rows:
-            evidence.history = {"world": [Version(rows={1: 1})], "World": [Version(rows={1: 1})]}
+            evidence.history = {"world": [TableVersion(rows={1: 1})], "World": [TableVersion(rows={1: 1})]}
         assert Outcome.FAIL in judged(evidence), kind
 
 
@@ -129,7 +129,9 @@ def test_a_declared_answer_survives_a_hostile_body(body: str) -> None:
     for said in SCHEMAS:
         asked = PreparedRequest(request="item", target="/", expect=Expect.model_validate(said))
         evidence = Evidence(
-            test_type="declared", thorough=True, exchanges=[exchange(BODIES[body], expectations.case(asked))]
+            test_type="declared",
+            thorough=True,
+            exchanges=[exchange(BODIES[body], expectations.declared_variant(asked))],
         )
         assert Outcome.FAIL in judged(evidence), said
 
@@ -150,7 +152,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 def test_a_compressed_body_is_bounded(kind: str) -> None:
     coding, make = BOMBS[kind]
     asked = PreparedRequest(request="item", target="/", expect=Expect.model_validate({"json": {"a": 1}}))
-    answer = exchange(make(), expectations.case(asked), [("Content-Encoding", coding)])
+    answer = exchange(make(), expectations.declared_variant(asked), [("Content-Encoding", coding)])
     assert Outcome.FAIL in judged(Evidence(test_type="declared", thorough=True, exchanges=[answer]))
 
 
@@ -213,7 +215,7 @@ def serving(stream: Iterator[bytes]) -> Iterator[Endpoint]:
 def test_a_stream_without_end_is_given_up(kind: str) -> None:
     with serving(STREAMS[kind]()) as endpoint:
         began = time.monotonic()
-        line = Connection(endpoint, patience=1.0)
+        line = Connection(endpoint, timeout=1.0)
         with pytest.raises(WireError):
             line.receive()
         line.close()
@@ -246,5 +248,7 @@ def test_a_complete_fortunes_page_passes_the_limits() -> None:
     table = "".join(f"<tr><td>{number}</td><td>{'&lt;' * 20}</td></tr>\n" for number in range(100))
     page = f"<!doctype html><html><head><title>Fortunes</title></head><body><table>{table}</table></body></html>"
     evidence = Evidence(test_type="fortune", thorough=True, exchanges=[exchange(page)])
-    assert not [result for result in judge(evidence) if result.rule == "fortune.1" and result.outcome is Outcome.FAIL]
+    assert not [
+        result for result in run_checks(evidence) if result.rule == "fortune.1" and result.outcome is Outcome.FAIL
+    ]
     assert json.dumps(page)

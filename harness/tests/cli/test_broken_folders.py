@@ -29,7 +29,7 @@ GOOD = document()
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "syntax": (write(GOOD[:-2]), "not valid JSON"),
     "trailing comma": (write(GOOD.replace("}]", ",}]")), "not valid JSON: trailing comma at line 1"),
-    "twice": (write(GOOD.replace('{"default"', '{"default": {}, "default"')), "'default' stands twice"),
+    "twice": (write(GOOD.replace('{"default"', '{"default": {}, "default"')), "duplicate key 'default'"),
     "unknown key": (write(document(json_ulr="/j")), "tests.default.json_ulr: unknown key; did you mean json_url?"),
     "version": (
         write(document(local={"run": ["x"], "requires": {"node": "^20"}})),
@@ -53,14 +53,14 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "blank": (write(" \n"), "is empty; expected an object with framework and tests"),
     "utf-16": (write(GOOD.encode("utf-16")), "is not UTF-8 at byte 1; save it as UTF-8"),
     "latin-1": (write(GOOD.replace("Go", "G\u00f6").replace("\\u00f6", "\u00f6").encode("latin-1")), "is not UTF-8"),
-    "mark": (write(b"\xef\xbb\xbf" + GOOD.encode()), "begins with a byte order mark; save it as UTF-8 without one"),
+    "mark": (write(b"\xef\xbb\xbf" + GOOD.encode()), "starts with a byte order mark: save it as UTF-8 without BOM"),
     "missing": (lambda _: None, "does not exist; write it (./tfb new makes a folder with one)"),
     "misspelt": (
         lambda path: path.with_name("benchmark-config.json").write_text(GOOD),
         "does not exist; rename benchmark-config.json",
     ),
-    "folder": (Path.mkdir, "cannot be read: is no regular file"),
-    "pipe": (os.mkfifo, "cannot be read: is no regular file"),
+    "folder": (Path.mkdir, "cannot be read: is not a regular file"),
+    "pipe": (os.mkfifo, "cannot be read: is not a regular file"),
     "dangling": (lambda path: path.symlink_to("nowhere"), "cannot be read: No such file"),
     "reserved": (write(GOOD.replace("brittle", "run")), "the name 'run' means many implementations"),
 }

@@ -59,7 +59,7 @@ def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
     code, said = checked([*found, python("fine", "print('ran')")], [ABSENT])
     assert (code, "ran" in said) == (Exit.ENVIRONMENT, True)
     assert "not run (no-such-tool >=1 is missing: not found on PATH; " in said
-    assert "): tool's; not run (no container engine answers: as root on Debian" in said
+    assert "): tool's; not run (no container engine responds: as root on Debian" in said
 
 
 @pytest.mark.parametrize("consent", ["yes", "no"])
@@ -108,7 +108,7 @@ def test_a_failed_test_of_real_servers_is_tried_again_alone(tmp_path: Path, chec
         "def test_steady():\n    assert ran('steady') == 1\n"
     )
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--rootdir", str(tmp_path), str(tmp_path))
-    code, said = checked([Stage(name="of servers", command=command, cwd=tmp_path, again=True)])
+    code, said = checked([Stage(name="of servers", command=command, cwd=tmp_path, retry=True)])
     assert code is Exit.OK
     assert said.endswith("tfb check: all passed; failed once and passed when tried again: of servers\n")
 
@@ -128,7 +128,7 @@ def test_an_interruption_ends_what_runs_and_what_runs_beside_it(tmp_path: Path) 
         "from harness.host import interruption, process\n"
         "interruption.install_handlers(process.terminate_all, process.kill_all)\n"
         f"one, beside = ((sys.executable, '-c', {slow!r}, folder) for folder in ({str(one)!r}, {str(beside)!r}))\n"
-        "found = [Stage(name='slow', command=one, beside=beside)]\n"
+        "found = [Stage(name='slow', command=one, alongside=beside)]\n"
         "sys.exit(cli.guarded(lambda: check.check(found, (), 'no', bring_engine=False)))\n"
     )
     child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(REPOSITORY)})

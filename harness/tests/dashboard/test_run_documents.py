@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import run_documents
-from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, DashboardRun, ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
+from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, DashboardRun
 from harness.errors import StoreError
 from harness.records.loads import ClosedLoop
 from harness.report.summary import run_title
@@ -48,7 +49,7 @@ def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
     (results / "next").mkdir()
     (results / "next" / "progress.json").write_text('{"status": "running", "stage": "building"}')
     (broken,) = ResultsFolder(results).listed().broken
-    assert broken.message == "not there; the run was last seen running, at: building"
+    assert broken.message == "does not exist; last known status: running, stage: building"
 
 
 @pytest.mark.parametrize(

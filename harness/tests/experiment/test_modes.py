@@ -18,7 +18,8 @@ from harness.records.run_info import BuildRecord
 from harness.records.verification_record import CheckResult
 from harness.runtime import Database
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime, FakeVerifier
+from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime
+from harness.tests.doubles.fakes_verifier import FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour
 
 BUILDS = {
@@ -167,13 +168,13 @@ def test_what_lacks_the_test_types_is_named_as_skipped(
 def test_a_server_that_ends_is_told_in_its_verdict(
     scene: VerifyScene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real: Callable[..., Any] = FakeVerifier.check
+    real: Callable[..., Any] = FakeVerifier.verify_test_type
 
-    def check(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+    def verify_test_type(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
         server.meter.dead = True
         return real(self, server, *asked, **named)
 
-    monkeypatch.setattr(FakeVerifier, "check", check)
+    monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
     assert scene.verify("good") == Exit.FAILED
     (line,) = lines_of(capsys.readouterr().out)
     assert line.startswith("good: failed: while json was verified: good: the server ended")
@@ -183,19 +184,19 @@ def test_a_server_that_ends_is_told_in_its_verdict(
 def test_exceptions_behind_failing_responses_are_quoted(
     check_name: str, scene: VerifyScene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real: Callable[..., Any] = FakeVerifier.check
+    real: Callable[..., Any] = FakeVerifier.verify_test_type
 
-    def check(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+    def verify_test_type(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
         with server.meter.log.open("a") as log:
             log.write("2026-11-28 17:10:33 - PG::Bad - no such table:\n\tapp.rb:8:in `block'\n")
         verdict = real(self, server, *asked, **named)
         failed = CheckResult(check=check_name, rule="http.2", outcome=Outcome.FAIL, message="status 500")
         return verdict.model_copy(update={"outcome": Outcome.FAIL, "results": (failed,)})
 
-    monkeypatch.setattr(FakeVerifier, "check", check)
+    monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
     assert scene.verify("good") == Exit.FAILED
     told = capsys.readouterr()
-    assert "its log says: PG::Bad - no such table" in told.out
+    assert "server log: PG::Bad - no such table" in told.out
     assert "good: failed: 1 violation" in told.out
 
 
@@ -211,7 +212,7 @@ def test_watching_starts_the_database_once_a_build_passes(
         monkeypatch.setitem(BUILDS, "broken", BuildRecord(status="ok"))
         return plan
 
-    monkeypatch.setattr(modes, "_changed", changed)
+    monkeypatch.setattr(modes, "_wait_for_new_plan", changed)
     with pytest.raises(TfbError, match="enough"):
         scene.verify("broken", watch=True)
     assert [len(each) for each in seen] == [0, 1]

@@ -31,7 +31,7 @@ class RecordedConnection(Connection):
     """A connection that reads pieces of a recorded stream."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
-        self.patience = PATIENCE
+        self.timeout = PATIENCE
         self._buffer = bytearray()
         self._ended = False
         self._socket = Pieces(pieces)  # type: ignore[assignment]

@@ -168,7 +168,7 @@ def response(data: bytes) -> None:
     assert whole == pieces
     for found in whole:
         if isinstance(found, wire.Response):
-            assert len(found.body) <= wire.BODY_LIMIT
+            assert len(found.body) <= wire.MAX_BODY_BYTES
             assert found.size >= len(found.body)
 
 

@@ -43,8 +43,8 @@ def test_committed_inputs_break_no_promise(name: str) -> None:
 @pytest.mark.parametrize(
     ("begin", "limit", "end"),
     [
-        (b"HTTP/1.1 204 No Content\r\nX: ", wire.HEAD_LIMIT, b"\r\n\r\n"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0;", wire.LINE_LIMIT, b"\r\n\r\n"),
+        (b"HTTP/1.1 204 No Content\r\nX: ", wire.MAX_HEAD_BYTES, b"\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0;", wire.MAX_LINE_BYTES, b"\r\n\r\n"),
     ],
 )
 def test_limits_hold_however_a_response_is_cut(begin: bytes, limit: int, end: bytes, excess: int) -> None:

@@ -46,5 +46,5 @@ def test_an_unknown_profile_lists_those_there_are() -> None:
 def test_a_text_with_a_nul_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(OWN.replace('"mine"', '"mi\\u0000ne"'))
-    with pytest.raises(ConfigError, match="a text holds a NUL character"):
+    with pytest.raises(ConfigError, match="contains a NUL character"):
         profile.load_profile(str(path))

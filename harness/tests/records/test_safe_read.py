@@ -13,17 +13,17 @@ from harness.records import safe_read
     [
         (b"[" * 100_000, "recursion limit"),
         (b"1" * 10_000, "number out of range"),
-        (b"1" * 50 + b"e999", "1{30} is too large a number"),
+        (b"1" * 50 + b"e999", "number 1{30} is too large"),
         (b"NaN", "expected value"),
         (b"", "EOF while parsing"),
         (b'{"a": 1,}', "trailing comma"),
         (b'{"a": 1} {}', "trailing characters"),
         (b'[{"id": 01}]', "invalid number"),
-        (b'{"b": 1, "a": {"c": 1}, "c": 2, "a": 1, "b": 0}', "the key 'a' stands twice in one object"),
+        (b'{"b": 1, "a": {"c": 1}, "c": 2, "a": 1, "b": 0}', "duplicate key 'a' in an object"),
         (b'"\\ud800"', ".*hex escape"),
         (b'"\xff"', "invalid unicode code point"),
         (b'{"a": ', ".* line 1 column 6$"),
-        (b"\xef\xbb\xbf{}", "begins with a byte order mark; save it as UTF-8 without one$"),
+        (b"\xef\xbb\xbf{}", "starts with a byte order mark: save it as UTF-8 without BOM$"),
     ],
 )
 def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
@@ -33,7 +33,7 @@ def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_more_bytes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match=rf"\[Errno 22\] is no regular file: '{tmp_path}/pipe'"):
+    with pytest.raises(OSError, match=rf"\[Errno 22\] is not a regular file: '{tmp_path}/pipe'"):
         safe_read.read(tmp_path / "pipe", 10)
     path, text = tmp_path / "file", b"x" * (1 + (3 << 20))
     path.write_bytes(text)
@@ -45,7 +45,7 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_mo
 
 def test_a_document_is_parsed_but_not_one_of_few_megabytes_that_would_fill_memory() -> None:
     assert safe_read.parse_json(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
-    said = "holds more than 1,002 arrays and objects, or 2,003 values"
+    said = "contains more than 1,002 arrays and objects, or 2,003 values"
     for data in (b"[{" * 501 + b"[", b"," * 2004):
         with pytest.raises(ValueError, match=f"^{said}$"):
             safe_read.require_bounded_json(data, 1002, 2003)
@@ -69,7 +69,7 @@ def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> No
     path.write_bytes(b"\xef\xbb\xbfa = 1")
     assert safe_read.read_toml_document(path) == {"a": 1}
     for data, says in (
-        (b"a = " + b"[" * 20_000, "nested too deep"),
+        (b"a = " + b"[" * 20_000, "nested too deeply"),
         (b"a = ", "not valid TOML"),
         (b"\xff", "not valid TOML: .* byte 0xff"),
     ):

@@ -45,7 +45,7 @@ def test_of_very_many_broken_lines_the_first_are_named(written: RunStore) -> Non
     problems = store.read_run(written.folder).problems
     assert [text.partition("trials.jsonl: ")[2] for text in problems[-2:]] == [
         f"line {reader.MAX_PROBLEMS}: Invalid JSON: expected value at line 1 column 1",
-        "further lines cannot be read, either",
+        "further lines cannot be read",
     ]
 
 
@@ -123,15 +123,15 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
     with written.lock():
         assert store.is_locked(written.folder)
         again = RunStore(written.folder, started_at=0).lock()
-        with pytest.raises(UsageError, match="still going on in another process"), again:
+        with pytest.raises(UsageError, match="in progress in another process"), again:
             pass
     assert not store.is_locked(written.folder)
 
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; start a run with \./tfb --test run$"):
+    with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; start a run with \./tfb run$"):
         find_run(tmp_path, None)
-    with pytest.raises(UsageError, match=rf"^run 'a' does not exist in {tmp_path}; there are none$"):
+    with pytest.raises(UsageError, match=rf"^run 'a' does not exist in {tmp_path}; available runs: none$"):
         find_run(tmp_path, "a")
     names = ["20260101-0", *(f"20260102-{number}" for number in range(6)), "20260102-50"]
     for name in names:
@@ -141,7 +141,7 @@ def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
     assert found == ["20260102-50", "20260102-50", "20260101-0", "20260102-5", "20260102-0"]
     for wanted, what in (("2026", "is not unique"), ("2027", "does not exist")):
         with pytest.raises(
-            UsageError, match=rf"^run '{wanted}' {what} in {tmp_path}; there are {', '.join(names[-5:])}$"
+            UsageError, match=rf"^run '{wanted}' {what} in {tmp_path}; available runs: {', '.join(names[-5:])}$"
         ):
             find_run(tmp_path, wanted)
 

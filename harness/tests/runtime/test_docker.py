@@ -49,12 +49,27 @@ def test_the_image_is_named_after_the_implementation_and_no_other_has_its_name()
 THREE = hosts_from_flags("app", "db", ("c1", "c2"))
 
 
+NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"hosts": THREE, "test_types": ("order",)}, "--type order cannot be used with other machines"),
-        ({"hosts": THREE, "runtime": "local"}, "--runtime local cannot be used with other machines"),
-        ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge cannot be used with other machines"),
+        pytest.param(
+            {"hosts": THREE, "test_types": ("order",)},
+            "--type order cannot be used with other machines",
+            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+        ),
+        pytest.param(
+            {"hosts": THREE, "runtime": "local"},
+            "--runtime local cannot be used with other machines",
+            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+        ),
+        pytest.param(
+            {"hosts": THREE, "network_mode": "bridge"},
+            "--network-mode bridge cannot be used with other machines",
+            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+        ),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
             {"network_mode": "bridge", "hosts": hosts_from_flags(None, "postgresql://localhost", ())},

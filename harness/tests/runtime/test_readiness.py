@@ -16,8 +16,9 @@ from harness.runtime import Endpoint, readiness
 from harness.runtime.crashes import find_crashes
 from harness.runtime.local import LocalRuntime
 from harness.runtime.readiness import wait_until_ready
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.implementations import implementation
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.runtime.test_local import DATABASE, running
 
 

@@ -9,21 +9,21 @@ from typing import Any, cast
 
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.loads import ClosedLoop, Load
+from harness.records.loads import ClosedLoop
 from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import DatabaseAddress, Server, Upstream
-from harness.tests.doubles.reference import ReceivedRequest, ReferenceServer
+from harness.tests.doubles.http_double import ReceivedRequest
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.verify import wire
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
-from harness.verify.verification import PLAIN, judge
+from harness.verify.verification import PLAIN, run_checks
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
 
-PATIENCE = 0.7  # seconds to wait for bytes of a rogue: it is in this process
-WAITING_PATIENCE = 5.0  # of one that waits or calls others
+TIMEOUT_SECONDS = 0.7  # seconds to wait for bytes of a rogue: it is in this process
+WAITING_TIMEOUT_SECONDS = 5.0  # of one that waits or calls others
 
 
 def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: Rules = "tfb") -> Server:
@@ -40,15 +40,14 @@ def verified(
     upstream: Upstream | None = None,
     *,
     thorough: bool = True,
-    patience: float = wire.PATIENCE,
-    loads: tuple[Load, ...] = (ClosedLoop(connections=8),),
     verifier: Verifier | None = None,
 ) -> VerificationRecord:
-    """One verification; ``http`` is the server as a whole."""
-    server, verifier = as_server(double, upstream), verifier or Verifier(patience)
+    """Verify a test type, or the server as a whole for ``http``."""
+    server, verifier = as_server(double, upstream), verifier or Verifier()
     if test_type == "http":
-        return verifier.connection(server, process=3, thorough=thorough)
-    return verifier.check(server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads)
+        return verifier.verify_http(server, process=3, thorough=thorough)
+    loads, kind = (ClosedLoop(connections=8),), TEST_TYPES[test_type]
+    return verifier.verify_test_type(server, kind, database, process=3, thorough=thorough, loads=loads)
 
 
 def exchange(
@@ -75,7 +74,7 @@ def said(*results: CheckResult) -> list[str]:
 
 def found(evidence: Evidence, rule: str) -> list[str]:
     """What the checks of a group of rules object to."""
-    return said(*(result for result in judge(evidence) if result.rule.startswith(rule)))
+    return said(*(result for result in run_checks(evidence) if result.rule.startswith(rule)))
 
 
 class Listening(ReferenceServer):
@@ -108,5 +107,5 @@ def objections(verdict: VerificationRecord) -> dict[str, CheckResult]:
 def objections_to(rogue: Rogue, database: DatabaseAddress | None) -> dict[str, CheckResult]:
     waits = rogue.test_type in ("delay", "fan-out", "order")
     with FakeUpstream() as upstream, rogue.server(database, upstream.url) as server:
-        patience = WAITING_PATIENCE if waits else PATIENCE
-        return objections(verified(server, rogue.test_type, database, upstream, patience=patience))
+        timeout = WAITING_TIMEOUT_SECONDS if waits else TIMEOUT_SECONDS
+        return objections(verified(server, rogue.test_type, database, upstream, verifier=Verifier(timeout)))

@@ -9,25 +9,25 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 from harness.verify import changes
-from harness.verify.checks.evidence import Version
-from harness.verify.database_tables import DatabaseTables, tables
+from harness.verify.checks.evidence import TableVersion
+from harness.verify.database_tables import DatabaseTables, open_tables
 
 
 @pytest.fixture
-def versions(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> list[Version[str]]:
+def versions(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> list[TableVersion[str]]:
     """Of the fortunes, over a load."""
-    monkeypatch.setattr(changes, "APART_SECONDS", (0.0, 0.001))
-    with tables(database) as view:
-        before, until = view.fortunes(), time.monotonic() + 30
+    monkeypatch.setattr(changes, "INTERVAL_SECONDS", (0.0, 0.001))
+    with open_tables(database) as view:
+        before, until = view.read_fortunes(), time.monotonic() + 30
         load = changes.ConcurrentChanges(TEST_TYPES["fortune"], view, seconds=1.0, seed=1, put_back=False)
         with load:
             while len(load.fortunes) < 60 and time.monotonic() < until:
                 time.sleep(0.01)
-        assert view.fortunes() == before
+        assert view.read_fortunes() == before
         return load.fortunes
 
 
-def test_one_fortune_after_another_moves_and_has_to_be_escaped(versions: list[Version[str]]) -> None:
+def test_one_fortune_after_another_moves_and_has_to_be_escaped(versions: list[TableVersion[str]]) -> None:
     seeded = versions[0].rows
     changed = [{i: m for i, m in version.rows.items() if m != seeded[i]} for version in versions[1:]]
     assert all(len(rows) == 1 and "<b>&amp;" in message for rows in changed for message in rows.values())
@@ -36,7 +36,7 @@ def test_one_fortune_after_another_moves_and_has_to_be_escaped(versions: list[Ve
     assert len({order.index(i) for order, rows in zip(orders, changed, strict=True) for i in rows}) > 5
 
 
-def test_pages_keep_their_length(versions: list[Version[str]]) -> None:
+def test_pages_keep_their_length(versions: list[TableVersion[str]]) -> None:
     server = ReferenceServer()
     lengths = [len(server.page(server.order(list(version.rows.items())))) for version in versions]
     assert max(lengths) - lengths[0] < 0.01 * lengths[0]
@@ -53,5 +53,5 @@ def test_what_could_not_be_put_back_is_raised_unless_the_load_has_failed_already
             if inside:
                 raise inside
 
-    with tables(database) as view, pytest.raises(raised):
+    with open_tables(database) as view, pytest.raises(raised):
         load(view)

@@ -26,14 +26,14 @@ def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDataba
                 late.execute("UPDATE world SET randomnumber = %s, id = id WHERE id = 1", (number + 1,))
                 late.execute("SELECT pg_sleep(0.02)")
 
-    with database_tables.tables(postgres.address) as view:
+    with database_tables.open_tables(postgres.address) as view:
         writer = threading.Thread(target=write)
         writer.start()
         time.sleep(0.1)
-        view.settle()
+        view.wait_until_idle()
         writer.join(0.5)
         assert not writer.is_alive()
-        assert view.world()["world"][1] == 20
+        assert view.read_world()["world"][1] == 20
 
 
 def test_settling_ends_when_some_looks_in_a_row_find_the_same_and_nobody_at_work() -> None:
@@ -41,7 +41,7 @@ def test_settling_ends_when_some_looks_in_a_row_find_the_same_and_nobody_at_work
     view = database_tables.DatabaseTables(
         cast("psycopg.Connection", SimpleNamespace(execute=lambda _: Cursor(next(looks)))), admin=True
     )
-    view.settle()
+    view.wait_until_idle()
     assert list(looks) == []
 
 
@@ -54,11 +54,11 @@ class Cursor:
 
 
 def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_tables, "SETTLE_SECONDS", 0.05)
-    with connect(postgres.address) as busy, database_tables.tables(postgres.address) as view:
+    monkeypatch.setattr(database_tables, "MAX_IDLE_WAIT_SECONDS", 0.05)
+    with connect(postgres.address) as busy, database_tables.open_tables(postgres.address) as view:
         sleeper = threading.Thread(target=busy.execute, args=("SELECT pg_sleep(1)",))
         sleeper.start()
-        view.settle()
+        view.wait_until_idle()
         assert sleeper.is_alive()
         sleeper.join()
 
@@ -68,10 +68,10 @@ def test_a_change_is_dated_by_the_database_on_both_sides_of_its_commit(
     database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
     """Not by the statement's beginning and end: of a clock that is an hour off, one bound is its own."""
-    monkeypatch.setattr(database_tables, "ahead", lambda _: (ahead, ahead))
-    with database_tables.tables(database) as view:
+    monkeypatch.setattr(database_tables, "clock_lead_bounds", lambda _: (ahead, ahead))
+    with database_tables.open_tables(database) as view:
         begun = time.time()
-        changes = view.change(5, random.Random(1))
+        changes = view.change_rows(5, random.Random(1))
         done = time.time()
     assert changes.keys() == {"world", "World"}
     for change in changes.values():
@@ -84,36 +84,36 @@ def test_a_change_is_dated_by_the_database_on_both_sides_of_its_commit(
 def test_a_look_is_of_one_moment_however_long_reading_takes(
     database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with database_tables.tables(database) as view, database_tables.tables(database) as other:
-        before, read = view.world(), view.texts
+    with database_tables.open_tables(database) as view, database_tables.open_tables(database) as other:
+        before, read = view.read_world(), view.read_texts
 
         def slowly() -> dict[str, str]:
-            other.change(1000, random.Random(1))
+            other.change_rows(1000, random.Random(1))
             return read()
 
-        monkeypatch.setattr(view, "texts", slowly)
+        monkeypatch.setattr(view, "read_texts", slowly)
         begun = time.time()
-        texts, since, until = view.look()
-        assert {name: database_tables.numbers(text) for name, text in texts.items()} == before
+        texts, since, until = view.read_snapshot()
+        assert {name: database_tables.parse_table_text(text) for name, text in texts.items()} == before
         assert begun <= since <= until <= time.time()
-        other.restore(before)
+        other.restore_world(before)
 
 
 def test_what_was_changed_is_told_and_put_back(database: DatabaseAddress) -> None:
-    with database_tables.tables(database) as view:
-        before = view.world()
-        changes = view.change(1000, random.Random(1))
-        after = view.world()
-        assert database_tables.numbers(changes["world"].text).items() <= after["world"].items()
+    with database_tables.open_tables(database) as view:
+        before = view.read_world()
+        changes = view.change_rows(1000, random.Random(1))
+        after = view.read_world()
+        assert database_tables.parse_table_text(changes["world"].text).items() <= after["world"].items()
         assert sum(before["World"][i] != after["World"][i] for i in range(1, 10_001)) == 1000
-        view.restore(before)
-        assert view.world() == before
+        view.restore_world(before)
+        assert view.read_world() == before
 
 
 def test_a_change_that_fails_changes_nothing_and_leaves_the_connection_usable(database: DatabaseAddress) -> None:
-    with database_tables.tables(database) as view:
-        before = view.fortunes()
+    with database_tables.open_tables(database) as view:
+        before = view.read_fortunes()
         with pytest.raises(psycopg.errors.UndefinedTable):
-            view.committed(sql.SQL("DELETE FROM fortune").format(), sql.SQL("DELETE FROM nowhere").format())
-        assert view.fortunes() == before
-        assert view.committed(*[sql.SQL("SELECT 1, 2").format()] * 3)[0] == [[(1, 2)]] * 3
+            view.commit(sql.SQL("DELETE FROM fortune").format(), sql.SQL("DELETE FROM nowhere").format())
+        assert view.read_fortunes() == before
+        assert view.commit(*[sql.SQL("SELECT 1, 2").format()] * 3)[0] == [[(1, 2)]] * 3

@@ -15,12 +15,13 @@ from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
 from harness.runtime import NO_DATABASE
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ReceivedRequest, Reply
+from harness.tests.doubles.http_double import ReceivedRequest, Reply
 from harness.tests.doubles.service import REQUESTS, ServiceDouble
 from harness.tests.verify.subjects import exchange, found, objections
-from harness.tests.verify.trials import WITH_GENERATOR, audited
+from harness.tests.verify.trials import WITH_GENERATOR, verify_load
 from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Evidence
+from harness.verify.trial import TrialContext
 from harness.verify.verifier import Verifier
 
 MANY = ClosedLoop(connections=16)
@@ -64,21 +65,23 @@ WRONG: list[tuple[Wrong, str, str]] = [  # what, the one request that it is seen
 def checked(service: ServiceDouble, *names: str, thorough: bool = True) -> dict[str, set[str]]:
     """The checks that object, by test type: of these, or of all."""
     verifier = Verifier()
-    verifier.begin(NO_DATABASE)
-    assert verifier.connection(service.server, process=0, thorough=thorough).outcome is Outcome.PASS
+    verifier.start_process(NO_DATABASE)
+    assert verifier.verify_http(service.server, process=0, thorough=thorough).outcome is Outcome.PASS
     verdicts = [
-        verifier.check(service.server, kind, NO_DATABASE, process=0, thorough=thorough, loads=(MANY,))
+        verifier.verify_test_type(service.server, kind, NO_DATABASE, process=0, thorough=thorough, loads=(MANY,))
         for kind in service.test_types.values()
         if not names or kind.name in names
     ]
-    assert verifier.end(NO_DATABASE) == ()
+    assert verifier.end_process(NO_DATABASE) == ()
     return {verdict.test_type: set(objections(verdict)) for verdict in verdicts}
 
 
 def trial(service: ServiceDouble, name: str, load: ClosedLoop | OpenLoop = MANY) -> TrialEvidence:
     kind = service.test_types[name]
-    looking = Verifier().trial(service.server, kind, load, NO_DATABASE, seconds=1.5, rate=None, seed=5)
-    return audited(service.server, kind, load, looking, seconds=1.5, seed=5)[0]
+    context = TrialContext(
+        server=service.server, test_type=kind, load=load, database=NO_DATABASE, seconds=1.5, rate=None, seed=5
+    )
+    return verify_load(Verifier().verify_trial(context))[0]
 
 
 @pytest.mark.parametrize("thorough", [True, False])
@@ -109,7 +112,7 @@ JUDGED: dict[str, Any] = {  # what is expected, and what comes
     "other status": ({"status": 404}, b"h" * 81, {}),
     "other everything": (SIZED | BODY | TYPED | AS_JSON, b"", {"status": 500}),
     "silent": (BODY, b"", {"response": None, "error": "nothing came"}),
-    "stray": (BODY, b"hello", {"stray": b"x" * 61}),
+    "stray": (BODY, b"hello", {"unsolicited": b"x" * 61}),
     **{
         kind: (TYPED, b"", {"headers": [("Content-Type", kind)]})
         for kind in (
@@ -151,7 +154,7 @@ JUDGED: dict[str, Any] = {  # what is expected, and what comes
 def judged(expect: dict[str, Any], body: bytes, came: dict[str, Any]) -> list[str]:
     more = dict(came)
     asked = PreparedRequest(request="item", target=more.pop("target", "/items/7"), expect=Expect.model_validate(expect))
-    answer = exchange(body, expectations.case(asked), **more)
+    answer = exchange(body, expectations.declared_variant(asked), **more)
     return found(Evidence(test_type="declared", exchanges=[answer]), "declared")
 
 

@@ -87,7 +87,7 @@ def objections(
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     arrivals = tuple(order_load.read(file))
     load = OrderLoad(arrivals=arrivals, prices=PRICES, looks=(*looks, OrdersSnapshot(orders=rows)), counts=counts)
-    results = verification.judge(Evidence(test_type=LOAD, extension=load))
+    results = verification.run_checks(Evidence(test_type=LOAD, extension=load))
     assert len(results) == 2 + (counts is not None)
     return {result.check for result in results if result.outcome is Outcome.FAIL}
 

@@ -10,16 +10,16 @@ from harness import cli
 from harness.paths import CONFIG_FILE
 from harness.plan.discovery import Implementation, read_config
 from harness.tests.doubles.own import own_implementations
-from harness.verify.checks.evidence import Conduct
-from harness.verify.process_conduct import folder_of, verdict
+from harness.verify.checks.evidence import ConductFacts
+from harness.verify.process_conduct import read_folder, verify_conduct
 
 DOCKERFILE = 'FROM x\nCOPY . .\nUSER app\nCMD ["./server"]\n'
 README = f"# Mine\n\n{'It shows what a server does. ' * 5}\n"
 
 
-def judged(one: Implementation, conduct: Conduct) -> dict[str, str]:
+def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
     """Outcome of each check, and the message of those that did not pass."""
-    found = verdict(one, conduct, 0.0)
+    found = verify_conduct(one, conduct, 0.0)
     assert found is not None
     return {result.rule: result.message or result.outcome.value for result in found.results}
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
     """What is said of the folder, by rule."""
     ((one,), *_) = read_config(folder / CONFIG_FILE)
-    return judged(one, Conduct(folder=folder_of(one, strict=strict), strict=strict))
+    return judged(one, ConductFacts(folder=read_folder(one, strict=strict), strict=strict))
 
 
 def test_a_finished_folder_has_no_violation(folder: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_setting_that_the_container_lacks_is_named(
 def test_another_command_is_shown_as_written(folder: Path) -> None:
     (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("./server", "./other"))
     ((one,), *_) = read_config(folder / CONFIG_FILE)
-    found = verdict(one, Conduct(folder=folder_of(one, strict=True)), 0.0)
+    found = verify_conduct(one, ConductFacts(folder=read_folder(one, strict=True)), 0.0)
     assert found is not None
     (result,) = [each for each in found.results if each.rule == "folder.2"]
     assert (result.expected, result.actual) == ('CMD ["./server"]', 'CMD ["./other"]')
@@ -133,17 +133,17 @@ def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("conduct", "rule", "outcome"),
     [
-        (Conduct(mistakes=("queries database a, but DBNAME is b",)), "process.1", "fail"),
-        (Conduct(stopped=True, stop_seconds=None), "process.2", "warn"),
-        (Conduct(stopped=True, stop_seconds=None, strict=True), "process.2", "fail"),
-        (Conduct(stopped=True, stop_seconds=1.0), "process.2", "pass"),
-        (Conduct(as_root=("node",)), "process.3", "fail"),
-        (Conduct(as_root=()), "process.3", "pass"),
+        (ConductFacts(database_mistakes=("queries database a, but DBNAME is b",)), "process.1", "fail"),
+        (ConductFacts(stop_requested=True, stop_seconds=None), "process.2", "warn"),
+        (ConductFacts(stop_requested=True, stop_seconds=None, strict=True), "process.2", "fail"),
+        (ConductFacts(stop_requested=True, stop_seconds=1.0), "process.2", "pass"),
+        (ConductFacts(root_processes=("node",)), "process.3", "fail"),
+        (ConductFacts(root_processes=()), "process.3", "pass"),
     ],
 )
-def test_the_process_is_judged_by_what_was_seen(folder: Path, conduct: Conduct, rule: str, outcome: str) -> None:
+def test_the_process_is_judged_by_what_was_seen(folder: Path, conduct: ConductFacts, rule: str, outcome: str) -> None:
     ((one,), *_) = read_config(folder / CONFIG_FILE)
-    found = verdict(one, conduct, 0.0)
+    found = verify_conduct(one, conduct, 0.0)
     assert {result.rule: result.outcome.value for result in found.results}[rule] == outcome
 
 
@@ -156,7 +156,7 @@ def test_folders_of_other_trees_are_held_to_the_process_alone(folder: Path) -> N
     del document["tests"][0]["default"]["local"]
     (folder / CONFIG_FILE).write_text(json.dumps(document))
     ((upstream,), *_) = read_config(folder / CONFIG_FILE, foreign=True)
-    assert verdict(upstream, Conduct(mistakes=("x",), strict=True), 0.0) is None
+    assert verify_conduct(upstream, ConductFacts(database_mistakes=("x",), strict=True), 0.0) is None
 
 
 OWN = own_implementations()
@@ -164,7 +164,7 @@ OWN = own_implementations()
 
 @pytest.mark.parametrize("one", OWN, ids=lambda one: str(one.name))
 def test_the_projects_own_folders_are_complete(one: Implementation) -> None:
-    found = judged(one, Conduct(folder=folder_of(one, strict=True), strict=True))
+    found = judged(one, ConductFacts(folder=read_folder(one, strict=True), strict=True))
     assert {"folder.1", "folder.2", "folder.3", "folder.4"} <= found.keys()
     assert set(found.values()) == {"pass"}
     assert one.local is not None

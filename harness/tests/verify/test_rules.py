@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange, said
-from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, TableSnapshot, Version
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, TableSnapshot, TableVersion
 from harness.verify.checks.registry import CHECKS
 
-TABLE = Version(rows=dict.fromkeys(range(1, 10001), 5))
+TABLE = TableVersion(rows=dict.fromkeys(range(1, 10001), 5))
 TWO, FRACTION = QueryVariant(name="2", suffix="2", count=2), QueryVariant(name="1.5", suffix="1.5", count=1)
 DATE = ("Date", "Sun Nov 22 01:00:00 2026")
 SILENT = exchange(response=None, error="nothing came", error_kind="silent")
@@ -55,13 +55,13 @@ def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
     """By both rules; where a row may have been written, it holds the number that the request's time says."""
     evidence = Evidence(test_type=test_type, exchanges=exchanges, history={"world": [TABLE]})
     world = {1: -int(exchanges[0].sent_at)}
-    evidence.looks = [
+    evidence.snapshots = [
         TableSnapshot({"world": {1: 9}, "World": {}}),
         TableSnapshot({"world": world, "World": {}}, 1.0, 1.0),
     ]
     ours, theirs = (CHECKS[name].run(replace(evidence, rules=rules)) for rules in ("tfb", "techempower"))
     assert (ours.outcome, ours.waived) == ("fail" if ours.message else "pass", False)
-    return "".join(said(theirs))
+    return "".join(said(theirs)).replace(f" | {theirs.expected} | ", " | got ")
 
 
 def test_what_fails_under_techempower_s_rules_and_what_only_warns_is_as_approved() -> None:

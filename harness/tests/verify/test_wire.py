@@ -5,13 +5,13 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 
 import pytest
 
 from harness.runtime import Endpoint
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ClientSession, ReferenceServer
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ReferenceServer
 from harness.verify.wire import Connection, WireError
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -30,7 +30,7 @@ def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Itera
                 line.sendall(drip)
                 time.sleep(0.02)
 
-    with Peer() as peer, closing(Connection(peer.endpoint, patience=0.2)) as connection:
+    with Peer() as peer, closing(Connection(peer.endpoint, timeout=0.2)) as connection:
         yield connection
 
 
@@ -90,13 +90,16 @@ PEERS: dict[str, bytes] = {  # what is sent; then the connection is closed
 def heard(name: str) -> object:
     """The response, or what is wrong with it, and what follows."""
     with saying(PEERS[name], then_close=True) as connection:
-        connection.patience = 30.0
+        connection.timeout = 30.0
         try:
             response = connection.receive(name.partition(" ")[0])
         except WireError as error:
             return f"{error.kind}: {error}"
         text = response.body[:40].decode()
-        return {**asdict(response), "body": text, "length": len(response.body), "stray": connection.stray().decode()}
+        headers = "".join(f", {name}: {value}" for name, value in response.headers)
+        stray = connection.read_unsolicited().decode()
+        return (f"{response.status} {response.reason!r} {response.framing}, {response.size} bytes{headers}; "
+                f"body {len(response.body)} bytes {text!r}" + f", stray {stray!r}" * bool(stray))  # fmt: skip
 
 
 def test_whatever_a_server_sends_is_a_response_to_the_byte_or_said_to_be_none_and_read_within_bounds() -> None:
@@ -105,7 +108,7 @@ def test_whatever_a_server_sends_is_a_response_to_the_byte_or_said_to_be_none_an
 
 def test_a_peer_that_closes_is_noticed() -> None:
     with saying(b"", then_close=True) as connection:
-        assert connection.ended(1.0)
+        assert connection.wait_for_close(1.0)
         with pytest.raises(WireError) as error:
             connection.receive()
     assert error.value.kind == "closed"
@@ -114,7 +117,7 @@ def test_a_peer_that_closes_is_noticed() -> None:
 def test_a_peer_that_stops_reading_is_silent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         host, port = deaf.getsockname()
-        with closing(Connection(Endpoint(host=host, port=port), patience=0.2)) as connection:
+        with closing(Connection(Endpoint(host=host, port=port), timeout=0.2)) as connection:
             with pytest.raises(WireError, match="the server stopped reading") as caught:
                 connection.send(b"x" * (64 << 20))
             assert caught.value.kind == "silent"
@@ -131,9 +134,9 @@ def test_nobody_listening_is_refused() -> None:
 @pytest.mark.parametrize(
     ("begun", "drip", "said"),
     [
-        (b"", b"", "silent: no further byte within 0.2 s"),
+        (b"", b"", "silent: no further bytes within 0.2 s"),
         (OK + b"X: ", b"y", "silent: .*"),
-        (CHUNKED, b"y", r"short: the chunked body has no end: \d+ bytes came, then nothing"),
+        (CHUNKED, b"y", r"short: the chunked body is incomplete: \d+ bytes came, then nothing"),
         (OK + b"Content-Length: 500\r\n\r\n", b"y", r"short: .* 500 bytes of body: \d+ bytes came, then nothing"),
     ],
 )

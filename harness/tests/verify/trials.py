@@ -1,4 +1,4 @@
-"""A load of the real generator, and what is objected to in it."""
+"""A load of the real generator, and the verification of its trial."""
 
 import shutil
 import subprocess
@@ -9,54 +9,49 @@ import pytest
 
 from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
-from harness.plan.testtypes import TestType
 from harness.provisioning import crates
-from harness.records.loads import Load
 from harness.records.trial_record import TrialEvidence
-from harness.runtime import Server
-from harness.verify.trial import TrialAudit
+from harness.verify.trial import TrialVerification
 
 WITH_GENERATOR = [
     pytest.mark.e2e,
-    pytest.mark.timeout(900),  # the first of them builds the generator
+    pytest.mark.timeout(900),  # the first test builds the generator
     pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
 ]
 
 
-def audited(
-    server: Server,
-    kind: TestType,
-    load: Load,
-    looking: TrialAudit,
-    *,
-    seconds: float,
-    seed: int,
-    written: bool = True,
-) -> tuple[TrialEvidence, float]:
-    """What is objected to in one trial of the real generator, and its requests per second."""
+def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[TrialEvidence, float]:
+    """Return the evidence from a trial of the real generator, and its requests per second.
+
+    ``written`` is whether the generator records responses.
+    """
+    context = trial.context
+    server, test_type = context.server, context.test_type
     generator = Loadgen(binary=str(crates.loadgen_program()), chrt=None)
     with tempfile.TemporaryDirectory() as folder:
-        with looking:
+        with trial:
             run = LoadRun(
-                url=server.endpoint.url(kind.request_target(server.implementation.urls[kind.name], load)),
+                url=server.endpoint.url(
+                    test_type.request_target(server.implementation.urls[test_type.name], context.load)
+                ),
                 host="localhost",
-                accept=kind.accept,
-                load=load,
-                seconds=seconds,
+                accept=test_type.accept,
+                load=context.load,
+                seconds=context.seconds,
                 threads=1,
-                seed=seed,
-                sampling=looking.sampling,
-                use_cases=kind.use_cases,
-                requests=kind.requests,
+                seed=context.seed,
+                sampling=trial.sampling,
+                requests=test_type.requests,
+                use_cases=test_type.use_cases,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]
             done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
         result = generator.result(run, done.stdout)
         assert result.account is not None
-        evidence = looking.judge(
+        evidence = trial.judge(
             good=result.account.successes,
             failed=result.account.failed,
-            account=result.account if written else None,
+            counts=result.account if written else None,
             answers=Path(folder) / RESPONSES_FILE if written else None,
         )
-    return evidence, result.requests / seconds
+    return evidence, result.requests / context.seconds

@@ -1,9 +1,8 @@
-"""What a check is: a pure function from evidence to findings, with a name, a rule and the tests that it holds for.
+"""Checks: pure functions from evidence to findings, each with a name, a rule and the test types it applies to.
 
-Evidence is gathered once (``verification``, ``trial``), then every check looks at it; none talks to a server. All
-checks are listed by ``registry``; the rules are the paragraphs of docs/requirements.md. By the rules ``tfb`` all of
-them bind; ``techempower`` fails what TechEmpower's rules ask for, and what is dishonest or wrong in data whoever looks,
-and the rest warns.
+``verification`` and ``trial`` gather the evidence once, then every check judges it; no check talks to a server.
+``registry`` lists all checks. The rules are the paragraphs of docs/requirements.md. All checks bind under the rules
+``tfb``. Under the rules ``techempower``, checks that TechEmpower does not require only warn.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,12 +14,12 @@ from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult
 from harness.verify.checks.evidence import Evidence, Exchange
 
-SERVER = "http"  # the checks of the server as a whole, not of one test type
-CONDUCT = "conduct"  # how the server behaves as a process, and whether its folder is complete
-LOAD = "load"  # what the database counted around a load, or over a process
+SERVER = "http"  # checks of the server's HTTP, independent of test types
+CONDUCT = "conduct"  # checks of the server's process and of its folder
+LOAD = "load"  # checks of the database's counts for a load or a process
 
-# What TechEmpower does not ask for: it warns under its rules. docs/requirements.md carries the same marks.
-OURS = frozenset(
+# Rules that TechEmpower does not have; they warn under the rules ``techempower``. docs/requirements.md marks the same.
+STRICTER_THAN_TECHEMPOWER = frozenset(
     (
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
         *(f"order.{n}" for n in (1, 2, 3, 4)),
@@ -29,37 +28,39 @@ OURS = frozenset(
     )
 )
 
-Applies = Callable[[str], bool]  # whether a check holds for the test type of this name, SERVER or LOAD
+Applies = Callable[
+    [str], bool
+]  # whether a check applies to the test type with this name, or to SERVER, CONDUCT or LOAD
 
 
-def having(trait: Callable[[TestType], bool]) -> Applies:
-    """The registered test types with a trait, whenever they were registered."""
+def types_where(trait: Callable[[TestType], bool]) -> Applies:
+    """Return a predicate for test types with a trait, including those that are registered later."""
     return lambda name: name in TEST_TYPES and trait(TEST_TYPES[name])
 
 
-def everywhere(name: str) -> bool:
-    """Each test type, and the server as a whole."""
+def all_types_and_server(name: str) -> bool:
+    """Return whether a name is a test type or the server as a whole."""
     return name == SERVER or name in TEST_TYPES
 
 
-ALL_TYPES = having(lambda _: True)
-JSON_TYPES = having(lambda kind: kind.media_type == "application/json")
-ROW_TYPES = having(lambda kind: kind.has_rows)
-QUERY_TYPES = having(lambda kind: kind.counts_rows)
-PAGE_TYPES = having(lambda kind: kind.response_shape == "page")
-GREETING_TYPES = having(lambda kind: kind.response_shape == "greeting")
-READING_TYPES = having(lambda kind: kind.has_rows and not kind.writes_database)
+ALL_TYPES = types_where(lambda _: True)
+JSON_TYPES = types_where(lambda test_type: test_type.media_type == "application/json")
+ROW_TYPES = types_where(lambda test_type: test_type.has_rows)
+QUERY_TYPES = types_where(lambda test_type: test_type.counts_rows)
+PAGE_TYPES = types_where(lambda test_type: test_type.response_shape == "page")
+GREETING_TYPES = types_where(lambda test_type: test_type.response_shape == "greeting")
+READING_TYPES = types_where(lambda test_type: test_type.has_rows and not test_type.writes_database)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One violation that a check found."""
+    """A violation of a rule."""
 
-    message: str  # one sentence
+    message: str  # the problem, then what to do
     expected: str | None = None
     actual: str | None = None
     outcome: Outcome = Outcome.FAIL
-    accepted: bool = False  # by TechEmpower's verification, although its rules ask for the paragraph
+    accepted: bool = False  # whether TechEmpower's verification accepts the violation of its rule
 
 
 CheckFunction = Callable[[Evidence], Iterator[Finding]]
@@ -73,21 +74,22 @@ class Check:
     rule: str
     applies: Applies
     find: CheckFunction
-    needs: Callable[[Evidence], bool]  # does this evidence hold what the check looks at?
-    enough: Callable[[Evidence], bool]  # is it so much that no objection means something? Else a pass is not shown
+    needs: Callable[[Evidence], bool]  # whether the evidence has what the check judges
+    enough: Callable[[Evidence], bool]  # whether there is enough evidence for a pass to be meaningful
 
-    def holds_for(self, evidence: Evidence) -> bool:
-        """True when the check has something to look at."""
+    def applies_to(self, evidence: Evidence) -> bool:
+        """Return whether the check applies to the test type, and the evidence has what it judges."""
         return self.applies(evidence.test_type) and self.needs(evidence)
 
     def run(self, evidence: Evidence) -> CheckResult:
-        """The worst finding, with how many there were; a pass when there was none."""
+        """Return the worst finding with the number of findings, or a pass if there are none."""
         findings = list(self.find(evidence))
         if not findings:
             return CheckResult(check=self.name, rule=self.rule, outcome=Outcome.PASS)
-        relaxed = evidence.rules == "techempower"
+        lenient = evidence.rules == "techempower"
         failing = [finding for finding in findings if finding.outcome is Outcome.FAIL]
-        binding = [f for f in failing if not relaxed or not (self.rule in OURS or f.accepted)]
+        optional = lenient and self.rule in STRICTER_THAN_TECHEMPOWER
+        binding = [finding for finding in failing if not optional and not (lenient and finding.accepted)]
         worst = (binding or failing or findings)[0]
         return CheckResult(
             check=self.name,
@@ -100,20 +102,20 @@ class Check:
         )
 
 
-def asked(evidence: Evidence) -> bool:
-    """Whether anything was asked."""
-    return bool(evidence.exchanges or evidence.crowd)
+def has_exchanges(evidence: Evidence) -> bool:
+    """Return whether the evidence has any exchange."""
+    return bool(evidence.exchanges or evidence.concurrent)
 
 
 def check(
     rule: str,
     where: Applies | frozenset[str],
-    needs: Callable[[Evidence], bool] = asked,
+    needs: Callable[[Evidence], bool] = has_exchanges,
     enough: Callable[[Evidence], bool] = lambda _: True,
 ) -> Callable[[CheckFunction], Check]:
-    """Make a check of a function; its name is the function's, in kebab case.
+    """Decorate a function of the evidence as a check that is named after it, in kebab case.
 
-    ``where``: the test types with a trait (``having``), or names, where the requirement is that of one test type.
+    ``where`` selects test types by a trait (``types_where``) or by name.
     """
     applies = where.__contains__ if isinstance(where, frozenset) else where
 
@@ -124,14 +126,17 @@ def check(
     return make
 
 
-def each(
-    rule: str, where: Applies | frozenset[str], *, good: bool = True
+def exchange_check(
+    rule: str, where: Applies | frozenset[str], *, only_ok: bool = True
 ) -> Callable[[Callable[[Exchange], Iterator[Finding]]], Check]:
-    """Make a check of a function of one exchange, of status 200 if ``good``; messages begin with its target."""
+    """Decorate a function of one exchange as a check; messages get the target as a prefix.
+
+    ``only_ok`` restricts the check to exchanges with status 200.
+    """
 
     def make(function: Callable[[Exchange], Iterator[Finding]]) -> Check:
         def find(evidence: Evidence) -> Iterator[Finding]:
-            for exchange in evidence.good if good else evidence.all:
+            for exchange in evidence.ok_exchanges if only_ok else evidence.all_exchanges:
                 for finding in function(exchange):
                     yield replace(finding, message=f"GET {exchange.target}: {finding.message}")
 
@@ -141,7 +146,7 @@ def each(
     return make
 
 
-def shown(data: bytes | str, limit: int = 160) -> str:
-    """A body as a person can read it in a message."""
+def excerpt(data: bytes | str, limit: int = 160) -> str:
+    """Return the beginning of a body as readable text for a message."""
     text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

@@ -1,95 +1,105 @@
-"""The bodies of json, plaintext and rows: valid, an object or an array, exact keys, integers in range."""
+"""Checks of bodies for json, plaintext and rows: valid JSON, exact keys, integers in range, number of rows."""
 
 import json
 from collections.abc import Iterator
 
-from harness.verify.checks import GREETING_TYPES, JSON_TYPES, QUERY_TYPES, ROW_TYPES, Finding, each, shown
-from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Exchange, sound_row
+from harness.verify.checks import (
+    GREETING_TYPES,
+    JSON_TYPES,
+    QUERY_TYPES,
+    ROW_TYPES,
+    Finding,
+    excerpt,
+    exchange_check,
+)
+from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Exchange, parse_row
 
 GREETING = "Hello, World!"
-KEYS = {"id", "randomNumber"}
+ROW_KEYS = {"id", "randomNumber"}
 
 
-@each("json.1", JSON_TYPES)
+@exchange_check("json.1", JSON_TYPES)
 def json_valid(exchange: Exchange) -> Iterator[Finding]:
-    """The body is one JSON text in UTF-8."""
-    if isinstance(exchange.parsed, ValueError):
-        yield Finding(f"{exchange.parsed}", expected="a JSON text in UTF-8", actual=shown(exchange.body))
+    """Require one JSON text in UTF-8."""
+    if isinstance(exchange.document, ValueError):
+        yield Finding(f"{exchange.document}", expected="a JSON text in UTF-8", actual=excerpt(exchange.body))
 
 
-@each("json.2", frozenset({"json"}))
+@exchange_check("json.2", frozenset({"json"}))
 def json_message(exchange: Exchange) -> Iterator[Finding]:
-    """The document is one object with the one key ``message``, spelt so."""
-    document = exchange.parsed
+    """Require an object with the single key ``message``."""
+    document = exchange.document
     if not isinstance(document, ValueError) and document != {"message": GREETING}:
         yield Finding(
-            "not the object of the json test",
+            "the body is not the object of the json test. Return exactly the expected key and value",
             expected='{"message":"Hello, World!"}',
-            actual=shown(exchange.body),
-            accepted=_same_words(document),
+            actual=excerpt(exchange.body),
+            accepted=_is_greeting_in_any_case(document),
         )
 
 
-def _same_words(document: object) -> bool:
-    """The message in any case, perhaps beside other strings: TechEmpower's verification folds all, and takes it."""
+def _is_greeting_in_any_case(document: object) -> bool:
+    """Return whether TechEmpower's verification, which ignores case and further strings, accepts the document."""
     if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
         return False
-    folded = {str(key).lower(): value.lower() for key, value in document.items()}
-    return len(folded) == len(document) and folded.get("message") == GREETING.lower()
+    lowercased = {str(key).lower(): value.lower() for key, value in document.items()}
+    return len(lowercased) == len(document) and lowercased.get("message") == GREETING.lower()
 
 
-@each("plaintext.1", GREETING_TYPES)
+@exchange_check("plaintext.1", GREETING_TYPES)
 def plaintext_body(exchange: Exchange) -> Iterator[Finding]:
-    """The body is exactly the greeting."""
+    """Require exactly the greeting."""
     if exchange.body != GREETING.encode():
         yield Finding(
-            "not the greeting",
+            "the body is not the greeting. Return exactly the expected bytes",
             expected=GREETING,
-            actual=shown(exchange.body),
+            actual=excerpt(exchange.body),
             accepted=GREETING.lower().encode() in exchange.body.lower(),
         )
 
 
-@each("rows.1", ROW_TYPES)
+@exchange_check("rows.1", ROW_TYPES)
 def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
-    """A single row is an object, several are an array of objects, also when it is an array of one."""
-    document = exchange.parsed
-    wanted = dict if exchange.case.count is None else list
+    """Require an object for db, and an array of objects where a number of rows is requested, also for one row."""
+    document = exchange.document
     if isinstance(document, ValueError):
-        return  # the check json-valid says so
-    if not isinstance(document, wanted) or not all(isinstance(item, dict) for item in exchange.items):
+        return  # a finding of json-valid
+    single = exchange.case.count is None
+    if not isinstance(document, dict if single else list) or not all(
+        isinstance(item, dict) for item in exchange.row_objects
+    ):
         yield Finding(
-            f"not {'an object' if wanted is dict else 'an array of objects'}",
-            expected='{"id":…,"randomNumber":…}' if wanted is dict else '[{"id":…,"randomNumber":…},…]',
-            actual=shown(exchange.body),
-            accepted=wanted is dict and [*map(type, exchange.items)] == [dict],  # in an array
+            f"the body is not {'an object' if single else 'an array of objects'}. Return rows in the expected form",
+            expected='{"id":…,"randomNumber":…}' if single else '[{"id":…,"randomNumber":…},…]',
+            actual=excerpt(exchange.body),
+            accepted=single and [*map(type, exchange.row_objects)] == [dict],  # an array with one object
         )
 
 
-@each("rows.2", ROW_TYPES)
+@exchange_check("rows.2", ROW_TYPES)
 def rows_exact(exchange: Exchange) -> Iterator[Finding]:
-    """A row has the keys ``id`` and ``randomNumber``, spelt so, and no other; both are JSON integers in range."""
-    for item in exchange.items:
+    """Require the keys ``id`` and ``randomNumber`` and no other, with JSON integers in range."""
+    for item in exchange.row_objects:
         if not isinstance(item, dict):
-            continue  # the check rows-are-objects says so
-        row = sound_row(item)
-        if row is None or item.keys() != KEYS or {*map(type, item.values())} != {int}:
+            continue  # a finding of rows-are-objects
+        row = parse_row(item)
+        if row is None or item.keys() != ROW_KEYS or {*map(type, item.values())} != {int}:
             yield Finding(
-                "a row is another object than asked for",
+                "a row has other keys or values than required. Write both values as JSON integers",
                 expected=f'{{"id":1..{HIGHEST_ID},"randomNumber":1..{HIGHEST_NUMBER}}}, both integers',
-                actual=shown(json.dumps(item, ensure_ascii=False)),
+                actual=excerpt(json.dumps(item, ensure_ascii=False)),
                 accepted=row is not None,
             )
 
 
-@each("count.1", QUERY_TYPES)
+@exchange_check("count.1", QUERY_TYPES)
 def count_exact(exchange: Exchange) -> Iterator[Finding]:
-    """As many rows as were asked for; outside 1..500 and where there is no number, the nearest bound or one."""
-    case, document = exchange.case, exchange.parsed
-    if isinstance(document, list) and len(document) not in (case.count, case.or_count):
+    """Require the requested number of rows, clamped to 1..500, and one row if there is no number."""
+    case, document = exchange.case, exchange.document
+    if isinstance(document, list) and len(document) not in (case.count, case.alternative_count):
         yield Finding(
-            f"({case.name}) wrong number of rows",
-            expected=f"{case.count}" + (f" or {case.or_count}" if case.or_count else ""),
+            f"({case.name}) wrong number of rows. Clamp the number to 1..500, and use 1 if it is not an integer",
+            expected=f"{case.count}" + (f" or {case.alternative_count}" if case.alternative_count else ""),
             actual=f"{len(document)}",
-            accepted=not case.tried,
+            accepted=not case.checked_by_techempower,
         )

@@ -5,45 +5,45 @@ from collections.abc import Callable, Iterator
 
 from harness.records.outcome import Outcome
 from harness.verify.checks import CONDUCT, Finding, check
-from harness.verify.checks.evidence import Conduct, Evidence, Folder
+from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
 
-HERE = frozenset({CONDUCT})
+CONDUCT_ONLY = frozenset({CONDUCT})
 STOP_SECONDS = 5.0  # time limit of the server's end after SIGTERM
 
 
-def _saw(what: Callable[[Conduct], object]) -> Callable[[Evidence], bool]:
-    return lambda evidence: evidence.conduct is not None and bool(what(evidence.conduct))
+def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], bool]:
+    return lambda evidence: evidence.conduct is not None and bool(select(evidence.conduct))
 
 
-def _of(evidence: Evidence) -> tuple[Conduct, Outcome]:
-    """Return the evidence, and the outcome for a violation of rules that apply to pull requests only."""
+def _facts(evidence: Evidence) -> tuple[ConductFacts, Outcome]:
+    """Return the facts, and the outcome for a violation of rules that apply to pull requests only."""
     conduct = evidence.conduct
     assert conduct is not None  # noqa: S101 - needs
     return conduct, Outcome.FAIL if conduct.strict else Outcome.WARN
 
 
-def _folder(evidence: Evidence) -> Folder:
-    folder = _of(evidence)[0].folder
+def _folder(evidence: Evidence) -> FolderFacts:
+    folder = _facts(evidence)[0].folder
     assert folder is not None  # noqa: S101 - needs
     return folder
 
 
-@check("process.1", HERE, lambda evidence: evidence.conduct is not None)
+@check("process.1", CONDUCT_ONLY, lambda evidence: evidence.conduct is not None)
 def database_as_told(evidence: Evidence) -> Iterator[Finding]:
     """Require that the server connects to the database that the environment variables name."""
-    for mistake in _of(evidence)[0].mistakes:
+    for mistake in _facts(evidence)[0].database_mistakes:
         yield Finding(
             f"the server {mistake}",
             expected="DBHOST, DBPORT, DBNAME, DBUSER and DBPASS read from the environment at every start",
         )
 
 
-@check("process.2", HERE, _saw(lambda conduct: conduct.stopped))
+@check("process.2", CONDUCT_ONLY, _observed(lambda conduct: conduct.stop_requested))
 def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
     """Require that the server exits within 5 s of SIGTERM."""
-    conduct, outcome = _of(evidence)
+    conduct, outcome = _facts(evidence)
     if conduct.stop_seconds is None or conduct.stop_seconds > STOP_SECONDS:
-        took = f"{conduct.stop_seconds:.1f} s" if conduct.stop_seconds is not None else "it still ran then"
+        took = f"{conduct.stop_seconds:.1f} s" if conduct.stop_seconds is not None else "still running then"
         yield Finding(
             "the server does not stop after SIGTERM. Handle the signal, or start the program with exec so that no "
             "shell keeps the signal",
@@ -53,10 +53,10 @@ def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check("process.3", HERE, _saw(lambda conduct: conduct.as_root is not None))
+@check("process.3", CONDUCT_ONLY, _observed(lambda conduct: conduct.root_processes is not None))
 def not_root(evidence: Evidence) -> Iterator[Finding]:
     """Require that the processes of the container are unprivileged."""
-    if names := _of(evidence)[0].as_root:
+    if names := _facts(evidence)[0].root_processes:
         yield Finding(
             "the server runs as root in the container. Name an unprivileged account with USER in the Dockerfile",
             expected="an unprivileged account",
@@ -64,51 +64,57 @@ def not_root(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check("folder.1", HERE, _saw(lambda conduct: conduct.folder))
+@check("folder.1", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def dockerfile_complete(evidence: Evidence) -> Iterator[Finding]:
     """Require that the Dockerfile exists, copies only existing files, and names an unprivileged account."""
-    _, outcome = _of(evidence)
-    for wrong in _folder(evidence).whole:
-        yield Finding(wrong, outcome=outcome)
+    _, outcome = _facts(evidence)
+    for defect in _folder(evidence).dockerfile_defects:
+        yield Finding(defect, outcome=outcome)
 
 
-@check("folder.2", HERE, _saw(lambda conduct: conduct.folder and conduct.folder.run and conduct.folder.image_command))
+@check(
+    "folder.2",
+    CONDUCT_ONLY,
+    _observed(lambda conduct: conduct.folder and conduct.folder.local_command and conduct.folder.image_command),
+)
 def same_command(evidence: Evidence) -> Iterator[Finding]:
     """Require that container and local runtime start the same command."""
-    _, outcome = _of(evidence)
+    _, outcome = _facts(evidence)
     folder = _folder(evidence)
     if not folder.same_command:
         yield Finding(
-            f"{folder.dockerfile} starts a different command than local.run of {folder.file}",
-            expected=f"CMD {json.dumps(folder.run)}",
+            f"{folder.dockerfile} starts a different command than local.run of {folder.config_file}. Use the same "
+            "command in both",
+            expected=f"CMD {json.dumps(folder.local_command)}",
             actual=f"CMD {json.dumps(folder.image_command)}" if folder.image_command else "no CMD",
             outcome=outcome,
         )
-    if folder.unset:
+    if folder.missing_variables:
+        assignments = " ".join(folder.missing_variables)
         yield Finding(
-            f"{folder.dockerfile} does not set {', '.join(folder.unset)}, so the container starts another variant than "
-            f"the local runtime. Containers do not get local.env of {folder.file}",
-            expected=f"ENV {' '.join(folder.unset)}, or docker_cmd that begins with env {' '.join(folder.unset)}",
+            f"{folder.dockerfile} does not set {', '.join(folder.missing_variables)}, so the container starts another "
+            f"variant than the local runtime. Containers do not get local.env of {folder.config_file}",
+            expected=f"ENV {assignments}, or docker_cmd that begins with env {assignments}",
             outcome=outcome,
         )
 
 
-@check("folder.3", HERE, _saw(lambda conduct: conduct.folder))
+@check("folder.3", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def readme_written(evidence: Evidence) -> Iterator[Finding]:
     """Require that README.md has been completed since ``./tfb new`` wrote it."""
-    _, outcome = _of(evidence)
-    if wrong := _folder(evidence).readme:
-        yield Finding(wrong, outcome=outcome)
+    _, outcome = _facts(evidence)
+    if defect := _folder(evidence).readme_defect:
+        yield Finding(defect, outcome=outcome)
 
 
-@check("folder.4", HERE, _saw(lambda conduct: conduct.folder))
+@check("folder.4", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def maintainers_named(evidence: Evidence) -> Iterator[Finding]:
     """Require that the configuration names a maintainer."""
-    _, outcome = _of(evidence)
+    _, outcome = _facts(evidence)
     folder = _folder(evidence)
     if not any(name.strip() for name in folder.maintainers):
         yield Finding(
-            f"maintainers of {folder.file} is empty",
+            f"maintainers of {folder.config_file} is empty. Add the name of a maintainer",
             expected='the GitHub name of a person who maintains the folder: "maintainers": ["octocat"]',
             actual=str(list(folder.maintainers)),
             outcome=outcome,

@@ -1,108 +1,124 @@
-"""The delay test: an answer is never early, never far too late, and waiting holds nobody up."""
+"""The delay test type: responses are neither early nor much too late, and waiting does not block other requests."""
 
 from collections.abc import Iterator, Sequence
 
-from harness.verify.checks import Finding, check, each
-from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, clamped, odd
+from harness.verify.checks import Finding, check, exchange_check
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, clamp_parameter, parameter_variants
+from harness.verify.checks.verification_client import Client, VerificationTask
 
 DELAY = frozenset({"delay"})
-EARLY_MILLISECONDS = 1.0  # the resolution of a timer in milliseconds
-LATE_SECONDS = 0.25  # the best of several answers: a machine that stalls delays one of them, not each
-TIMES = 3  # each
-AT_ONCE = 128  # connections that wait at the same time
-PROMPT = QueryVariant(name="at once without delay", suffix="0")
-WAITING = QueryVariant(name="at once", suffix="200")
-IN_TURN_SECONDS = AT_ONCE * 0.2  # of all those that wait, one after the other
-# In which those that wait have their answers, beyond what as many that do not wait take: a pool of 20 threads, which
-# frameworks have by default, needs 1.4 s.
-OVERLAP_SECONDS = 2.0
-TRIES = 3  # of what came late: a machine that stalls holds up one of them, not each
+TIMER_RESOLUTION_MILLISECONDS = 1.0
+# Allowed lateness of the fastest of several responses; a stalled machine delays some responses, but not all.
+MAX_LATE_SECONDS = 0.25
+REQUESTS_EACH = 3
+CONCURRENT_REQUESTS = 128
+NO_DELAY = QueryVariant(name="at once without delay", suffix="0")
+WITH_DELAY = QueryVariant(name="at once", suffix="200")
+SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # if the server handles the delays one after the other
+# Allowed time of concurrent delays beyond the time of as many requests without delay. A pool of 20 threads, the default
+# of some frameworks, needs 1.4 s.
+MAX_EXTRA_SECONDS = 2.0
+TRIES = 3  # of late responses; a stalled machine delays some tries, but not all
 
 
-def gather(asking: Asking, evidence: Evidence) -> None:
-    """Ask as the load does; thoroughly also for odd delays, each several times at once, and for many at once."""
-    evidence.exchanges = asking.plain().ask([QueryVariant(name="plain")] * 3)
+def gather(task: VerificationTask, evidence: Evidence) -> None:
+    """Send the load's request; in a thorough verification also variants of the delay and many requests at once."""
+    evidence.exchanges = task.load_client().send_in_order([QueryVariant(name="plain")] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
-        return  # no use in waiting for more
-    if not asking.thorough:
-        evidence.crowd = asking.plain().crowd([QueryVariant(name="plain")] * 40, 8)
         return
-    # Who waits in turn is slow, not silent: the last of many has its answer after all the others' delays.
-    client = asking.client(asking.patience + IN_TURN_SECONDS)
-    cases = odd(20, 1000, 2000) * TIMES
-    evidence.exchanges += client.crowd(cases, len(cases))
+    if not task.thorough:
+        evidence.concurrent = task.load_client().send_concurrently([QueryVariant(name="plain")] * 40, 8)
+        return
+    # A server that handles delays one after the other is slow, but it responds: wait for the last response.
+    client = task.variant_client(task.timeout + SERIAL_SECONDS)
+    cases = parameter_variants(20, 1000, 2000) * REQUESTS_EACH
+    evidence.exchanges += client.send_concurrently(cases, len(cases))
     for _ in range(TRIES - 1):
-        if late := [exchange.case for _, exchange in late_at_best(evidence)]:
-            evidence.exchanges += client.ask(late)
-    evidence.crowd = crowd(client)
+        if late := [exchange.case for _, exchange in late_responses(evidence)]:
+            evidence.exchanges += client.send_in_order(late)
+    evidence.concurrent = send_concurrent_delays(client)
     for _ in range(TRIES - 1):
-        if held_up(evidence.crowd) > OVERLAP_SECONDS:
-            others, evidence.crowd = sorted((evidence.crowd, crowd(client)), key=held_up, reverse=True)
-            evidence.exchanges += others
+        if extra_seconds(evidence.concurrent) > MAX_EXTRA_SECONDS:
+            tries = (evidence.concurrent, send_concurrent_delays(client))
+            slower, evidence.concurrent = sorted(tries, key=extra_seconds, reverse=True)
+            evidence.exchanges += slower
 
 
-def crowd(client: Client) -> list[Exchange]:
-    """Many at once that do not wait, which also warms the server up for so many, and then as many that do."""
-    return [exchange for case in (PROMPT, WAITING) for exchange in client.crowd([case] * AT_ONCE, AT_ONCE)]
+def send_concurrent_delays(client: Client) -> list[Exchange]:
+    """Send many requests without delay, which also warms the server up, and then as many with a delay."""
+    cases = (NO_DELAY, WITH_DELAY)
+    return [
+        exchange
+        for case in cases
+        for exchange in client.send_concurrently([case] * CONCURRENT_REQUESTS, CONCURRENT_REQUESTS)
+    ]
 
 
-def span(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
-    """Seconds from the first request of a case to the last answer."""
-    of_case = [exchange for exchange in exchanges if exchange.case == case]
-    return max(e.received_at for e in of_case) - min(e.sent_at for e in of_case)
+def elapsed_seconds(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
+    """Return the seconds from the first request of a variant to its last response."""
+    selected = [exchange for exchange in exchanges if exchange.case == case]
+    return max(e.received_at for e in selected) - min(e.sent_at for e in selected)
 
 
-def held_up(exchanges: Sequence[Exchange]) -> float:
-    """How much longer those take that wait than those that do not, in seconds: about one delay, if they overlap.
+def extra_seconds(exchanges: Sequence[Exchange]) -> float:
+    """Return the extra seconds of requests with a delay over requests without: about one delay, if they overlap.
 
-    What a busy machine costs, both pay.
+    The difference removes the cost of a busy machine.
     """
-    return span(exchanges, WAITING) - span(exchanges, PROMPT)
+    return elapsed_seconds(exchanges, WITH_DELAY) - elapsed_seconds(exchanges, NO_DELAY)
 
 
-def asked(exchange: Exchange) -> float:
-    """The delay that a target asks for, in seconds: an integer of milliseconds, clamped; anything else is none."""
-    return clamped(exchange.target, 0, 1000) / 1000
+def requested_seconds(exchange: Exchange) -> float:
+    """Return the delay that a request asks for, clamped, in seconds; 0 if it is not an integer of milliseconds."""
+    return clamp_parameter(exchange.target, 0, 1000) / 1000
 
 
-@each("delay.1", DELAY)
+@exchange_check("delay.1", DELAY)
 def never_early(exchange: Exchange) -> Iterator[Finding]:
-    """No answer comes before its time."""
-    due, took = asked(exchange) * 1000, (exchange.received_at - exchange.sent_at) * 1000
-    if took < due - EARLY_MILLISECONDS:
-        yield Finding("answered too early", expected=f"after {due:g} ms", actual=f"after {took:.1f} ms")
+    """Find responses before the requested delay."""
+    due, took = requested_seconds(exchange) * 1000, (exchange.received_at - exchange.sent_at) * 1000
+    if took < due - TIMER_RESOLUTION_MILLISECONDS:
+        yield Finding(
+            "the response came too early. Wait for the requested delay before responding",
+            expected=f"after {due:g} ms",
+            actual=f"after {took:.1f} ms",
+        )
 
 
-def late_at_best(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
-    """Of each target the quickest answer and its time in seconds, where even that one came far too late."""
-    best: dict[str, tuple[float, Exchange]] = {}
+def late_responses(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
+    """Yield the fastest exchange of each target, with its duration in seconds, if even that one was much too late."""
+    fastest: dict[str, tuple[float, Exchange]] = {}
     for exchange in evidence.exchanges:
-        if not exchange.ok or exchange.case in (PROMPT, WAITING):
+        if not exchange.ok or exchange.case in (NO_DELAY, WITH_DELAY):
             continue
         took = exchange.received_at - exchange.sent_at
-        if exchange.target not in best or took < best[exchange.target][0]:
-            best[exchange.target] = took, exchange
-    return ((took, exchange) for took, exchange in best.values() if took > asked(exchange) + LATE_SECONDS)
+        if exchange.target not in fastest or took < fastest[exchange.target][0]:
+            fastest[exchange.target] = took, exchange
+    return (
+        (took, exchange) for took, exchange in fastest.values() if took > requested_seconds(exchange) + MAX_LATE_SECONDS
+    )
 
 
 @check("delay.2", DELAY, lambda evidence: evidence.thorough and bool(evidence.exchanges))
 def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
-    """What is no integer is no delay, and none is longer than a second."""
-    for took, exchange in late_at_best(evidence):
+    """Require no delay for malformed numbers, and at most one second."""
+    for took, exchange in late_responses(evidence):
         yield Finding(
-            f"GET {exchange.target} ({exchange.case.name}) was answered far too late",
-            expected=f"after {asked(exchange) * 1000:g} ms",
+            f"GET {exchange.target} ({exchange.case.name}): the response came much too late. Clamp the delay to "
+            "0..1000 ms, and use 0 if it is not an integer",
+            expected=f"after {requested_seconds(exchange) * 1000:g} ms",
             actual=f"after {took * 1000:.0f} ms at best",
         )
 
 
-@check("delay.3", DELAY, lambda evidence: evidence.thorough and len(evidence.crowd) >= 2 * AT_ONCE)
+@check("delay.3", DELAY, lambda evidence: evidence.thorough and len(evidence.concurrent) >= 2 * CONCURRENT_REQUESTS)
 def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
-    """Many delays at once take little longer than one."""
-    if held_up(evidence.crowd) > OVERLAP_SECONDS:
+    """Require that many concurrent delays take little longer than one."""
+    if extra_seconds(evidence.concurrent) > MAX_EXTRA_SECONDS:
+        delayed, undelayed = (elapsed_seconds(evidence.concurrent, case) for case in (WITH_DELAY, NO_DELAY))
         yield Finding(
-            f"{AT_ONCE} delays of {WAITING.suffix} ms at once hold each other up",
-            expected=f"all answered within {OVERLAP_SECONDS:g} s, beyond what as many without delay take",
-            actual=f"{span(evidence.crowd, WAITING):.1f} s, without delay {span(evidence.crowd, PROMPT):.1f} s",
+            f"{CONCURRENT_REQUESTS} concurrent delays of {WITH_DELAY.suffix} ms block each other. Use a timer, or "
+            "use more threads",
+            expected=f"all responses within {MAX_EXTRA_SECONDS:g} s of those without delay",
+            actual=f"{delayed:.1f} s, without delay {undelayed:.1f} s",
         )

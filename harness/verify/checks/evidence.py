@@ -1,4 +1,4 @@
-"""What was seen of one test type: exchanges, tables before and after, statements counted."""
+"""Observations of a server that checks judge: exchanges, table contents, statement counts and process facts."""
 
 import math
 import re
@@ -18,33 +18,33 @@ from harness.verify.wire import Response, WireError
 
 T = TypeVar("T")
 
-HIGHEST_ID = 10_000
-HIGHEST_NUMBER = 10_000
-SIGMAS = 6.0  # less than once in 10^8
-MOST_OPENED, MOST_VALUES = 10_000, 100_000  # arrays and objects, and values, of an answer
-CLOCKS_SECONDS = 0.0005  # by which the generator's clock and the harness's are read apart, beyond what was seen of it
+HIGHEST_ID = 10_000  # ids in the world tables are 1..HIGHEST_ID
+HIGHEST_NUMBER = 10_000  # the same for randomNumber
+CHANCE_SIGMAS = 6.0  # standard deviations; chance exceeds them less than once in 10^8
+MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000  # arrays and objects, and values, in a response's JSON
+CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the generator's clock and the harness's
 
-TRIED = frozenset({"empty", "foo", "0", "1", "2", "500"})
+TECHEMPOWER_VARIANTS = frozenset({"empty", "foo", "0", "1", "2", "500"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueryVariant:
-    """One way of asking: what is appended to the declared URL, and how many rows must come."""
+    """A variant of a request: the suffix of the declared URL, and the expected number of rows."""
 
     name: str
     suffix: str = ""
-    count: int | None = None  # rows in the array; None where the test has no count
-    or_count: int | None = None  # as good, where the requirements leave it open
-    asked: PreparedRequest | None = None  # of a service that declares its requests: this one, whatever the URL
+    count: int | None = None  # expected rows in the array; None: the test type has no count
+    alternative_count: int | None = None  # also accepted, where the requirements are ambiguous
+    declared: PreparedRequest | None = None  # for a service: the declared request to send instead of the URL
 
     @property
-    def tried(self) -> bool:
-        """Whether TechEmpower's verification asks so too, and refuses what goes wrong: not for all odd numbers."""
-        return self.count is None or self.name in TRIED or self.name.endswith(" rows")
+    def checked_by_techempower(self) -> bool:
+        """Return whether TechEmpower's verification also sends this variant and rejects wrong responses."""
+        return self.count is None or self.name in TECHEMPOWER_VARIANTS or self.name.endswith(" rows")
 
 
-def odd(*numbers: int) -> list[QueryVariant]:
-    """Ways of asking for a number: with none, with what is none, and with these."""
+def parameter_variants(*numbers: int) -> list[QueryVariant]:
+    """Return variants of a numeric parameter: absent, empty, malformed, out of range, and ``numbers``."""
     suffixes = ("foo", "1.5", "-1", "0", *map(str, numbers), "12345678901234567890")
     return [
         QueryVariant(name="absent"),
@@ -55,87 +55,87 @@ def odd(*numbers: int) -> list[QueryVariant]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """One GET of the declared URL with the generator's headers, and what came."""
+    """A request, sent with the load generator's headers, and its response."""
 
     case: QueryVariant
     target: str
     sent_at: float  # epoch seconds
     received_at: float
-    connection: int  # which of the connections of the phase; exchanges of one are in order
+    connection: int  # number of the connection; exchanges on one connection are in order
     response: Response | None
-    error: str | None = None  # why there is no response
+    error: str | None = None  # reason why there is no response
     error_kind: str | None = None
-    stray: bytes = b""  # bytes after the response that nobody asked for
-    closed: bool = False  # the connection was closed after the response
-    reconnected: bool = False  # it had been closed when this request was sent: sent again on a new one
-    requests: int = 0  # on the connection that was closed, until then; 0: not counted
+    unsolicited: bytes = b""  # bytes that followed the response
+    closed: bool = False  # whether the server closed the connection after the response
+    reconnected: bool = False  # whether the request was sent on a new connection because the server closed the old one
+    requests_on_connection: int = 0  # on a connection that the server closed; 0: not counted
 
     @property
     def ok(self) -> bool:
-        """A response with status 200."""
+        """Return whether the response has status 200."""
         return self.response is not None and self.response.status == 200
 
     @property
     def body(self) -> bytes:
-        """Of the response; empty without one."""
+        """Return the body of the response; empty without a response."""
         return self.response.body if self.response else b""
 
     def headers(self, name: str) -> list[str]:
-        """All values of a header, whose name is given in lower case."""
-        return self.response.all(name) if self.response else []
+        """Return all values of a header, given its name in lower case."""
+        return self.response.get_all(name) if self.response else []
 
     def header(self, name: str) -> str | None:
-        """The first of them."""
+        """Return the first value of a header, given its name in lower case."""
         return self.response.get(name) if self.response else None
 
     @cached_property
-    def parsed(self) -> object:
-        """The JSON document, or the ValueError that says why there is none."""
+    def document(self) -> object:
+        """Return the parsed JSON body, or the ValueError that explains why it cannot be parsed."""
         try:
-            return safe_read.parse_json(self.body, MOST_OPENED, MOST_VALUES)
+            return safe_read.parse_json(self.body, MAX_CONTAINERS, MAX_VALUES)
         except ValueError as error:
             return error
 
     @cached_property
-    def items(self) -> tuple[object, ...]:
-        """The row objects of the answer, sound or not, in an array or alone; empty where the body is no document."""
-        if isinstance(self.parsed, list):
-            return tuple(self.parsed)
-        return () if isinstance(self.parsed, ValueError) or self.case.count is not None else (self.parsed,)
+    def row_objects(self) -> tuple[object, ...]:
+        """Return the elements of the response's array, or its single document; empty if the body is not JSON."""
+        if isinstance(self.document, list):
+            return tuple(self.document)
+        return () if isinstance(self.document, ValueError) or self.case.count is not None else (self.document,)
 
     @cached_property
     def rows(self) -> tuple[tuple[int, int], ...]:
-        """(id, randomNumber) of the row objects that can be read: both keys in any case, whole numbers, in range."""
-        return tuple(row for row in map(sound_row, self.items) if row)
+        """Return (id, randomNumber) of the row objects that ``parse_row`` accepts."""
+        return tuple(row for row in map(parse_row, self.row_objects) if row)
 
 
-def clamped(target: str, least: int, most: int) -> int:
-    """The integer that a target ends in, within these bounds; 0 for anything else."""
+def clamp_parameter(target: str, least: int, most: int) -> int:
+    """Return the integer at the end of a target, clamped to the bounds; 0 if the target does not end in an integer."""
     number = re.search(r"=(-?\d+)\Z", target)
     return min(max(int(number[1]), least), most) if number else 0
 
 
-def sound_row(item: object) -> tuple[int, int] | None:
-    """A row object's id and randomNumber, or None where they cannot be told.
+def parse_row(item: object) -> tuple[int, int] | None:
+    """Return the id and randomNumber of a row object, or None if they cannot be determined.
 
-    Read as generously as TechEmpower's verification does, so that what is answered is held against the table however it
-    is spelt; the spelling is the business of ``rows-exact``.
+    Parsing is as lenient as TechEmpower's verification, so that oddly spelt rows are still compared with the table.
+    The check ``rows-exact`` judges the spelling.
     """
     if not isinstance(item, dict):
         return None
     identifier, number = item.get("id"), item.get("randomNumber")
-    if len(item) != 2 or type(identifier) is not int or type(number) is not int:  # nearly all are plain
-        folded = {str(key).lower(): value for key, value in item.items()}
-        if len(folded) != len(item):
+    if len(item) != 2 or type(identifier) is not int or type(number) is not int:  # fast path: nearly all rows are exact
+        lowercased = {str(key).lower(): value for key, value in item.items()}
+        if len(lowercased) != len(item):
             return None  # one key in two spellings
-        identifier, number = _whole(folded.get("id")), _whole(folded.get("randomnumber"))
+        identifier, number = _parse_integer(lowercased.get("id")), _parse_integer(lowercased.get("randomnumber"))
     if identifier is None or number is None or not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
         return None
     return identifier, number
 
 
-def _whole(value: object) -> int | None:
-    """A whole number, or a decimal one in a string or with a fraction of zero, as a number."""
+def _parse_integer(value: object) -> int | None:
+    """Return an integer, a decimal string, or a float without a fraction as an integer, else None."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -144,211 +144,216 @@ def _whole(value: object) -> int | None:
 
 
 RandomNumbers = Mapping[int, int]  # id -> randomNumber
-WorldTables = Mapping[str, RandomNumbers]  # both twins at one moment, "world" and "World": implementations read either
+WorldTables = Mapping[str, RandomNumbers]  # "world" and "World" at one moment; an implementation uses one of them
 
 
 @dataclass(frozen=True, kw_only=True)
-class Version(Generic[T]):
-    """What a table held for a time, in epoch seconds: it is changed behind the server, so that a stale copy shows."""
+class TableVersion(Generic[T]):
+    """Contents of a table for a period in epoch seconds. Tests change the contents to detect stale responses."""
 
     rows: Mapping[int, T]  # by id
     since: float = float("-inf")
     until: float = float("inf")
 
-    def may_answer(self, exchange: Exchange) -> bool:
-        """Whether a request of this exchange's time may have read this version."""
+    def overlaps(self, exchange: Exchange) -> bool:
+        """Return whether the server may have read this version for the exchange."""
         return self.since <= exchange.received_at and exchange.sent_at <= self.until
 
 
-def supersede(versions: list[Version[T]], rows: Mapping[int, T], begun: float, done: float, slack: float = 0.0) -> None:
-    """Add the next version, in which these rows became visible between two moments that the harness knows.
+def append_version(
+    versions: list[TableVersion[T]], rows: Mapping[int, T], begun: float, done: float, slack: float = 0.0
+) -> None:
+    """Append a version whose changed rows became visible between ``begun`` and ``done``, in epoch seconds.
 
-    ``slack``: seconds by which the clock of the exchanges may differ.
+    ``slack`` is the error of the exchanges' clock in seconds.
     """
     versions[-1] = replace(versions[-1], until=done + slack)
-    versions.append(Version(rows={**versions[-1].rows, **rows}, since=min(begun, done) - slack))
+    versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(begun, done) - slack))
 
 
-History = Mapping[str, Sequence[Version[int]]]  # of both twins
+TableHistory = Mapping[str, Sequence[TableVersion[int]]]  # versions of "world" and of "World"
 
 
 class TableSnapshot(NamedTuple):
-    """What the tables held at a moment between ``since`` and ``until``, epoch seconds; else before all requests."""
+    """Contents of the world tables at a moment between ``since`` and ``until``; by default, before all requests."""
 
     world: WorldTables
-    since: float = -math.inf
+    since: float = -math.inf  # epoch seconds
     until: float = -math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wire:
-    """What came of one odd request or sequence of requests to the server as a whole."""
+class ProbeResult:
+    """Responses to one unusual request, or to a sequence of requests."""
 
     responses: tuple[Response, ...] = ()
-    failed: WireError | None = None  # why fewer responses came than requests went
-    ended: bool | None = None  # did the server close the connection afterwards? None: not looked at
-    alive: bool = True  # did a new connection get its answer afterwards?
+    failure: WireError | None = None  # reason why there are fewer responses than requests
+    closed: bool | None = None  # whether the server closed the connection afterwards; None: not observed
+    alive: bool = True  # whether the server responded on a new connection afterwards
 
     @property
     def status(self) -> int | None:
-        """Of the first response."""
+        """Return the status of the first response."""
         return self.responses[0].status if self.responses else None
 
     @property
     def error(self) -> str | None:
-        """What is wrong, in words."""
-        return str(self.failed) if self.failed else None
+        """Return the message of the failure."""
+        return str(self.failure) if self.failure else None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Due:
-    """What the database has to have done, at least, for what a load was answered."""
+class ExpectedWork:
+    """The least work of the database that explains the responses of a load."""
 
     reads: int = 0  # rows of world
-    writes: int = 0
-    pages: int = 0  # of fortunes
-    updates: int = 0  # statements that write: one a request
+    writes: int = 0  # rows of world
+    pages: int = 0  # reads of the whole fortune table
+    updates: int = 0  # statements that write: at least one for each request
 
-    def __add__(self, other: "Due") -> "Due":
-        return Due(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
+    def __add__(self, other: "ExpectedWork") -> "ExpectedWork":
+        return ExpectedWork(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
-    def __sub__(self, other: "Due") -> "Due":
-        """Nothing less than nothing."""
-        return Due(**{one.name: max(0, getattr(self, one.name) - getattr(other, one.name)) for one in fields(self)})
+    def __sub__(self, other: "ExpectedWork") -> "ExpectedWork":
+        """Return the difference, at least zero in each field."""
+        return ExpectedWork(**{f.name: max(0, getattr(self, f.name) - getattr(other, f.name)) for f in fields(self)})
 
     @classmethod
-    def of(cls, kind: TestType, each: int, answers: int) -> "Due":
-        """For so many good answers of a test type, to requests for so many rows each."""
-        if not kind.counts_statements:
+    def for_responses(cls, test_type: TestType, rows_each: int, responses: int) -> "ExpectedWork":
+        """Return the work for a number of successful responses with ``rows_each`` rows."""
+        if not test_type.counts_statements:
             return cls()
-        if kind.response_shape == "page":
-            return cls(pages=answers)
-        rows = answers * each
-        # A row that one request draws twice is written once, and one whose new number is the old one need not be.
-        spared = rows * ((each - 1) / 2 + 1) / HIGHEST_ID
-        least = max(0, math.floor(rows - spared - SIGMAS * math.sqrt(spared) - SIGMAS))
-        if not kind.writes_database:
+        if test_type.response_shape == "page":
+            return cls(pages=responses)
+        rows = responses * rows_each
+        # A request that draws a row twice writes it once. A row whose new number equals the old need not be written.
+        spared = rows * ((rows_each - 1) / 2 + 1) / HIGHEST_ID
+        least = max(0, math.floor(rows - spared - CHANCE_SIGMAS * math.sqrt(spared) - CHANCE_SIGMAS))
+        if not test_type.writes_database:
             return cls(reads=rows)
-        return cls(reads=rows, writes=least, updates=least if each == 1 else answers)
+        return cls(reads=rows, writes=least, updates=least if rows_each == 1 else responses)
 
     @classmethod
-    def of_crowd(cls, kind: TestType, crowd: Sequence[Exchange]) -> "Due":
-        """For the answers of verification."""
-        answers = Counter(exchange.case.count or 1 for exchange in crowd if exchange.ok)
-        return sum((cls.of(kind, each, number) for each, number in answers.items()), cls())
+    def for_exchanges(cls, test_type: TestType, exchanges: Sequence[Exchange]) -> "ExpectedWork":
+        """Return the work for the successful exchanges of a verification."""
+        responses = Counter(exchange.case.count or 1 for exchange in exchanges if exchange.ok)
+        return sum((cls.for_responses(test_type, rows, number) for rows, number in responses.items()), cls())
 
     @classmethod
-    def waiting(cls, texts: Sequence[str], rows: int) -> "Due":
-        """What these statements, of ``rows`` where they write, will have done once their transactions end."""
-        of_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names("world")]
-        writes = sum(statement.writes for statement in of_world)
-        pages = sum(NormalisedStatement(text=text).names("fortune") for text in texts)
-        return cls(reads=len(of_world) - writes, writes=writes * rows, pages=pages, updates=writes)
+    def in_open_transactions(cls, texts: Sequence[str], rows: int) -> "ExpectedWork":
+        """Return the work of statements in open transactions, which PostgreSQL counts when the transactions end.
+
+        ``rows`` is the number of rows that a writing statement may write.
+        """
+        on_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names_table("world")]
+        writes = sum(statement.writes for statement in on_world)
+        pages = sum(NormalisedStatement(text=text).names_table("fortune") for text in texts)
+        return cls(reads=len(on_world) - writes, writes=writes * rows, pages=pages, updates=writes)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableUse:
-    """What a process did to the database, as the database counted it."""
+class DatabaseActivity:
+    """Changes to the database by a process, from PostgreSQL's statistics."""
 
-    fetched: int | None  # rows of the world tables, by index; None: not known
+    fetched: int | None  # rows of the world tables fetched by index; None: unknown
     updated: int | None
     deadlocks: int | None
-    left_behind: tuple[tuple[str, str, str], ...]  # what changed beside the rows of world: name, before, after
+    left_behind: tuple[tuple[str, str, str], ...]  # other changed objects: name, definition before and after
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Which answers a generator writes out: a share drawn by its seed over the whole load, within both limits."""
+    """Selection of the responses that the load generator records: a random share of a load, within two limits."""
 
-    share: float  # 0..1; where it would pass a limit, the generator lowers it for the whole load
-    answers: int  # at most
-    bytes: int  # of heads and bodies, at most
+    share: float  # 0..1; the generator lowers it for the whole load if a limit would be exceeded
+    max_responses: int
+    max_bytes: int  # of headers and bodies
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestAccount:
-    """What became of each request of a load, by the generator's account; answers after its end included."""
+class RequestCounts:
+    """Outcomes of a load's requests, counted by the generator, including responses after the end of the load."""
 
     sent: int
     received: int
-    successes: int  # 2xx
-    failed: int  # answers with another status
-    unasked: int  # responses that nobody had asked for
-    unasked_bytes: int  # of them, and of whatever else came outside of a response
-    unfinished: int  # under way when the generator stopped listening; 0 where it listened for as long as it ever does
-    hung: int  # connections
-    closed: int  # connections, by the server
-    cut: int  # requests that were under way on them then
-    unsound: int  # answers with a broken framing, or another body or length than the rule allows
+    successes: int  # responses with a 2xx status
+    failed: int  # responses with another status
+    unsolicited: int  # responses without a request
+    unsolicited_bytes: int  # bytes that belong to no response, and bytes of unsolicited responses
+    unfinished: int  # in progress when the generator stopped; 0 if it waited for the full timeout
+    hung_connections: int
+    closed_connections: int  # closed by the server
+    interrupted: int  # requests in progress on connections that the server closed
+    malformed: int  # responses with invalid framing, or with an unexpected body or length
     statuses: Mapping[str, int]
-    whole: bool  # every answer was written out
+    all_recorded: bool  # whether the generator recorded every response
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folder:
-    """What the folder of an implementation says, as ``harness.verify.process_conduct`` reads it."""
+class FolderFacts:
+    """Facts about an implementation's folder, gathered by ``harness.verify.process_conduct``."""
 
-    file: str  # benchmark_config.json as messages name it
-    dockerfile: str  # its name
-    whole: tuple[str, ...]  # what is wrong with the Dockerfile, one sentence each
-    image_command: tuple[str, ...]  # of the container; empty: that of the base image
-    same_command: bool  # image_command and run start the same program with the same arguments
-    run: tuple[str, ...]  # local.run
-    unset: tuple[str, ...] = ()  # NAME=value of local.env that the image does not set
-    readme: str | None  # what is wrong with README.md
+    config_file: str  # name of benchmark_config.json in messages
+    dockerfile: str  # file name
+    dockerfile_defects: tuple[str, ...]
+    image_command: tuple[str, ...]  # empty: the command of the base image
+    same_command: bool  # whether image_command and local_command start the same program with the same arguments
+    local_command: tuple[str, ...]  # local.run
+    missing_variables: tuple[str, ...] = ()  # NAME=value of local.env that the image does not set
+    readme_defect: str | None
     maintainers: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conduct:
-    """What was seen of a server beside its answers; None where it was not looked at."""
+class ConductFacts:
+    """Facts about a server's process and folder; None if they were not observed."""
 
-    mistakes: tuple[str, ...] = ()  # with DBHOST, DBPORT, DBNAME, DBUSER and DBPASS
-    stopped: bool = False  # whether it was asked to stop
-    stop_seconds: float | None = None  # that it took; None: it did not stop
-    as_root: tuple[str, ...] | None = None  # its processes that run as root; None: not in a container
-    folder: Folder | None = None
-    strict: bool = False  # whether what a pull request needs fails instead of warning
+    database_mistakes: tuple[str, ...] = ()  # ignored variables among DBHOST, DBPORT, DBNAME, DBUSER and DBPASS
+    stop_requested: bool = False
+    stop_seconds: float | None = None  # until the server stopped; None: it did not stop
+    root_processes: tuple[str, ...] | None = None  # None: the server does not run in a container
+    folder: FolderFacts | None = None
+    strict: bool = False  # whether violations of rules for pull requests fail instead of warn
 
 
 @dataclass(kw_only=True)
 class Evidence:
-    """All that was seen; fields that were not looked at are empty or None."""
+    """All observations of one verification or trial; a field that does not apply is empty or None."""
 
     test_type: str
-    rules: Rules = "tfb"  # by which it is judged
+    rules: Rules = "tfb"
     thorough: bool = True
-    under_load: bool = False  # sampled from a load
-    exchanges: list[Exchange] = field(default_factory=list)  # outside the crowd that is counted
-    crowd: list[Exchange] = field(default_factory=list)  # many requests on several connections at once
-    declared: Sequence[Exchange] = ()  # beside the declared URL: requests that say what a right answer is
-    history: History | None = None  # of the tables that are only read
-    cached: Collection[tuple[int, int]] = ()  # rows (id, number) that a cache may still hold
-    looks: list[TableSnapshot] = field(
-        default_factory=list
-    )  # at what is written, in order: before all requests to after them
-    whole: bool = True  # the crowd is all that was asked
-    rows_each: float = 0.0  # that were written for each of the crowd, where it is not
-    pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)  # likewise: values.pairs of the process
-    counts: Sequence[NormalisedStatement] | None = None  # None: not counted, or not exactly
-    uncounted: str | None = None  # why statements could not be counted
-    different: int = 0  # statements that the server has made since it began, by their form
-    fortunes: Sequence[Version[str]] = ()
-    wire: dict[str, Wire] = field(default_factory=dict)
-    use: TableUse | None = None  # of the table, over a whole process
-    due: Due = Due()  # for what the load was answered
-    account: RequestAccount | None = None  # of a load
-    extension: object = None  # what is seen for the checks of an extension alone
-    upstream: UpstreamStats | None = None  # what the exchanges made the server ask its upstream
-    conduct: Conduct | None = None  # what was seen of the server beside its answers
+    under_load: bool = False  # whether the exchanges are sampled from a load
+    exchanges: list[Exchange] = field(default_factory=list)  # not among the concurrent exchanges
+    concurrent: list[Exchange] = field(default_factory=list)  # on several connections at once; statements are counted
+    declared_exchanges: Sequence[Exchange] = ()  # further requests that declare their expected response
+    history: TableHistory | None = None  # versions of tables that the test type only reads
+    cached_rows: Collection[tuple[int, int]] = ()  # (id, number) that a cache may still hold
+    snapshots: list[TableSnapshot] = field(default_factory=list)  # of written tables, from before to after all requests
+    complete: bool = True  # whether ``concurrent`` has all requests, not only a sample
+    rows_per_response: float = 0.0  # for a sample: rows that the load wrote for each sampled response
+    age_pairs: Mapping[tuple[float, bool], int] = field(
+        default_factory=dict
+    )  # for a sample: ``values.count_age_pairs``
+    statements: Sequence[NormalisedStatement] | None = None  # None: not counted, or not exactly
+    uncounted_reason: str | None = None  # why statements could not be counted
+    distinct_statements: int = 0  # number of different statements since the server started
+    fortunes: Sequence[TableVersion[str]] = ()
+    probes: dict[str, ProbeResult] = field(default_factory=dict)
+    database_activity: DatabaseActivity | None = None  # of a whole process
+    expected_work: ExpectedWork = ExpectedWork()
+    request_counts: RequestCounts | None = None  # of a load
+    extension: object = None  # observations for the checks of an extension
+    upstream: UpstreamStats | None = None  # requests that the server sent to its upstream
+    conduct: ConductFacts | None = None
 
     @property
-    def all(self) -> Iterator[Exchange]:
-        """Every exchange with the declared URL."""
+    def all_exchanges(self) -> Iterator[Exchange]:
+        """Yield every exchange with the declared URL."""
         yield from self.exchanges
-        yield from self.crowd
+        yield from self.concurrent
 
     @property
-    def good(self) -> Iterator[Exchange]:
-        """Those with status 200: what other statuses carry is the status check's business."""
-        return (exchange for exchange in self.all if exchange.ok)
+    def ok_exchanges(self) -> Iterator[Exchange]:
+        """Yield the exchanges with status 200; the check ``status-ok`` judges other statuses."""
+        return (exchange for exchange in self.all_exchanges if exchange.ok)

@@ -1,4 +1,4 @@
-"""What a service has declared of its own answers: each is judged by what its request expects."""
+"""Checks of a service's responses, each against the expectation that its request declares."""
 
 import itertools
 import time
@@ -14,172 +14,202 @@ from harness.plan.testtypes import DECLARED
 from harness.records import safe_read
 from harness.records.outcome import Outcome
 from harness.verify import response_schemas
-from harness.verify.checks import Check, Finding, check, everywhere, shown
-from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
+from harness.verify.checks import Check, Finding, all_types_and_server, check, excerpt
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.http import parse_media_type
+from harness.verify.checks.verification_client import MAX_RETAINED_BYTES, Client, VerificationTask
 
-ONE_BY_ONE = {True: 40, False: 3}  # of each declared request, with the values drawn first; thorough, and brief
-AT_ONCE = {True: 160, False: 8}  # of each, with the values drawn after them, on several connections
+# Requests for each declared request, with successive values: in a thorough and in a brief verification.
+SEQUENTIAL_REQUESTS = {True: 40, False: 3}
+CONCURRENT_REQUESTS = {True: 160, False: 8}
 CONNECTIONS = 8
+MAX_SEQUENTIAL_SECONDS = 3.0  # for each declared request
 RULE = "declared.1"
-DECODED_BYTES = 16 << 20  # of a compressed body, at most
-MOST_CODINGS = 4
-MOST_OPENED, MOST_VALUES = 200_000, 2_000_000  # arrays and objects, and values, of one answer
+MAX_DECODED_BYTES = 16 << 20  # of a compressed body
+MAX_CODINGS = 4
+MAX_CONTAINERS, MAX_VALUES = 200_000, 2_000_000  # arrays and objects, and values, in a response's JSON
 
 ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
 
 
-def case(asked: PreparedRequest) -> QueryVariant:
-    """One request of a service."""
-    return QueryVariant(name=asked.request, asked=asked)
+def declared_variant(declared: PreparedRequest) -> QueryVariant:
+    """Return the variant that sends a declared request of a service."""
+    return QueryVariant(name=declared.request, declared=declared)
 
 
-def gather(asking: Asking, evidence: Evidence) -> None:
-    """Ask each declared request with several values, one after the other and at once, as long as it answers."""
-    tables: dict[str, list[QueryVariant]] = {}
-    for asked in asking.test_type.requests:
-        tables.setdefault(asked.request, []).append(case(asked))
-    for table in tables.values():
-        _ask(asking.plain(), table, evidence)
+def gather(task: VerificationTask, evidence: Evidence) -> None:
+    """Send each declared request with several values, one after the other and then concurrently."""
+    variants_by_request: dict[str, list[QueryVariant]] = {}
+    for declared in task.test_type.requests:
+        variants_by_request.setdefault(declared.request, []).append(declared_variant(declared))
+    for variants in variants_by_request.values():
+        _send(task.load_client(), variants, evidence)
 
 
-def _ask(client: Client, table: Sequence[QueryVariant], evidence: Evidence) -> None:
-    first = client.ask(table[:1])
+def _send(client: Client, variants: Sequence[QueryVariant], evidence: Evidence) -> None:
+    first = client.send_in_order(variants[:1])
     evidence.exchanges += first
     if first[0].response is None:
         return
-    room = KEPT_BYTES // 2 // first[0].response.size
-    alone, together = (min(number[evidence.thorough], room) for number in (ONE_BY_ONE, AT_ONCE))
-    cases = list(itertools.islice(itertools.cycle(table), 1, alone + together))
-    # One by one; a slow service is not asked all.
-    until = time.monotonic() + 3.0
-    evidence.exchanges += client.ask(itertools.takewhile(lambda _: time.monotonic() < until, cases[:alone]))
-    if time.monotonic() < until:
-        evidence.crowd += client.crowd(cases[alone:], CONNECTIONS)
+    affordable = MAX_RETAINED_BYTES // 2 // first[0].response.size
+    limits = (SEQUENTIAL_REQUESTS[evidence.thorough], CONCURRENT_REQUESTS[evidence.thorough])
+    sequential, concurrent = (min(limit, affordable) for limit in limits)
+    cases = list(itertools.islice(itertools.cycle(variants), 1, sequential + concurrent))
+    deadline = time.monotonic() + MAX_SEQUENTIAL_SECONDS  # a slow service receives fewer requests
+    in_time = itertools.takewhile(lambda _: time.monotonic() < deadline, cases[:sequential])
+    evidence.exchanges += client.send_in_order(in_time)
+    if time.monotonic() < deadline:
+        evidence.concurrent += client.send_concurrently(cases[sequential:], CONNECTIONS)
 
 
-def right(function: ExpectationCheck) -> Check:
-    """Make a check of a function of what a request expects and what came; messages begin with the request.
+def expectation_check(function: ExpectationCheck) -> Check:
+    """Decorate a function of an expectation and an exchange as a check; messages get the request as a prefix.
 
-    A ValueError of the function says why the body cannot be read.
+    The function raises ValueError if the body cannot be read.
     """
 
     def find(evidence: Evidence) -> Iterator[Finding]:
-        for asked, exchange in _declared(evidence):
-            begin = f"request {asked.request} ({asked.method} {shown(asked.target, 100)})"
+        for declared, exchange in _declared(evidence):
+            prefix = f"request {declared.request} ({declared.method} {excerpt(declared.target, 100)})"
             try:
-                for finding in function(asked.expect, exchange):
-                    yield replace(finding, message=f"{begin}: {finding.message}")
+                for finding in function(declared.expect, exchange):
+                    yield replace(finding, message=f"{prefix}: {finding.message}")
             except ValueError as error:
-                yield Finding(f"{begin}: {error}", expected="a body that can be read", actual=shown(exchange.body))
+                yield Finding(f"{prefix}: {error}", expected="a readable body", actual=excerpt(exchange.body))
 
     find.__name__ = getattr(function, "__name__", "")
-    return check(RULE, lambda name: name == DECLARED or everywhere(name), lambda evidence: any(_declared(evidence)))(
-        find
-    )
+    return check(
+        RULE, lambda name: name == DECLARED or all_types_and_server(name), lambda evidence: any(_declared(evidence))
+    )(find)
 
 
 def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
-    """Requests that say what a right answer is, and what came."""
-    exchanges = itertools.chain(evidence.all, evidence.declared)
-    return ((exchange.case.asked, exchange) for exchange in exchanges if exchange.case.asked)
+    """Return the declared requests with their exchanges."""
+    exchanges = itertools.chain(evidence.all_exchanges, evidence.declared_exchanges)
+    return ((exchange.case.declared, exchange) for exchange in exchanges if exchange.case.declared)
 
 
-@right
+@expectation_check
 def declared_answer(_: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Every request is answered by one whole HTTP message."""
+    """Require one complete HTTP message for every request."""
     if exchange.response is None:
-        yield Finding(f"no whole answer: {exchange.error}", expected="an answer", actual=exchange.error)
-    elif exchange.stray:
-        yield Finding("bytes follow after the answer", expected="nothing", actual=shown(exchange.stray, 60))
+        yield Finding(f"no complete response: {exchange.error}", expected="a complete response", actual=exchange.error)
+    elif exchange.unsolicited:
+        yield Finding(
+            "bytes follow the response. Declare the exact length of the body",
+            expected="no further bytes",
+            actual=excerpt(exchange.unsolicited, 60),
+        )
     for violation in exchange.response.violations if exchange.response else ():
         yield Finding(violation, expected="an HTTP/1.1 message", outcome=Outcome.WARN)
 
 
-@right
+@expectation_check
 def declared_status(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """The status is the one that the request expects."""
+    """Require the expected status."""
     response = exchange.response
     if response and response.status != expect.status:
-        actual = f"{response.status} {response.reason}: {shown(response.body, 80)}"
-        yield Finding("another status", expected=f"{expect.status}", actual=actual)
+        yield Finding(
+            "wrong status. Correct the service or the request's expect.status",
+            expected=f"{expect.status}",
+            actual=f"{response.status} {response.reason}: {excerpt(response.body, 80)}",
+        )
 
 
-@right
+@expectation_check
 def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """The media type is the expected one, and so is each parameter that is named with it."""
-    if expect.content_type is None or not _comparable(expect, exchange):
+    """Require the expected media type and the parameters that are expected with it."""
+    if expect.content_type is None or not _has_expected_status(expect, exchange):
         return
-    came = exchange.headers("content-type")
-    wanted, parameters = parse_media_type(expect.content_type)
-    media, found = parse_media_type(came[0]) if len(came) == 1 else (None, {})
-    same = all(found.get(name, "").lower() == value.lower() for name, value in parameters.items())
-    if media != wanted or not same:
-        yield Finding("another content type", expected=expect.content_type, actual="; ".join(came) or "none")
+    values = exchange.headers("content-type")
+    expected_media, expected_parameters = parse_media_type(expect.content_type)
+    media, parameters = parse_media_type(values[0]) if len(values) == 1 else (None, {})
+    same = all(parameters.get(name, "").lower() == value.lower() for name, value in expected_parameters.items())
+    if media != expected_media or not same:
+        yield Finding(
+            "wrong Content-Type. Correct the service or the request's expect.content_type",
+            expected=expect.content_type,
+            actual="; ".join(values) or "none",
+        )
 
 
-@right
+@expectation_check
 def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """The body is as long as expected and, where it is given, the expected one to the byte."""
-    if not _comparable(expect, exchange):
+    """Require the expected size of the body and, if it is declared, exactly the expected body."""
+    if not _has_expected_status(expect, exchange):
         return
     size = len(exchange.body)
     if expect.size and not expect.size[0] <= size <= expect.size[1]:
-        yield Finding("another size", expected=f"{expect.size[0]} to {expect.size[1]} bytes", actual=f"{size} bytes")
-    if expect.body is not None and (body := _decoded(exchange)) != expect.body.encode():
-        yield Finding("another body", expected=shown(expect.body), actual=shown(body))
+        yield Finding(
+            "wrong size of the body. Correct the service or the request's expect.size",
+            expected=f"{expect.size[0]} to {expect.size[1]} bytes",
+            actual=f"{size} bytes",
+        )
+    if expect.body is not None and (body := _decode(exchange)) != expect.body.encode():
+        yield Finding(
+            "wrong body. Correct the service or the request's expect.body",
+            expected=excerpt(expect.body),
+            actual=excerpt(body),
+        )
 
 
-@right
+@expectation_check
 def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """The body is JSON that fits the schema and holds the members that are expected, each with its value."""
-    if (expect.subset is None and expect.json_schema is None) or not _comparable(expect, exchange):
+    """Require JSON that fits the schema and contains the expected members."""
+    if (expect.subset is None and expect.json_schema is None) or not _has_expected_status(expect, exchange):
         return
-    body = _decoded(exchange)
-    document = cast("JsonValue", safe_read.parse_json(body, MOST_OPENED, MOST_VALUES))
-    if expect.schema_text is not None and (wrong := response_schemas.JUDGE.misfit(expect.schema_text, body)):
-        yield Finding(wrong.message, expected=wrong.expected, actual=wrong.found)
-    for path, wanted, came in _missing(expect.subset, document, "$") if expect.subset is not None else ():
-        yield Finding(f"{path} is another", expected=shown(repr(wanted)), actual=came)
+    body = _decode(exchange)
+    document = cast("JsonValue", safe_read.parse_json(body, MAX_CONTAINERS, MAX_VALUES))
+    if expect.schema_text is not None:
+        mismatch = response_schemas.SCHEMA_VALIDATOR.find_mismatch(expect.schema_text, body)
+        if mismatch:
+            yield Finding(mismatch.message, expected=mismatch.expected, actual=mismatch.actual)
+    for path, expected, actual in _differences(expect.subset, document, "$") if expect.subset is not None else ():
+        yield Finding(
+            f"{path} has another value. Correct the service or the request's expect.json",
+            expected=excerpt(repr(expected)),
+            actual=actual,
+        )
 
 
-def _comparable(expect: Expect, exchange: Exchange) -> bool:
-    """Whether there is an answer of the right status: what others carry is the status check's business."""
+def _has_expected_status(expect: Expect, exchange: Exchange) -> bool:
+    """Return whether there is a response with the expected status; other statuses are findings of declared-status."""
     return exchange.response is not None and exchange.response.status == expect.status
 
 
-def _decoded(exchange: Exchange) -> bytes:
-    """The body without its content codings (RFC 9110 section 8.4.1), gzip or deflate; raises ValueError."""
+def _decode(exchange: Exchange) -> bytes:
+    """Return the body without its content codings gzip and deflate (RFC 9110 section 8.4.1). Raises ValueError."""
     body = exchange.body
     codings = ",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")
-    if len(codings) > MOST_CODINGS:
-        raise ValueError(f"the body has {len(codings)} content codings: more than {MOST_CODINGS} are not read")
+    if len(codings) > MAX_CODINGS:
+        raise ValueError(f"the body has {len(codings)} content codings. Use at most {MAX_CODINGS}")
     for coding in reversed(codings):
         if coding in ("", "identity") or not body:
             continue
         if coding not in ("gzip", "x-gzip", "deflate"):
-            raise ValueError(f"Content-Encoding {coding} is not read here: have the request's Accept-Encoding say gzip")
-        reader = zlib.decompressobj(zlib.MAX_WBITS | 32)  # by its beginning gzip's or zlib's
+            raise ValueError(f"Content-Encoding {coding} is not supported. Send Accept-Encoding: gzip with the request")
+        decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32)  # detects gzip or zlib
         try:
-            body = reader.decompress(body, DECODED_BYTES)
+            body = decompressor.decompress(body, MAX_DECODED_BYTES)
         except zlib.error as error:
-            raise ValueError(f"the body is not what Content-Encoding {coding} says: {error}") from error
-        if not reader.eof:
-            raise ValueError(f"the body of Content-Encoding {coding} has no end within {DECODED_BYTES >> 20} MiB")
+            raise ValueError(f"the body cannot be decoded as Content-Encoding {coding}: {error}") from error
+        if not decompressor.eof:
+            raise ValueError(
+                f"the body of Content-Encoding {coding} is incomplete or exceeds {MAX_DECODED_BYTES >> 20} MiB"
+            )
     return body
 
 
-def _missing(wanted: JsonValue, came: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:
-    """Where a document lacks what is wanted: the place, what should be there, and what is."""
-    if isinstance(wanted, dict) and isinstance(came, dict):
-        for key, value in wanted.items():
-            if key not in came:
+def _differences(expected: JsonValue, actual: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:
+    """Yield where a document lacks an expected value: the JSON path, the expected value, and the actual value."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key, value in expected.items():
+            if key not in actual:
                 yield f"{path}.{key}", value, "nothing"
             else:
-                yield from _missing(value, came[key], f"{path}.{key}")
-    elif isinstance(wanted, list) and isinstance(came, list) and len(wanted) == len(came):
-        for place, (one, other) in enumerate(zip(wanted, came, strict=True)):
-            yield from _missing(one, other, f"{path}[{place}]")
-    elif wanted != came or isinstance(wanted, bool) != isinstance(came, bool):
-        yield path, wanted, shown(repr(came))
+                yield from _differences(value, actual[key], f"{path}.{key}")
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (expected_item, actual_item) in enumerate(zip(expected, actual, strict=True)):
+            yield from _differences(expected_item, actual_item, f"{path}[{index}]")
+    elif expected != actual or isinstance(expected, bool) != isinstance(actual, bool):
+        yield path, expected, excerpt(repr(actual))

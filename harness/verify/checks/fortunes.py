@@ -1,4 +1,4 @@
-"""The fortune page, parsed as browsers do: rows in order, escaped, nothing executable, nothing that matters added."""
+"""Checks of the fortune page, parsed as browsers do: rows in order and escaped, and no other content."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,18 +8,16 @@ from itertools import zip_longest
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from harness.verify.checks import Finding, check, each, shown
+from harness.verify.checks import Finding, check, excerpt, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange
 
 FORTUNE = frozenset({"fortune"})
-ADDED = "Additional fortune added at request time."
+ADDED_FORTUNE = "Additional fortune added at request time."
 
-# What a page of fortunes may consist of. <meta> carries nothing but a charset or a viewport, and thead, tbody and
-# attributes like class change nothing of what is rendered.
-# A page of fortunes has some 80 tags in 1.5 kB. Parsers take quadratic time for more.
-MOST_BYTES, MOST_TAGS = 16 * 1024, 1_000
+# A page of fortunes has about 80 tags in 1.5 kB. Parsers take quadratic time for large pages.
+MAX_BYTES, MAX_TAGS = 16 * 1024, 1_000
 ELEMENTS = frozenset({"html", "head", "meta", "title", "body", "table", "thead", "tbody", "tr", "th", "td"})
-OVERLOOKED = frozenset({"script", "link"})  # by TechEmpower's verification, and all attributes that run or load
+IGNORED_BY_TECHEMPOWER = frozenset({"script", "link"})  # TechEmpower also ignores attributes that run or load
 _DOCTYPE = re.compile(rb"(?:\s|<!--(?>.*?-->))*+<!doctype\s+html\s*>", re.IGNORECASE | re.DOTALL)
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
@@ -35,69 +33,86 @@ class Page:
     loose_text: str  # text of the body outside of cells
 
 
-@each("fortune.1", FORTUNE)
+@exchange_check("fortune.1", FORTUNE)
 def page_is_html(exchange: Exchange) -> Iterator[Finding]:
-    """An HTML5 page in UTF-8 with the doctype and the title."""
+    """Require an HTML5 page in UTF-8 with the doctype and the title."""
     if _is_oversized(exchange.body):
-        expected = f"at most {MOST_BYTES // 1024} kB and {MOST_TAGS:,} tags"
-        actual = f"{len(exchange.body)} bytes, {exchange.body.count(b'<')} tags"
-        yield Finding("the page is too large to be a page of fortunes", expected=expected, actual=actual)
+        yield Finding(
+            "the page is too large for a page of fortunes. Return only the table",
+            expected=f"at most {MAX_BYTES // 1024} kB and {MAX_TAGS:,} tags",
+            actual=f"{len(exchange.body)} bytes, {exchange.body.count(b'<')} tags",
+        )
         return
     try:
         exchange.body.decode("utf-8")
     except UnicodeDecodeError as error:
-        yield Finding(f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
+        yield Finding(
+            f"the page is not UTF-8: {error.reason} at byte {error.start}. Encode the page in UTF-8", expected="UTF-8"
+        )
         return
-    if not _DOCTYPE.match(exchange.body) or parse(exchange.body).title != "Fortunes":
-        expected = "<!DOCTYPE html>…<title>Fortunes</title>"
-        yield Finding("the page lacks the doctype or the title", expected=expected, actual=shown(exchange.body, 100))
+    if not _DOCTYPE.match(exchange.body) or parse_page(exchange.body).title != "Fortunes":
+        yield Finding(
+            "the page lacks the doctype or the title. Add both",
+            expected="<!DOCTYPE html>…<title>Fortunes</title>",
+            actual=excerpt(exchange.body, 100),
+        )
 
 
 @check("fortune.2", FORTUNE, lambda evidence: bool(evidence.fortunes))
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
-    """One table: a header, then every row of the database and the added one, sorted by message."""
-    for exchange in evidence.good:
-        page = parse(exchange.body)
-        # Where a clock was set back, no version may be of the time: each of them would be right then.
-        held = [version for version in evidence.fortunes if version.may_answer(exchange)] or evidence.fortunes
-        yield from min((list(_compare(page, version.rows)) for version in held), key=len)
+    """Require one table: a header, then every row of the database and the added one, sorted by message."""
+    for exchange in evidence.ok_exchanges:
+        page = parse_page(exchange.body)
+        # If the clock was set back, no version may cover the exchange: accept any of them.
+        versions = [version for version in evidence.fortunes if version.overlaps(exchange)] or evidence.fortunes
+        yield from min((list(_compare(page, version.rows)) for version in versions), key=len)
 
 
-@each("fortune.3", FORTUNE)
+@exchange_check("fortune.3", FORTUNE)
 def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
-    """Nothing is shown beside the table, hidden, run or loaded from elsewhere: messages are text."""
-    page = parse(exchange.body)
+    """Find text outside the table, and elements or attributes that hide, run or load something."""
+    page = parse_page(exchange.body)
     for name in page.elements:
         if name not in ELEMENTS:
-            message, accepted = f"the page holds a <{name}> element", name in OVERLOOKED
-            expected = "a table of fortunes whose messages are escaped: &lt; for <"
-            yield Finding(message, expected=expected, actual=f"<{name}>", accepted=accepted)
+            yield Finding(
+                f"the page contains a <{name}> element. Escape messages as text, and return only the table",
+                expected="a table of fortunes whose messages are escaped: &lt; for <",
+                actual=f"<{name}>",
+                accepted=name in IGNORED_BY_TECHEMPOWER,
+            )
     for element, name, value in page.attributes:
         target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
         refresh = name == "http-equiv" and target == "refresh"
         runs = name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh
         if runs or name == "hidden" or (name == "style" and _HIDING.search(value)):
-            message = f"the page runs, loads or hides something: <{element} {name}>"
-            yield Finding(message, expected="no such attribute", actual=shown(f'{name}="{value}"', 80), accepted=runs)
+            yield Finding(
+                f"the attribute {name} of <{element}> runs, loads or hides something. Remove the attribute",
+                expected="no such attribute",
+                actual=excerpt(f'{name}="{value}"', 80),
+                accepted=runs,
+            )
     if page.loose_text:
-        message, actual = "the page shows more than the fortunes", shown(page.loose_text, 80)
-        yield Finding(message, expected="a table of fortunes", actual=actual)
+        yield Finding(
+            "the page has text outside the table. Remove the text",
+            expected="a table of fortunes",
+            actual=excerpt(page.loose_text, 80),
+        )
 
 
-@lru_cache(maxsize=64)  # the thousands of pages of an audit are the same but for a change of the table
-def parse(body: bytes) -> Page:
-    """Parse as an HTML5 browser does; an oversized page counts as empty."""
+@lru_cache(maxsize=64)  # thousands of pages of a load are equal, until a fortune changes
+def parse_page(body: bytes) -> Page:
+    """Parse a page as an HTML5 browser does; an oversized page counts as empty."""
     if _is_oversized(body):
         return Page(rows=(), elements=(), attributes=(), title="", loose_text="")
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
     nodes = tree.css("*")
     title = tree.css_first("head > title")
-    table = tree.css_first("table")  # of further ones rows are missing in this one
+    table = tree.css_first("table")  # rows in further tables are missing from this one, which is a finding
     rows = table.css("tr") if table else []
     return Page(
         rows=tuple(
-            tuple(_cell(cell, "td" if place else "th") for cell in row.iter() if cell.tag in ("th", "td"))
-            for place, row in enumerate(rows)
+            tuple(_cell_text(cell, "td" if number else "th") for cell in row.iter() if cell.tag in ("th", "td"))
+            for number, row in enumerate(rows)
         ),
         elements=tuple(node.tag or "" for node in nodes),
         attributes=tuple(
@@ -109,32 +124,36 @@ def parse(body: bytes) -> Page:
 
 
 def _is_oversized(body: bytes) -> bool:
-    return len(body) > MOST_BYTES or body.count(b"<") > MOST_TAGS
+    return len(body) > MAX_BYTES or body.count(b"<") > MAX_TAGS
 
 
-def _cell(cell: LexborNode, kind: str) -> str:
-    """Its text; of a heading among the fortunes, or a fortune in the header, as it stands in the page."""
-    return cell.text(deep=True) if cell.tag == kind else cell.html or ""
+def _cell_text(cell: LexborNode, expected_tag: str) -> str:
+    """Return the text of a cell, or its HTML if it is a header cell among fortunes or the reverse."""
+    return cell.text(deep=True) if cell.tag == expected_tag else cell.html or ""
 
 
 def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
-    """The first row of the table that is another than it should be."""
-    rows = sorted([*fortunes.items(), (0, ADDED)], key=lambda row: row[1].encode())
-    wanted = [("id", "message"), *((f"{identifier}", message) for identifier, message in rows)]
-    found = [tuple(cell.strip() for cell in row) for row in page.rows]
-    for place, (came, should) in enumerate(zip_longest(found, wanted, fillvalue=("no row",))):
-        if came != should:
-            unsorted = ": the rows are not sorted by message" if sorted(found) == sorted(wanted) else ""
-            actual = shown(" | ".join(came))
-            yield Finding(f"row {place} of the table is wrong{unsorted}", expected=" | ".join(should), actual=actual)
+    """Yield the first row of the table that differs from the expected row."""
+    rows = sorted([*fortunes.items(), (0, ADDED_FORTUNE)], key=lambda row: row[1].encode())
+    expected_rows = [("id", "message"), *((f"{identifier}", message) for identifier, message in rows)]
+    actual_rows = [tuple(cell.strip() for cell in row) for row in page.rows]
+    for number, (actual, expected) in enumerate(zip_longest(actual_rows, expected_rows, fillvalue=("no row",))):
+        if actual != expected:
+            unsorted = sorted(actual_rows) == sorted(expected_rows)
+            advice = "Sort the rows by message" if unsorted else "Return all current rows of the table, escaped once"
+            yield Finding(
+                f"row {number} of the table is wrong. {advice}",
+                expected=" | ".join(expected),
+                actual=excerpt(" | ".join(actual)),
+            )
             return
 
 
 def _loose_text(tree: LexborHTMLParser) -> str:
-    """Text of the body that stands in no cell; a browser moves text between rows out of the table."""
+    """Return the text of the body outside of cells. Browsers move text between rows out of the table."""
     if tree.body is None:
         return ""
-    shell = LexborHTMLParser(tree.html or "")
-    for cell in shell.css("th, td, script, style"):
+    remainder = LexborHTMLParser(tree.html or "")
+    for cell in remainder.css("th, td, script, style"):
         cell.decompose()
-    return (shell.body.text(deep=True) if shell.body else "").strip()
+    return (remainder.body.text(deep=True) if remainder.body else "").strip()

@@ -1,8 +1,8 @@
-"""Are ids and new numbers drawn uniformly and independently? Exact tests, each with a stated false-alarm rate.
+"""Checks that ids and new numbers are drawn uniformly and independently, by exact tests with known error rates.
 
-Each check is a test of the hypothesis "independent, uniform over 1..10000" that rejects a truthful server with a
-probability below ``FALSE_ALARM``: exact binomial tails with a Bonferroni correction over the cells looked at, and the
-exact occupancy distribution of the number of distinct values. Nothing is approximated by a normal distribution.
+Each check tests the hypothesis "independent, uniform over 1..10000". It rejects a correct server with a probability
+below ``FALSE_ALARM``. The tests use exact binomial tails, with a Bonferroni correction over the cells, and the exact
+occupancy distribution of the number of distinct values, without normal approximations.
 """
 
 import random
@@ -17,120 +17,121 @@ from harness.verify.checks import QUERY_TYPES, ROW_TYPES, Finding, check
 from harness.verify.checks.evidence import HIGHEST_ID, Evidence, Exchange
 
 FALSE_ALARM = 1e-9
-CELLS = 20
-NEAR = (20, 250, 2500)  # distances between ids: neighbours, one page of the table, one part of it
-ENOUGH = 300  # values: with fewer, the tests say nothing
-# With fewer an objection may come, but none means little, and a verdict does not name the check then: a tenth of the
-# table that is never drawn shows from 490 ids on (0.95^490, that a cell is empty by chance, is below the limit), a walk
-# through the table from 655 on (by the occupancy distribution).
-SPEAKS = 655
-OCCUPANCY_LIMIT = 1500  # values looked at by the occupancy test, whose cost is quadratic
+CELLS = 20  # of each partition of 1..10000
+NEAR_DISTANCES = (20, 250, 2500)  # between ids: neighbours, one page of the table, one part of it
+MIN_VALUES = 300  # with fewer values the tests have no power
+# With fewer values a finding is possible, but a pass means little, so a verdict omits it. An empty tenth of the table
+# is detected from 490 ids (0.95^490 is below the limit), a walk through the table from 655 (by the distribution of
+# occupancy).
+MIN_VALUES_FOR_PASS = 655
+OCCUPANCY_LIMIT = 1500  # values for the occupancy test, whose cost is quadratic
+ADVICE = "Draw each value uniformly and independently from 1..10000"
 
 
-def _drawn(evidence: Evidence) -> bool:
-    return len(_ids(evidence)) >= ENOUGH
+def _has_enough_values(evidence: Evidence) -> bool:
+    return len(_ids(evidence)) >= MIN_VALUES
 
 
-def _many(evidence: Evidence) -> bool:
-    return len(_ids(evidence)) >= SPEAKS
+def _has_enough_for_pass(evidence: Evidence) -> bool:
+    return len(_ids(evidence)) >= MIN_VALUES_FOR_PASS
 
 
-@check("random.1", ROW_TYPES, _drawn, enough=_many)
+@check("random.1", ROW_TYPES, _has_enough_values, enough=_has_enough_for_pass)
 def ids_uniform(evidence: Evidence) -> Iterator[Finding]:
-    """Ids of many requests are uniform over 1..10000."""
-    yield from _uneven("ids", _ids(evidence))
+    """Require that the ids of many requests are uniform over 1..10000."""
+    yield from _find_uneven("ids", _ids(evidence))
 
 
-@check("random.2", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_many)
+@check("random.2", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_has_enough_for_pass)
 def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
-    """Ids repeat as often as chance has it: no smaller set of rows, and no walk through all of them."""
+    """Require that ids repeat as often as chance predicts: not from a subset of rows, and not from a walk."""
     ids = _ids(evidence)[:OCCUPANCY_LIMIT]
     distinct = len(set(ids))
-    distribution = occupancy(len(ids))
+    distribution = occupancy_distribution(len(ids))
     few, many = distribution[: distinct + 1].sum(), distribution[distinct:].sum()
     if min(few, many) < FALSE_ALARM / 2:
         expected = float(np.dot(distribution, np.arange(len(distribution))))
+        problem = "they come from a part of the table" if few < many else "they are not drawn at random"
         yield Finding(
-            f"{len(ids)} random ids name {distinct} different rows: "
-            + ("they come from a part of the table" if few < many else "they are not drawn at random"),
+            f"{len(ids)} random ids name {distinct} different rows: {problem}. {ADVICE}",
             expected=f"about {expected:.0f} different rows",
             actual=f"{distinct} (probability {min(few, many):.1g})",
         )
 
 
-@check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_many)
+@check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_has_enough_for_pass)
 def ids_independent(evidence: Evidence) -> Iterator[Finding]:
-    """What one request draws says nothing about the next."""
+    """Require that the ids of one request do not depend on other ids."""
     if QUERY_TYPES(evidence.test_type):
-        yield from _overlaps(evidence)
-        yield from _within(evidence)
+        yield from _find_overlaps(evidence)
+        yield from _find_near_ids(evidence)
     else:
-        yield from _steps(evidence)
+        yield from _find_regular_steps(evidence)
 
 
-@check("random.4", frozenset({"update"}), _drawn, enough=_many)
+@check("random.4", frozenset({"update"}), _has_enough_values, enough=_has_enough_for_pass)
 def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
-    """New random numbers are uniform over 1..10000."""
-    yield from _uneven("numbers", [number for exchange in _ordinary(evidence) for _, number in exchange.rows])
+    """Require that new random numbers are uniform over 1..10000."""
+    yield from _find_uneven("numbers", [number for exchange in _ordinary(evidence) for _, number in exchange.rows])
 
 
 def _ordinary(evidence: Evidence) -> list[Exchange]:
-    """The crowd's ordinary requests; none for hundreds of rows, which may avoid repeats."""
-    return [exchange for exchange in evidence.crowd if exchange.ok and (exchange.case.count or 1) <= 20]
+    """Return concurrent exchanges with few rows; servers may avoid repeats among hundreds of rows."""
+    return [exchange for exchange in evidence.concurrent if exchange.ok and (exchange.case.count or 1) <= 20]
 
 
 def _ids(evidence: Evidence) -> list[int]:
     return [identifier for exchange in _ordinary(evidence) for identifier, _ in exchange.rows]
 
 
-def _uneven(what: str, values: Sequence[int]) -> Iterator[Finding]:
-    """Two partitions of 1..10000 into twenty cells, by range and by remainder."""
-    low, high = unsuspicious(len(values))
+def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
+    """Test two partitions of 1..10000 into twenty cells, by range and by remainder."""
+    low, high = plausible_counts(len(values))
     width = HIGHEST_ID // CELLS
     by_range = Counter((value - 1) // width for value in values)
     by_remainder = Counter(value % CELLS for value in values)
     for label, counts in (("range", by_range), ("remainder", by_remainder)):
         for cell in range(CELLS):
-            seen = counts[cell]
-            if not low <= seen <= high:
-                tail = min(tails(seen, len(values), 1 / CELLS))
+            count = counts[cell]
+            if not low <= count <= high:
+                tail = min(binomial_tails(count, len(values), 1 / CELLS))
                 name = f"{cell * width + 1}..{(cell + 1) * width}" if label == "range" else f"{cell} modulo {CELLS}"
                 yield Finding(
-                    f"the {what} of many requests are not uniform: {name} came {seen} times in {len(values)}",
+                    f"the {description} of many requests are not uniform: {name} came {count} times in {len(values)}. "
+                    f"{ADVICE}",
                     expected=f"about {len(values) / CELLS:.0f} times",
-                    actual=f"{seen} (probability {tail:.1g})",
+                    actual=f"{count} (probability {tail:.1g})",
                 )
 
 
-def _steps(evidence: Evidence) -> Iterator[Finding]:
-    """Differences of neighbouring draws, modulo the table's size, are uniform too when draws are independent.
+def _find_regular_steps(evidence: Evidence) -> Iterator[Finding]:
+    """Test that differences of consecutive ids, modulo the table's size, are uniform, as for independent draws.
 
-    Neighbours on a connection, and in time: of a walk that all connections take together only these tell.
+    Consecutive means on a connection, and in time: only the latter detects a walk that all connections share.
     """
-    asked = sorted(_ordinary(evidence), key=lambda e: e.sent_at)
+    exchanges = sorted(_ordinary(evidence), key=lambda e: e.sent_at)
     by_connection: dict[int, list[int]] = {}
-    for exchange in asked:
+    for exchange in exchanges:
         by_connection.setdefault(exchange.connection, []).extend(i for i, _ in exchange.rows)
-    for sequences in (by_connection.values(), [[i for exchange in asked for i, _ in exchange.rows]]):
-        # Every other difference only: neighbouring differences share a draw, these are independent of each other.
-        steps = [(b - a) % HIGHEST_ID + 1 for one in sequences for a, b in zip(one[::2], one[1::2], strict=False)]
-        if len(steps) < ENOUGH:
+    for sequences in (by_connection.values(), [[i for exchange in exchanges for i, _ in exchange.rows]]):
+        # Use every other difference, because adjacent differences share an id and are dependent.
+        steps = [(b - a) % HIGHEST_ID + 1 for ids in sequences for a, b in zip(ids[::2], ids[1::2], strict=False)]
+        if len(steps) < MIN_VALUES:
             continue
-        yield from _uneven("differences between neighbouring ids", steps)
+        yield from _find_uneven("differences between consecutive ids", steps)
         common, times = Counter(steps).most_common(1)[0]
-        if tails(times, len(steps), 1 / HIGHEST_ID)[1] * HIGHEST_ID < FALSE_ALARM:
+        if binomial_tails(times, len(steps), 1 / HIGHEST_ID)[1] * HIGHEST_ID < FALSE_ALARM:
             yield Finding(
-                f"an id is {common - 1} after the one before in {times} of {len(steps)} cases",
+                f"an id is {common - 1} after the previous one in {times} of {len(steps)} cases. {ADVICE}",
                 expected="independent draws",
                 actual=f"difference {common - 1} {times} times",
             )
 
 
-def _within(evidence: Evidence) -> Iterator[Finding]:
-    """The ids of one request are not near each other: no run of neighbours, no page of the table.
+def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
+    """Test that the ids of one request are not near each other, as in a run of neighbours or one page of the table.
 
-    Honest servers may answer in the order of ids, so pairs are drawn from an answer without regard to its order; no id
-    is in two of them, and so they are independent.
+    Servers may sort ids. Pairs are therefore random, and no id is in two of them, so that they are independent.
     """
     dice = random.Random(0)
     distances = []
@@ -138,61 +139,62 @@ def _within(evidence: Evidence) -> Iterator[Finding]:
         ids = sorted({identifier for identifier, _ in exchange.rows})
         dice.shuffle(ids)
         distances += [abs(a - b) for a, b in zip(ids[::2], ids[1::2], strict=False)]
-    if len(distances) < ENOUGH:
+    if len(distances) < MIN_VALUES:
         return
-    for near in NEAR:
-        seen = sum(distance <= near for distance in distances)
+    for near in NEAR_DISTANCES:
+        count = sum(distance <= near for distance in distances)
         chance = sum(HIGHEST_ID - distance for distance in range(1, near + 1)) * 2 / (HIGHEST_ID * (HIGHEST_ID - 1))
-        if (tail := tails(seen, len(distances), chance)[1]) < FALSE_ALARM / len(NEAR):
+        if (tail := binomial_tails(count, len(distances), chance)[1]) < FALSE_ALARM / len(NEAR_DISTANCES):
             yield Finding(
-                f"of {len(distances)} pairs of ids of one request {seen} are at most {near} apart",
+                f"{count} of {len(distances)} pairs of ids in one request are at most {near} apart. {ADVICE}",
                 expected=f"about {len(distances) * chance:.0f}",
-                actual=f"{seen} (probability {tail:.1g})",
+                actual=f"{count} (probability {tail:.1g})",
             )
             return
 
 
-def _overlaps(evidence: Evidence) -> Iterator[Finding]:
-    """Two requests for n rows each share about n*n/10000 of them, and hardly ever many more."""
-    answers = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
-    answers = [answer for answer in answers if len(answer) > 1]
-    pairs = len(answers) * (len(answers) - 1) / 2
+def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
+    """Test how many ids two requests share: about n*n/10000 for n rows each, and rarely many more."""
+    responses = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
+    responses = [ids for ids in responses if len(ids) > 1]
+    pairs = len(responses) * (len(responses) - 1) / 2
     if not pairs:
         return
-    size = max(len(answer) for answer in answers)
-    # Each id of one is among the other's with probability size/10000 at most.
-    limit = next(k for k in range(size + 2) if tails(k + 1, size, size / HIGHEST_ID)[1] * pairs < FALSE_ALARM)
-    holders: dict[int, list[int]] = {}  # id -> places of the answers that name it
-    found = 0
-    for place, answer in enumerate(answers):
-        earlier = Counter(other for identifier in answer for other in holders.get(identifier, ()))
-        for other, common in earlier.items():
-            if common > limit:
-                found += 1
+    size = max(len(ids) for ids in responses)
+    # The probability that the other request has a given id is at most size/10000.
+    limit = next(k for k in range(size + 2) if binomial_tails(k + 1, size, size / HIGHEST_ID)[1] * pairs < FALSE_ALARM)
+    holders: dict[int, list[int]] = {}  # id -> indices of the responses with it
+    findings = 0
+    for index, ids in enumerate(responses):
+        shared = Counter(other for identifier in ids for other in holders.get(identifier, ()))
+        for other, count in shared.items():
+            if count > limit:
+                findings += 1
                 yield Finding(
-                    f"two requests for random rows share {common} of them",
+                    f"two requests for random rows share {count} of them. {ADVICE}",
                     expected=f"at most {limit} of {size}",
-                    actual=f"rows {', '.join(str(i) for i in sorted(answers[other] & answer)[:8])}…",
+                    actual=f"rows {', '.join(str(i) for i in sorted(responses[other] & ids)[:8])}…",
                 )
-        if found > ENOUGH:
-            return  # every answer like every other: there is no use in naming all pairs
-        for identifier in answer:
-            holders.setdefault(identifier, []).append(place)
+        if findings > MIN_VALUES:
+            return  # all responses are alike: further pairs add nothing
+        for identifier in ids:
+            holders.setdefault(identifier, []).append(index)
 
 
-def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
-    """P(X <= seen) and P(X >= seen) of the binomial distribution."""
-    from scipy.special import bdtr, bdtrc  # here: what lists or plans need not wait for scipy
+def binomial_tails(successes: int, trials: int, probability: float) -> tuple[float, float]:
+    """Return P(X <= successes) and P(X >= successes) of the binomial distribution."""
+    from scipy.special import bdtr, bdtrc  # imported here because it is slow, and listing or planning does not need it
 
-    if seen > of:
+    if successes > trials:
         return 1.0, 0.0
-    return float(bdtr(seen, of, probability)), float(bdtrc(seen - 1, of, probability)) if seen else 1.0
+    upper = float(bdtrc(successes - 1, trials, probability)) if successes else 1.0
+    return float(bdtr(successes, trials, probability)), upper
 
 
 @lru_cache(maxsize=64)
-def unsuspicious(total: int) -> tuple[int, int]:
-    """The fewest and the most of ``total`` values that one of the CELLS may hold without an objection."""
-    from scipy.special import bdtr, bdtrc  # here: likewise
+def plausible_counts(total: int) -> tuple[int, int]:
+    """Return the fewest and the most of ``total`` values that may lie in one of the CELLS without a finding."""
+    from scipy.special import bdtr, bdtrc  # imported here because it is slow
 
     limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)  # two tails, two partitions
     low, high = bdtr(counts, total, 1 / CELLS) >= limit, bdtrc(counts, total, 1 / CELLS) <= limit
@@ -200,8 +202,8 @@ def unsuspicious(total: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=16)
-def occupancy(draws: int) -> npt.NDArray[np.float64]:
-    """P(k different values in ``draws`` uniform draws from 10,000), for k = 0..draws: the exact recursion."""
+def occupancy_distribution(draws: int) -> npt.NDArray[np.float64]:
+    """Return P(k different values in ``draws`` uniform draws from 10,000) for k = 0..draws, by exact recursion."""
     probability = np.zeros(draws + 1)
     probability[0] = 1.0
     k = np.arange(draws + 1)

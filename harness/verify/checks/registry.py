@@ -1,4 +1,4 @@
-"""The explicit lists of all checks, and of test types that are asked, or loaded, in a way of their own, by name."""
+"""The explicit lists of all checks, and of test types whose evidence is gathered by functions of their own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,8 +23,8 @@ from harness.verify.checks import (
     statements,
     values,
 )
-from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.verification_client import VerificationTask
 
 
 class LoadVerification(Protocol):
@@ -48,13 +48,13 @@ class TestTypeVerification(Protocol):
     def load(self) -> LoadVerification:
         """The verification of loads."""
 
-    def gather(self, asking: Asking, evidence: Evidence, /) -> None:
-        """Ask the server, and add to the evidence."""
+    def gather(self, task: VerificationTask, evidence: Evidence, /) -> None:
+        """Send requests to the server, and add the exchanges to the evidence."""
 
 
 VERIFICATIONS: Mapping[str, TestTypeVerification] = Extensions[TestTypeVerification]("verifications").load_all()
 
-# In the order in which a verdict lists them: the checks of a module as they stand there.
+# In the order in which a verdict lists the checks; within a module, in the order of definition.
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(module for extra in VERIFICATIONS.values() for module in extra.check_modules),
@@ -68,8 +68,8 @@ CHECKS: dict[str, Check] = {
     if isinstance(check, Check)
 }
 
-# Test type -> what asks the server; the others are asked by ``harness.verify.verification`` as their traits say.
-GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
+# Test type -> function that gathers its evidence. ``harness.verify.verification`` gathers for all other test types.
+GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
     DECLARED: expectations.gather,
     "delay": delay.gather,
     "fan-out": fan_out.gather,
@@ -77,5 +77,5 @@ GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
 }
 
 
-# Test type -> the verification of its loads, where the checks of responses do not apply.
+# Test type -> verification of its loads, if the checks of responses do not apply.
 LOADS = {name: extra.load for name, extra in VERIFICATIONS.items()}

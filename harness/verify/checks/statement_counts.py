@@ -1,8 +1,8 @@
 """Exact statement counts: the difference of two readings of pg_stat_statements, which counts throughout a run.
 
-Counting is never switched: a server that could see it on and off would know when it is watched. What it costs the
-database is the same for every implementation and in every trial. What a statement does is told by its text as the
-database recorded it: no more of SQL is understood than that needs.
+Counting is always on. Otherwise a server could detect when it is observed. Its cost is the same for every
+implementation and trial. Statements are classified by the text that PostgreSQL recorded, with regular expressions
+rather than a full SQL parser.
 """
 
 import re
@@ -12,11 +12,11 @@ from functools import lru_cache
 
 import psycopg
 
-TABLE_ROWS = 10_000  # of world: a statement that returns as many a call reads the table as a whole
-MOST_STATEMENTS = 20_000  # different ones, of all servers that are up, as toolset/database/statistics.conf has it
+TABLE_ROWS = 10_000  # of world: a statement that returns as many rows in a call reads the whole table
+MAX_STATEMENTS = 20_000  # different statements of all running servers, as in toolset/database/statistics.conf
 
-# Line comments, nested block comments (by repetition), dollar quotes, strings and quoted identifiers; in this order of
-# alternatives the first that begins wins, so that a quote within a comment opens nothing and the other way round.
+# Line comments, beginnings of block comments, dollar quotes, strings and quoted identifiers. The first match wins, so
+# that a quote within a comment opens no string, and the reverse.
 _TOKENS = re.compile(
     r"""
       (?P<line>--[^\n]*)
@@ -27,12 +27,12 @@ _TOKENS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_WRITING = frozenset({"update", "insert", "delete", "merge", "copy", "truncate"})
-# A data-modifying statement within WITH … AS ( … ), or behind it; FOR [NO KEY] UPDATE only locks.
-_CHANGES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
+_WRITING_VERBS = frozenset({"update", "insert", "delete", "merge", "copy", "truncate"})
+# A data-modifying statement within or after WITH … AS ( … ). FOR [NO KEY] UPDATE only locks.
+_MODIFIES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
 _LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
 _COPIES_OUT = re.compile(r"copy\s*\(|copy\s.*\sto\s", re.IGNORECASE | re.DOTALL)
-# What makes one SELECT find several ids. An IN of a single parameter, as object mappers write it, does not.
+# Syntax with which one SELECT finds several ids. Object mappers write an IN with a single parameter, which is allowed.
 _LISTS = re.compile(
     r"""
       (?<![\w$"]) (?: any | some | or | between | join | union | values
@@ -42,9 +42,11 @@ _LISTS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_PREPARES = re.compile(r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL)  # what EXECUTE runs is counted as this
-# Work that the database does on rows: a function, texts that are joined, an order but that of the ids.
-_WORKS = re.compile(
+_PREPARES = re.compile(
+    r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL
+)  # EXECUTE is counted under the text of PREPARE
+# Work of the database on rows: function calls, string concatenation, and sorting except by id.
+_DATABASE_WORK = re.compile(
     r"""
       \|\|
     | (?<![\w$:]) (?! (?: select | from | where | and | or | not | in | as | on | by | any | exists | lateral | cast
@@ -59,82 +61,85 @@ _WORKS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class NormalisedStatement:
-    """One normalised statement of the server under test."""
+    """A normalised statement of the server under test, with its counts."""
 
     text: str
     calls: int = 0
     rows: int = 0  # retrieved or affected
-    pages: int = 0  # table and index pages that it touched
+    pages: int = 0  # touched table and index pages
 
-    def names(self, table: str) -> bool:
-        """Does it name this table, quoted or not, outside of comments and strings? By code points it may."""
-        return re.search(rf'(?<![\w$])(?:"?{table}"?(?![\w$])|u&")', bare(self.text), re.IGNORECASE) is not None
+    def names_table(self, table: str) -> bool:
+        """Return whether the statement names this table, quoted or not, or may name it by code points (``U&"…"``)."""
+        return (
+            re.search(rf'(?<![\w$])(?:"?{table}"?(?![\w$])|u&")', strip_comments(self.text), re.IGNORECASE) is not None
+        )
 
     @property
     def writes(self) -> bool:
-        """Does it change rows? Told by its verb; SELECT … FOR UPDATE only locks them."""
-        text = _PREPARES.sub("", bare(self.text)).lstrip("( \t\r\n")
-        word = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
-        if word == "copy":
+        """Return whether the statement changes rows, by its verb; SELECT … FOR UPDATE only locks them."""
+        text = _PREPARES.sub("", strip_comments(self.text)).lstrip("( \t\r\n")
+        verb = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
+        if verb == "copy":
             return not _COPIES_OUT.match(text)
-        return word in _WRITING or (word == "with" and _CHANGES.search(_LOCKS.sub("", text)) is not None)
+        return verb in _WRITING_VERBS or (verb == "with" and _MODIFIES.search(_LOCKS.sub("", text)) is not None)
 
     @property
-    def takes_list(self) -> bool:
-        """May one call find several ids? PostgreSQL 18 writes a list as its first parameter and a comment."""
-        return "/*, ... */" in self.text or _LISTS.search(bare(self.text)) is not None
+    def accepts_list(self) -> bool:
+        """Return whether one call may find several ids; PostgreSQL 18 writes a list as a parameter and a comment."""
+        return "/*, ... */" in self.text or _LISTS.search(strip_comments(self.text)) is not None
 
-    def takes(self, column: str) -> bool:
-        """Does it find this column, by name or with all others, without any work of the database on it?"""
-        text = _PREPARES.sub("", bare(self.text))
-        named = re.search(rf"\*|(?<![\w$])(?:table|{column})(?![\w$])", text, re.IGNORECASE)
-        return named is not None and not _WORKS.search(text)
-
-    @property
-    def twin(self) -> bool:
-        """Does it name the quoted twin of the table?"""
-        return '"World"' in bare(self.text)
+    def returns_column(self, column: str) -> bool:
+        """Return whether the statement returns this column, by name or with ``*``, without database work on it."""
+        text = _PREPARES.sub("", strip_comments(self.text))
+        selected = re.search(rf"\*|(?<![\w$])(?:table|{column})(?![\w$])", text, re.IGNORECASE)
+        return selected is not None and not _DATABASE_WORK.search(text)
 
     @property
-    def scans(self) -> bool:
-        """Does it fetch the whole table, as the refreshing of a cache does?"""
+    def names_quoted_table(self) -> bool:
+        """Return whether the statement names the quoted table ``"World"``."""
+        return '"World"' in strip_comments(self.text)
+
+    @property
+    def reads_whole_table(self) -> bool:
+        """Return whether the statement fetches the whole table, as for refreshing a cache."""
         return self.calls > 0 and self.rows >= TABLE_ROWS * self.calls
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """Everything counted so far: (query id, text) -> calls, rows, pages."""
+class StatementSnapshot:
+    """Counts until one moment: (query id, text) -> calls, rows, pages."""
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int
-    waiting: tuple[str, ...]  # the last statement of each open transaction, which is counted only at its end
+    open_statements: tuple[str, ...]  # last statement of each open transaction, which is counted at its end
 
-    def since(self, earlier: "Snapshot") -> tuple[NormalisedStatement, ...] | None:
-        """What was counted between two snapshots; None where the view was too small, and the counts are not exact."""
+    def since(self, earlier: "StatementSnapshot") -> tuple[NormalisedStatement, ...] | None:
+        """Return the counts between two snapshots; None if they are inexact because the view was too small."""
         if self.deallocated != earlier.deallocated:
             return None
-        found = []
+        statements = []
         for key, now in self.counted.items():
             calls, rows, pages = (a - b for a, b in zip(now, earlier.counted.get(key, (0, 0, 0)), strict=True))
             if calls > 0:
-                found.append(NormalisedStatement(text=key[1], calls=calls, rows=rows, pages=pages))
-        return tuple(found)
+                statements.append(NormalisedStatement(text=key[1], calls=calls, rows=rows, pages=pages))
+        return tuple(statements)
 
 
-def uncounted(admin: psycopg.Connection) -> str | None:
-    """Why this database does not count every statement; None where it does."""
+def find_counting_obstacle(admin: psycopg.Connection) -> str | None:
+    """Return why this database does not count every statement, or None if it does."""
     try:
         admin.execute("SELECT 1 AS tfb_is_this_counted")
         query = "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
         row = admin.execute(query).fetchone()
     except psycopg.Error as error:
         return f"pg_stat_statements: {str(error).strip().splitlines()[0]}"
-    # Only the database's start mends it.
-    return None if row and row[0] else "pg_stat_statements.track must be top, compute_query_id auto or on"
+    if row and row[0]:
+        return None
+    return "set pg_stat_statements.track to top and compute_query_id to auto or on, and restart PostgreSQL"
 
 
-def snapshot(admin: psycopg.Connection) -> Snapshot:
-    """What has been counted so far of all roles but the administrator's."""
+def take_snapshot(admin: psycopg.Connection) -> StatementSnapshot:
+    """Return the current counts of all roles except the administrator."""
     rows = admin.execute(
         """
         SELECT queryid, query, sum(calls)::bigint, sum(rows)::bigint, sum(shared_blks_hit + shared_blks_read)::bigint
@@ -145,7 +150,7 @@ def snapshot(admin: psycopg.Connection) -> Snapshot:
         GROUP BY queryid, query
         """
     ).fetchall()
-    others = admin.execute(
+    state = admin.execute(
         """
         SELECT (SELECT dealloc FROM pg_stat_statements_info),
                ARRAY(SELECT query FROM pg_stat_activity WHERE datname = current_database()
@@ -153,16 +158,16 @@ def snapshot(admin: psycopg.Connection) -> Snapshot:
         """
     ).fetchone()
     counted = {(number, text): (calls, n, pages) for number, text, calls, n, pages in rows}
-    deallocated, waiting = others or (0, ())
-    return Snapshot(counted=counted, deallocated=int(deallocated or 0), waiting=tuple(waiting))
+    deallocated, open_statements = state or (0, ())
+    return StatementSnapshot(counted=counted, deallocated=int(deallocated or 0), open_statements=tuple(open_statements))
 
 
 # ---- a statement's text ----------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)  # the statements of a server are few, and are looked at around every load
-def bare(text: str) -> str:
-    """The statement without comments and with empty strings; quoted identifiers are kept."""
+@lru_cache(maxsize=512)  # a server has few different statements, which are read around every load
+def strip_comments(text: str) -> str:
+    """Return the statement without comments and with emptied strings; quoted identifiers are kept."""
     kept: list[str] = []
     position = 0
     while match := _TOKENS.search(text, position):
@@ -176,7 +181,7 @@ def bare(text: str) -> str:
 
 
 def _comment_end(text: str, position: int) -> int:
-    """The index behind a block comment that has been opened; they nest in PostgreSQL."""
+    """Return the index after a block comment that has been opened; block comments nest in PostgreSQL."""
     depth = 1
     for match in re.finditer(r"/\*|\*/", text[position:]):
         depth += 1 if match[0] == "/*" else -1

@@ -1,135 +1,177 @@
-"""Are the queries really made? Exact counts around a known number of answers: verification's crowd, or a load.
+"""Checks that queries were executed, by exact statement counts around a known number of responses.
 
-Statements are told by the table that they name and by the rows and pages that they touch, never by a ratio of calls:
-a bulk UPDATE of twenty rows and twenty UPDATEs of one are the same here.
+The statements are those of a load, or of concurrent requests in a verification. They are classified by the table that
+they name and by the rows and pages that they touch, not by ratios of calls: a bulk UPDATE of twenty rows counts like
+twenty UPDATEs of one row.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.plan.testtypes import TestType
 from harness.records.outcome import Outcome
-from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, having, shown
+from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, excerpt, types_where
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.statement_counts import MOST_STATEMENTS, NormalisedStatement
+from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
 SEEDED_FORTUNES = 12
-PAGES_OF_A_ROW = 3  # that a SELECT of one touches: the root and a leaf of the index, and the row's own
-ALLOWANCE = 0.01  # of the tables' own counters: what the crash of a session loses
+PAGES_PER_ROW = 3  # that a SELECT of one row touches: root and leaf of the index, and the row's page
+COUNTER_TOLERANCE = 0.01  # share of the tables' counters that is lost if a session crashes
 
 
-def counted(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
-    """Test types with a trait whose statements are counted, and the load of any."""
-    return lambda name: name == LOAD or having(lambda kind: kind.counts_statements and trait(kind))(name)
+def counted_types(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
+    """Return a predicate for LOAD, and for test types with a trait whose statements are counted."""
+    counted = types_where(lambda test_type: test_type.counts_statements and trait(test_type))
+    return lambda name: name == LOAD or counted(name)
 
 
-@check("statements.1", counted(), lambda e: e.different > 0 or (e.thorough and bool(e.crowd)))
+@check("statements.1", counted_types(), lambda e: e.distinct_statements > 0 or (e.thorough and bool(e.concurrent)))
 def statements_counted(evidence: Evidence) -> Iterator[Finding]:
-    """The statements of the server can be counted at all."""
-    if evidence.counts is None:
-        why = evidence.uncounted or "pg_stat_statements.max is too small"
-        yield Finding(f"statements were not counted: {why}", outcome=Outcome.WARN)
+    """Require that the server's statements can be counted."""
+    if evidence.statements is None:
+        reason = evidence.uncounted_reason or "pg_stat_statements.max is too small"
+        yield Finding(f"statements were not counted: {reason}", outcome=Outcome.WARN)
 
 
-@check("statements.2", counted(), lambda e: (_looked(e) or _flooded(e)) and e.due.reads + e.due.pages > 0)
+@check(
+    "statements.2",
+    counted_types(),
+    lambda e: (_has_counts(e) or _floods_counters(e)) and e.expected_work.reads + e.expected_work.pages > 0,
+)
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
-    """As many rows were read by SELECTs as were answered, and over a process as many by index."""
-    due = evidence.due
-    if _flooded(evidence):
+    """Require that SELECTs read as many rows as were returned, and over a process as many by index."""
+    expected = evidence.expected_work
+    if _floods_counters(evidence):
         yield Finding(
-            "the server makes so many different statements that the database forgets some before they are counted",
-            expected="the same statements again and again, with parameters",
-            actual=f"{evidence.different} different statements",
+            "the server executes so many different statements that PostgreSQL forgets counts. Use parameters",
+            expected="the same statements repeatedly, with parameters",
+            actual=f"{evidence.distinct_statements} different statements",
         )
-    if evidence.use and evidence.use.fetched is not None and due.reads:
-        yield from _short("read", evidence.use.fetched, due.reads, allowance=ALLOWANCE)
-    if evidence.counts is not None:
-        # Rows as they are: of a document, a page or an order that the database makes the work would be nobody's.
-        selects = _reads(evidence, "world")
-        found = [s for s in selects if s.takes("randomnumber")]
-        rows = sum(min(s.rows, s.pages // PAGES_OF_A_ROW) for s in found)
-        yield from _short("read", rows, due.reads, but=_others(selects, found))
-        # Each page has its own SELECT of all fortunes: neither many rows of one nor few of many make up for another.
-        selects = _reads(evidence, "fortune")
-        found = [s for s in selects if s.takes("message") and s.rows <= SEEDED_FORTUNES * s.calls]
-        whole = sum(min(s.calls, s.rows // SEEDED_FORTUNES) for s in found)
-        yield from _short("read", whole, due.pages, "pages of fortunes", but=_others(selects, found))
+    activity = evidence.database_activity
+    if activity and activity.fetched is not None and expected.reads:
+        yield from _find_shortfall("read", activity.fetched, expected.reads, tolerance=COUNTER_TOLERANCE)
+    if evidence.statements is not None:
+        # Only plain rows count: if the database builds a document, a page or an order, the server has no work.
+        selects = _selects(evidence, "world")
+        plain = [s for s in selects if s.returns_column("randomnumber")]
+        rows = sum(min(s.rows, s.pages // PAGES_PER_ROW) for s in plain)
+        yield from _find_shortfall("read", rows, expected.reads, note=_describe_other(selects, plain))
+        # Each page needs its own SELECT of all fortunes: many rows of one SELECT do not make up for a missing SELECT.
+        selects = _selects(evidence, "fortune")
+        plain = [s for s in selects if s.returns_column("message") and s.rows <= SEEDED_FORTUNES * s.calls]
+        pages = sum(min(s.calls, s.rows // SEEDED_FORTUNES) for s in plain)
+        note = _describe_other(selects, plain)
+        yield from _find_shortfall("read", pages, expected.pages, "pages of fortunes", note=note)
 
 
-@check("statements.3", counted(lambda kind: kind.has_rows), lambda e: e.counts is not None and e.due.reads > 0)
+@check(
+    "statements.3",
+    counted_types(lambda test_type: test_type.has_rows),
+    lambda e: e.statements is not None and e.expected_work.reads > 0,
+)
 def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
-    """Each row is fetched by a SELECT of its own: no IN, no join with a list, no scan."""
-    for select in _reads(evidence, "world"):
-        actual = f"{select.rows} rows in {select.calls} calls of {shown(select.text, 120)}"
+    """Require a SELECT for each row: no IN, no join with a list, no scan."""
+    for select in _selects(evidence, "world"):
+        actual = f"{select.rows} rows in {select.calls} calls of {excerpt(select.text, 120)}"
         if select.rows > select.calls:
-            yield Finding("one SELECT fetches several rows", expected="one row a SELECT", actual=actual)
-        elif select.takes_list:  # many rows of one call, and none of others, would look the same
-            yield Finding("a SELECT takes a list of ids", expected="one id a SELECT", actual=actual)
+            yield Finding(
+                "one SELECT fetches several rows. Execute a SELECT for each row",
+                expected="one row for each SELECT",
+                actual=actual,
+            )
+        elif select.accepts_list:  # calls with many rows and calls with none would look the same
+            yield Finding(
+                "a SELECT takes a list of ids. Execute a SELECT for each id",
+                expected="one id for each SELECT",
+                actual=actual,
+            )
 
 
-@check("statements.4", having(lambda kind: kind.counts_statements), lambda e: e.counts is not None)
+@check("statements.4", types_where(lambda test_type: test_type.counts_statements), lambda e: e.statements is not None)
 def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
-    """No more is read than answered."""
+    """Warn if the server executes more SELECTs than it returns rows."""
     table = "fortune" if PAGE_TYPES(evidence.test_type) else "world"
-    calls = sum(select.calls for select in _reads(evidence, table))
-    expected = sum(exchange.case.count or 1 for exchange in evidence.crowd)
-    if calls > expected and all(exchange.ok for exchange in evidence.crowd):
-        message = f"{calls - expected} SELECTs more than rows were asked for"
-        yield Finding(message, expected=f"{expected}", actual=f"{calls}", outcome=Outcome.WARN)
+    calls = sum(select.calls for select in _selects(evidence, table))
+    expected = sum(exchange.case.count or 1 for exchange in evidence.concurrent)
+    if calls > expected and all(exchange.ok for exchange in evidence.concurrent):
+        yield Finding(
+            f"{calls - expected} more SELECTs than requested rows. Execute one SELECT for each row",
+            expected=f"{expected}",
+            actual=f"{calls}",
+            outcome=Outcome.WARN,
+        )
 
 
-@check("statements.5", counted(lambda kind: kind.writes_database), lambda e: _looked(e) and e.due.writes > 0)
+@check(
+    "statements.5",
+    counted_types(lambda test_type: test_type.writes_database),
+    lambda e: _has_counts(e) and e.expected_work.writes > 0,
+)
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
-    """Every row that is answered was written, by a statement of its request at least, and in verification no other."""
-    due = evidence.due
-    if evidence.use and evidence.use.updated is not None:
-        yield from _short("written", evidence.use.updated, due.writes, allowance=ALLOWANCE)
-    if evidence.counts is None:
-        return
-    # Of the one twin that the server uses: rows that went into the other are not those that were answered.
-    writes = [s for s in evidence.counts if s.names("world") and s.writes]
-    twins = [[s for s in writes if s.twin == twin] for twin in (False, True)]
-    # A call that writes no row stands for no request.
-    rows, calls = max((sum(s.rows for s in of), sum(min(s.calls, s.rows) for s in of)) for of in twins)
-    yield from _short("written", rows, due.writes)
-    if calls < due.updates:
-        message = f"{due.updates} requests were written by {calls} statements"
-        yield Finding(message, expected=f"{due.updates}, one a request at least", actual=f"{calls}")
-    named = sum(len(exchange.rows) for exchange in evidence.crowd)
-    if evidence.crowd and rows > named and all(e.ok and e.rows for e in evidence.crowd):
-        # Written again after a deadlock, perhaps: what was rolled back is counted too.
-        message, actual = "more rows were written than answered", f"{rows} rows"
-        yield Finding(message, expected=f"{named} rows", actual=actual, outcome=Outcome.WARN)
+    """Require that every returned row was written, by at least one statement for each request.
 
-
-def _looked(evidence: Evidence) -> bool:
-    return evidence.counts is not None or evidence.use is not None
-
-
-def _flooded(evidence: Evidence) -> bool:
-    """Were counts lost, and is it this server that fills the counters? Those beside it have a share of them."""
-    return evidence.counts is None and evidence.different > MOST_STATEMENTS // 2
-
-
-def _short(
-    what: str, came: int, due: int, of: str = "rows", but: str = "", allowance: float = 0.0
-) -> Iterator[Finding]:
-    """Fewer rows than answered, by more than the allowance; ``but``: by what others may have been meant to be."""
-    if came < due * (1 - allowance):
-        message = f"{due - came} of {due} {of} were answered without being {what}"
-        yield Finding(message, expected=f"{due} {of} {what}", actual=f"{came} {of} {what}{but}")
-
-
-def _others(selects: Sequence[NormalisedStatement], found: Sequence[NormalisedStatement]) -> str:
-    """One of the SELECTs that do not count."""
-    return "".join(f", not by {shown(select.text, 120)}" for select in [s for s in selects if s not in found][:1])
-
-
-def _reads(evidence: Evidence, table: str) -> list[NormalisedStatement]:
-    """The SELECTs that can have answered requests.
-
-    A scan of the whole of world is none of them, whoever makes it (the cache of cached-query is refreshed by one now
-    and then): it counts neither for nor against, so that rows answered out of what it fetched are found missing. Nor
-    is a statement that names the table and touches no page of it.
+    In a verification, also find rows that were written but not returned.
     """
-    found = (s for s in evidence.counts or () if s.names(table) and not s.writes and s.pages >= s.calls)
-    return [statement for statement in found if table == "fortune" or not statement.scans]
+    expected, activity = evidence.expected_work, evidence.database_activity
+    if activity and activity.updated is not None:
+        yield from _find_shortfall("written", activity.updated, expected.writes, tolerance=COUNTER_TOLERANCE)
+    if evidence.statements is None:
+        return
+    # Only the table that the server uses counts: rows written to the other are not the rows that were returned.
+    writes = [s for s in evidence.statements if s.names_table("world") and s.writes]
+    by_table = [[s for s in writes if s.names_quoted_table == quoted] for quoted in (False, True)]
+    # A call that writes no row belongs to no request.
+    rows, calls = max((sum(s.rows for s in table), sum(min(s.calls, s.rows) for s in table)) for table in by_table)
+    yield from _find_shortfall("written", rows, expected.writes)
+    if calls < expected.updates:
+        yield Finding(
+            f"{calls} statements wrote {expected.updates} requests. Write each request's rows separately",
+            expected=f"{expected.updates}, at least one for each request",
+            actual=f"{calls}",
+        )
+    returned = sum(len(exchange.rows) for exchange in evidence.concurrent)
+    if evidence.concurrent and rows > returned and all(e.ok and e.rows for e in evidence.concurrent):
+        # The server may have repeated transactions after deadlocks: rows that were rolled back are counted too.
+        yield Finding(
+            "more rows were written than returned. Write each row once",
+            expected=f"{returned} rows",
+            actual=f"{rows} rows",
+            outcome=Outcome.WARN,
+        )
+
+
+def _has_counts(evidence: Evidence) -> bool:
+    return evidence.statements is not None or evidence.database_activity is not None
+
+
+def _floods_counters(evidence: Evidence) -> bool:
+    """Return whether counts were lost because of this server; servers beside it use a share of the counters."""
+    return evidence.statements is None and evidence.distinct_statements > MAX_STATEMENTS // 2
+
+
+def _find_shortfall(
+    verb: str, actual: int, expected: int, unit: str = "rows", *, note: str = "", tolerance: float = 0.0
+) -> Iterator[Finding]:
+    """Find fewer rows than returned, by more than the tolerance; ``note`` describes statements that do not count."""
+    if actual < expected * (1 - tolerance):
+        advice = "Query the database for every row" if verb == "read" else "Write every row before responding"
+        yield Finding(
+            f"{expected - actual} of {expected} {unit} were returned without being {verb}. {advice}",
+            expected=f"{expected} {unit} {verb}",
+            actual=f"{actual} {unit} {verb}{note}",
+        )
+
+
+def _describe_other(selects: Sequence[NormalisedStatement], counted: Sequence[NormalisedStatement]) -> str:
+    """Return a note with one of the SELECTs that do not count."""
+    return "".join(f", not by {excerpt(select.text, 120)}" for select in [s for s in selects if s not in counted][:1])
+
+
+def _selects(evidence: Evidence, table: str) -> list[NormalisedStatement]:
+    """Return the SELECTs that can have served requests.
+
+    A scan of the whole world table, which refreshes the cache of cached-query, counts neither for nor against the
+    server. Rows that were returned from such a scan are therefore missing. Statements that touch no page of
+    the table do not count either.
+    """
+    reads = (s for s in evidence.statements or () if s.names_table(table) and not s.writes and s.pages >= s.calls)
+    return [statement for statement in reads if table == "fortune" or not statement.reads_whole_table]

@@ -41,7 +41,7 @@ export interface RunSummary {
   problems: ReadProblem[];
 }
 /**
- * Something of a run that cannot be read: the file, and what is wrong with it.
+ * A file of a run that cannot be read completely.
  */
 export interface ReadProblem {
   file: string;
@@ -75,7 +75,7 @@ export interface VerdictSummary {
   findings: CheckResult[];
 }
 /**
- * One check of one response or state: what was expected, what came, and the rule that it enforces.
+ * The result of one check on a response or on the state of a server.
  */
 export interface CheckResult {
   check: string;
@@ -103,7 +103,7 @@ export interface RunDocument {
   source_base: string | null;
 }
 /**
- * run.json: what was asked, where, with what, and how it ended.
+ * Settings, machine, implementations and status of a run.
  */
 export interface RunInfo {
   schema_version: number;
@@ -148,7 +148,7 @@ export interface RunInfo {
   links: MachineLink[];
 }
 /**
- * Facts of the machine, and its grade: what would disturb a measurement.
+ * Facts about a machine, and a grade for likely sources of noise.
  */
 export interface Machine {
   hostname: string;
@@ -172,7 +172,7 @@ export interface Machine {
   concerns: string[];
 }
 /**
- * What benchmark_config.json says of an implementation, with how it was built.
+ * An implementation as described by benchmark_config.json, and its build.
  */
 export interface ImplementationInfo {
   name: string;
@@ -201,7 +201,7 @@ export interface ImplementationInfo {
   build: BuildRecord | null;
 }
 /**
- * How an implementation was built.
+ * The build of an implementation.
  */
 export interface BuildRecord {
   status: "ok" | "failed" | "skipped";
@@ -218,7 +218,7 @@ export interface BuildRecord {
   stand_ins: string[];
 }
 /**
- * A closed loop: each connection keeps ``depth`` requests under way and sends the next when one is answered.
+ * A closed loop: each connection has ``depth`` outstanding requests and sends the next one after each response.
  */
 export interface ClosedLoop {
   kind: "closed";
@@ -227,7 +227,7 @@ export interface ClosedLoop {
   depth: number;
 }
 /**
- * An open loop: Poisson arrivals at a rate, whatever the server does; latency from the intended send time.
+ * An open loop: Poisson arrivals at a fixed rate. Latency is measured from the intended send time.
  */
 export interface OpenLoop {
   kind: "open";
@@ -237,7 +237,9 @@ export interface OpenLoop {
   depth: 1;
 }
 /**
- * Poisson arrivals of use cases, each a sequence of dependent requests, at ``factor`` times their base rates.
+ * Poisson arrivals of use cases at ``factor`` times their base rates.
+ *
+ * A use case is a sequence of dependent requests.
  */
 export interface Scenario {
   kind: "scenario";
@@ -247,7 +249,9 @@ export interface Scenario {
   depth: 1;
 }
 /**
- * The A/A difference of this machine and profile (``compare --copy``): no smaller one is called a difference.
+ * The difference between two copies of an implementation on this machine with a profile (``compare --copy``).
+ *
+ * Comparisons report smaller differences as no difference.
  */
 export interface NoiseFloor {
   implementation: string;
@@ -258,7 +262,7 @@ export interface NoiseFloor {
   cpu_per_request: number;
 }
 /**
- * A set of machines (server, database, clients) that processes of a merged run were measured on.
+ * A set of machines (server, database, clients) on which some processes of a merged run were measured.
  */
 export interface MachineSet {
   name: string;
@@ -267,7 +271,7 @@ export interface MachineSet {
   processes: number[];
 }
 /**
- * A machine of a run on several, with what it does there.
+ * A machine and its role in a run on several machines.
  */
 export interface RoleMachine {
   role: string;
@@ -277,7 +281,7 @@ export interface RoleMachine {
   machine: Machine;
 }
 /**
- * Between two roles' machines, measured by TCP before the run.
+ * The network link between the machines of two roles, measured by TCP before the run.
  */
 export interface MachineLink {
   of: string;
@@ -413,7 +417,7 @@ export interface LatencyTable {
   rows: GoalRow[];
 }
 /**
- * A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``.
+ * The largest acceptable latency at a percentile: percentile 99 and 0.01 s is ``p99=10ms``.
  */
 export interface LatencyGoal {
   percentile: number;
@@ -597,7 +601,7 @@ export interface CellDocument {
   problems: ReadProblem[];
 }
 /**
- * What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl.
+ * One measurement of a cell (implementation x test type x load) in one process.
  */
 export interface Trial {
   started_at: number;
@@ -645,7 +649,7 @@ export interface Trial {
   link_share: number | null;
 }
 /**
- * What the server's process tree used during a sample.
+ * Resources that the server's process tree used during a trial.
  */
 export interface ServerUsage {
   cpu_seconds: number;
@@ -656,7 +660,7 @@ export interface ServerUsage {
   threads_peak: number | null;
 }
 /**
- * About one second of a load: offsets from the start of the sample.
+ * About one second of a load; times are offsets from the start of the trial.
  */
 export interface Window {
   start: number;
@@ -668,7 +672,7 @@ export interface Window {
   connections: number | null;
 }
 /**
- * One client's part of a load that several made together.
+ * The share of one client machine in a load that several machines generate.
  */
 export interface ClientUsage {
   client: string;
@@ -683,7 +687,7 @@ export interface ClientUsage {
   begun_within: number;
 }
 /**
- * Errors by kind, as the generator counts them; none of them is throughput.
+ * Errors by kind, as counted by the load generator. Failed requests do not count as throughput.
  */
 export interface ErrorCounts {
   connect: number;
@@ -693,7 +697,7 @@ export interface ErrorCounts {
   status: number;
 }
 /**
- * A latency distribution in seconds, with what kind of latency it is.
+ * A latency distribution in seconds.
  */
 export interface Latency {
   basis: "closed-loop, service time" | "open-loop, intended send time";
@@ -707,7 +711,7 @@ export interface Latency {
   histogram: [unknown, unknown][];
 }
 /**
- * What became of the arrivals of a scenario load: ``due`` is ``done`` + ``failed`` + ``unfinished``.
+ * Results of the arrivals of a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``.
  */
 export interface Arrivals {
   due: number;
@@ -718,7 +722,7 @@ export interface Arrivals {
   use_cases: UseCaseTimes[];
 }
 /**
- * One operation of one use case in one scenario load.
+ * Results of one operation of a use case in a scenario.
  */
 export interface OperationTimes {
   use_case: string;
@@ -730,7 +734,7 @@ export interface OperationTimes {
   service: Latency | null;
 }
 /**
- * One use case in one scenario load: whole arrivals, from their coming to their last answer.
+ * Results of one use case in a scenario; latency is from the arrival to its last response.
  */
 export interface UseCaseTimes {
   use_case: string;
@@ -739,7 +743,7 @@ export interface UseCaseTimes {
   latency: Latency | null;
 }
 /**
- * What the warm-up of one test type showed.
+ * The warm-up of a test type.
  */
 export interface WarmUp {
   duration: number;
@@ -758,7 +762,7 @@ export interface TrialEvidence {
   objections: CheckResult[];
 }
 /**
- * A validity check of a trial: ``fail`` excludes the trial from the ranking, ``warn`` shows a flag in tables.
+ * A validity check of a trial: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables.
  */
 export interface ValidityCheck {
   name: string;
@@ -768,7 +772,9 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * All check results of one implementation x test type in one process; the last one written counts.
+ * The check results of an implementation and a test type in one process.
+ *
+ * A later record with the same implementation, test type and process replaces an earlier one.
  */
 export interface VerificationRecord {
   implementation: string;
@@ -787,7 +793,7 @@ export interface VerificationRecord {
   };
 }
 /**
- * One fresh start of an implementation: a line of processes.jsonl.
+ * One fresh start of an implementation.
  */
 export interface ProcessRecord {
   implementation: string;
@@ -841,7 +847,7 @@ export interface ClaimVerdict {
   }[];
 }
 /**
- * The verdict on one comparison of a claim, with what it was made from.
+ * The verdict on one comparison of a claim, with its measurements.
  */
 export interface StatementVerdict {
   name: string;
@@ -886,7 +892,7 @@ export interface LiveDocument {
   silent_for: number | null;
 }
 /**
- * progress.json: where a run in progress stands. Seconds; unknown is None.
+ * The progress of a run: progress.json.
  */
 export interface RunProgress {
   status: string;

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, decided, judge
+from harness.extras.gate.judge import ALL, ComparedVersions, GateResult, RequestVerdict, judge, judge_ratio
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.report import text
 from harness.plan.profile import ProcessLimits
@@ -63,7 +63,11 @@ def session(
             factor *= 1 + cold * generator.random() if cold and number == 0 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
             if np.isfinite(log) and (not rounds or number < rounds[start]):
-                made.append(trial((BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu=cost))
+                made.append(
+                    trial(
+                        (BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu_per_request=cost
+                    )
+                )
     info = run_info((BASE, HEAD, COPY), ProcessLimits(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
 
@@ -81,7 +85,7 @@ def verdicts(slower: float, *, sessions: int = SESSIONS, seed: int = 5, **more: 
 
 
 def judged(records: RunRecords) -> GateResult:
-    return judge(records, 0.05, "main", "the working tree")
+    return judge(records, ComparedVersions(base="main", head="the working tree"))
 
 
 @pytest.mark.simulation
@@ -132,7 +136,7 @@ def test_more_noise_is_never_called_the_same_and_what_is_open_says_how_long_it_w
 def test_where_base_differs_from_its_own_copy_nothing_is_told_of_head() -> None:
     found = judged(session(np.random.default_rng(1), 1.3, copy=1.2))
     assert {one.verdict for one in found.requests} == {"cannot tell"}
-    assert "its copy" in found.requests[0].reason
+    assert "control copy" in found.requests[0].reason
 
 
 def test_of_sides_that_run_already_the_luck_of_one_process_stays_in_the_answer() -> None:
@@ -140,10 +144,10 @@ def test_of_sides_that_run_already_the_luck_of_one_process_stays_in_the_answer()
     for slower, said in ((1.08, "cannot tell"), (1.5, "slower")):
         records = session(generator, slower, noise=0.01, process=0.0)
         assert {one.request: one.verdict for one in judged(records).requests}[REQUESTS[1]] == "slower"
-        found = judge(records, 0.05, "http://a", "http://b", running=2).requests
+        found = judge(records, ComparedVersions(base="http://a", head="http://b", running=2)).requests
         second = next(one for one in found if one.request == REQUESTS[1])
         assert (second.verdict, second.minutes_more) == (said, None)
-        assert ("one process" in second.reason) is (said == "cannot tell")
+        assert ("single process" in second.reason) is (said == "cannot tell")
 
 
 def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> None:
@@ -214,7 +218,7 @@ def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, 
     found = judged(records)
     assert found.verdict == said
     assert found.requests[0].metric == ("median response time" if said == "slower" else "CPU per request")
-    told = "items: it answers later: the median response time decides, beside CPU per request of 1.0"
+    told = "items: responses come later: the median response time decides (CPU per request: 1.0"
     assert (told in text(found)) == (said == "slower")
 
 
@@ -262,7 +266,7 @@ def growing(trial: Trial) -> dict[str, Any]:
     ("side", "change", "verdict", "said"),
     [
         (HEAD, growing, "failed", "head's memory grows under load by 150 MB from 50 MB"),
-        (HEAD, failing("errors"), "failed", "head: errors: it closes connections"),
+        (HEAD, failing("errors"), "failed", "head: errors: the side closes connections"),
         (BASE, failing("errors"), "cannot tell", "base: errors"),
         (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
         (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
@@ -298,4 +302,4 @@ def test_a_head_that_ends_under_load_is_a_failure_and_one_that_never_was_up_says
     ],
 )
 def test_an_interval_within_the_margin_is_the_same(low: float, high: float, said: str) -> None:
-    assert decided(Ratio(value=(low * high) ** 0.5, low=low, high=high), 0.05) == said
+    assert judge_ratio(Ratio(value=(low * high) ** 0.5, low=low, high=high), 0.05) == said

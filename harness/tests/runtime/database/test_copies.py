@@ -7,7 +7,7 @@ from harness.errors import StartError
 from harness.runtime.database import connect, restore
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.database.state import read_server_state
-from harness.verify.checks.statement_counts import MOST_STATEMENTS
+from harness.verify.checks.statement_counts import MAX_STATEMENTS
 
 LOOKS = (
     "SELECT count(*) FROM pg_stat_activity",
@@ -89,7 +89,7 @@ def test_of_a_database_that_is_gone_nothing_stays_counted(postgres: EmbeddedData
         measured.execute("SELECT 1")
     with postgres.private_database("two"), connect(postgres.address, admin=True) as admin:
         assert admin.execute(gone).fetchone() == (0,)
-        assert admin.execute("SHOW pg_stat_statements.max").fetchone() == (str(MOST_STATEMENTS),)
+        assert admin.execute("SHOW pg_stat_statements.max").fetchone() == (str(MAX_STATEMENTS),)
 
 
 def test_what_a_measured_role_can_change_is_undone(postgres: EmbeddedDatabase) -> None:

@@ -7,36 +7,37 @@ import pytest
 
 from harness.records.outcome import Outcome
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ClientSession, ReferenceServer
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import Listening, exchange, said
 from harness.verify.checks.connection import GARBAGE, gather
-from harness.verify.checks.evidence import Evidence, Wire
-from harness.verify.verification import judge
+from harness.verify.checks.evidence import Evidence, ProbeResult
+from harness.verify.verification import run_checks
 from harness.verify.wire import WireError
 
 ODD = "garbage: random bytes"
-CLOSED = Wire(failed=WireError("closed", "it was closed"))
+CLOSED = ProbeResult(failure=WireError("closed", "it was closed"))
 
 
-def answered(*statuses: int, kind: str = "text/plain") -> Wire:
+def answered(*statuses: int, kind: str = "text/plain") -> ProbeResult:
     made = (exchange(f"of {n}", headers=[("Content-Type", kind)], status=n).response for n in statuses)
-    return Wire(responses=tuple(filter(None, made)))
+    return ProbeResult(responses=tuple(filter(None, made)))
 
 
-SILENT = Wire(failed=WireError("silent", "no further byte within 3 s"))
+SILENT = ProbeResult(failure=WireError("silent", "no further byte within 3 s"))
 PLAIN = answered(200)
-ENDED = replace(PLAIN, ended=True)
+ENDED = replace(PLAIN, closed=True)
 LENGTHS = answered(200, 200, 404)
 
 
 def test_what_is_objected_to_of_odd_requests_is_as_approved_and_is_none_of_techempower_s_rules() -> None:
-    seen: dict[str, list[Wire]] = {
+    seen: dict[str, list[ProbeResult]] = {
         ODD: [*map(answered, (399, 400, 499, 500, 501, 503, 505)), CLOSED, SILENT, replace(CLOSED, alive=False)],
         "oversized": [*map(answered, (200, 431, 500)), replace(answered(200), alive=False), SILENT],
         "unknown": [answered(404), answered(405), CLOSED],
         "method": [*map(answered, (200, 204, 400, 404, 405, 500, 501)), CLOSED],
-        "close": [CLOSED, replace(PLAIN, ended=False), ENDED],
-        "names": [replace(PLAIN, ended=False), ENDED, SILENT],
+        "close": [CLOSED, replace(PLAIN, closed=False), ENDED],
+        "names": [replace(PLAIN, closed=False), ENDED, SILENT],
         "head": [*(answered(*two) for two in ((200, 200), (404, 200), (405, 200), (501, 404), (503, 200), (200,)))],
         "pipeline": [LENGTHS, answered(200, 404, 200), answered(200, 500, 404), answered(200, 200), CLOSED],
         "halves": [PLAIN, answered(200, kind="text/html")],
@@ -48,21 +49,21 @@ def test_what_is_objected_to_of_odd_requests_is_as_approved_and_is_none_of_teche
     failing = {"pipeline-expected": CLOSED, "pipeline": CLOSED, "garbage: a line": CLOSED}
     found = {}
     for name, place, one in ((name, *each) for name, several in seen.items() for each in enumerate(several)):
-        evidence = Evidence(test_type="http", wire={**beside, name: one})
-        found[f"{name} {place}"] = said(*judge(evidence))
-        theirs = judge(replace(evidence, rules="techempower"))
+        evidence = Evidence(test_type="http", probes={**beside, name: one})
+        found[f"{name} {place}"] = said(*run_checks(evidence))
+        theirs = run_checks(replace(evidence, rules="techempower"))
         assert {result.outcome for result in theirs} <= {Outcome.PASS, Outcome.WARN}
-    assert said(*judge(Evidence(test_type="http", wire=failing))) == []
+    assert said(*run_checks(Evidence(test_type="http", probes=failing))) == []
     approve("verify-odd", found)
 
 
 def test_odd_requests_and_what_the_reference_server_answers_are_as_approved() -> None:
     with Listening() as server:
-        found = gather(server.endpoint, ["/json", "/plaintext"], patience=10.0)
+        found = gather(server.endpoint, ["/json", "/plaintext"], timeout=10.0)
         asked = server.told
     del found["oversized"]  # its answer may be lost, as the server closes while it is being sent
     shown = {name: " ".join(f"{r.status} {r.body.decode()}" for r in one.responses) for name, one in found.items()}
-    after = {name: f"{one.error} {one.ended} {one.alive}" for name, one in found.items()}
+    after = {name: f"{one.error} {one.closed} {one.alive}" for name, one in found.items()}
     approve("verify-odd-asked", {"asked": asked, "answers": shown, "after": after})
 
 
@@ -82,5 +83,5 @@ def test_a_server_lives_on_that_says_anything(answers: bytes, alive: bool) -> No
             line.sendall(answers)
 
     with Saying() as server:
-        found = gather(server.endpoint, ["/json"], patience=0.5)
+        found = gather(server.endpoint, ["/json"], timeout=0.5)
     assert {found[name].alive for name in ("oversized", *GARBAGE)} == {alive}

@@ -11,9 +11,9 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import Endpoint
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import delay
-from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.registry import CHECKS
+from harness.verify.checks.verification_client import Client, VerificationTask
 
 # Case, place within the crowd, earlier crowds of this case -> seconds beyond those that are asked for.
 DelayFunction = Callable[[QueryVariant, int, int], float]
@@ -28,26 +28,26 @@ class ScriptedClient(Client):
         self.crowds: list[str] = []  # the first case of each
         self.asked_alone: list[str] = []
 
-    def ask(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
+    def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
         asked = list(cases)
         self.asked_alone += [case.name for case in asked]
         return [self.exchange(case, 0.01) for case in asked]
 
-    def crowd(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
+    def send_concurrently(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
         earlier = self.crowds.count(cases[0].name)
         self.crowds.append(cases[0].name)
         return [self.exchange(case, self.late(case, place, earlier)) for place, case in enumerate(cases)]
 
     def exchange(self, case: QueryVariant, late: float) -> Exchange:
-        made = exchange("Hello, World!", case, target=self.asked(case).target)
-        return replace(made, received_at=delay.asked(made) + late)
+        made = exchange("Hello, World!", case, target=self.prepare(case).target)
+        return replace(made, received_at=delay.requested_seconds(made) + late)
 
 
 def gathered(late: DelayFunction) -> tuple[Evidence, ScriptedClient]:
     script = ScriptedClient(late)
-    asking = SimpleNamespace(plain=lambda: script, client=lambda _: script, patience=1.0, thorough=True)
+    asking = SimpleNamespace(load_client=lambda: script, variant_client=lambda _: script, timeout=1.0, thorough=True)
     evidence = Evidence(test_type="delay")
-    delay.gather(cast("Asking", asking), evidence)
+    delay.gather(cast("VerificationTask", asking), evidence)
     return evidence, script
 
 
@@ -57,27 +57,30 @@ def objections(evidence: Evidence) -> list[str]:
 
 def test_a_machine_that_is_slow_for_everybody_is_no_fault_of_the_delay() -> None:
     evidence, _ = gathered(lambda case, place, earlier: place * 0.02 if case.name != "absent" else 0.0)
-    assert delay.span(evidence.crowd, delay.WAITING) == pytest.approx(0.2 + 127 * 0.02)
+    assert delay.elapsed_seconds(evidence.concurrent, delay.WITH_DELAY) == pytest.approx(0.2 + 127 * 0.02)
     assert "delays-overlap" not in objections(evidence)
 
 
 def test_a_stall_that_passes_is_tried_again_and_its_answers_are_kept() -> None:
-    evidence, script = gathered(lambda case, place, earlier: 3.0 if (case, earlier) == (delay.WAITING, 0) else 0.01)
+    evidence, script = gathered(lambda case, place, earlier: 3.0 if (case, earlier) == (delay.WITH_DELAY, 0) else 0.01)
     assert objections(evidence) == []
     assert script.crowds.count("at once") == 2
-    assert sum(exchange.case == delay.WAITING for exchange in evidence.exchanges) == delay.AT_ONCE
+    assert sum(exchange.case == delay.WITH_DELAY for exchange in evidence.exchanges) == delay.CONCURRENT_REQUESTS
 
 
 def test_what_came_late_among_many_is_asked_again_alone() -> None:
     evidence, script = gathered(lambda case, place, earlier: 0.4 if case.suffix == "foo" else 0.01)
     assert objections(evidence) == []
     assert script.asked_alone == ["plain"] * 3 + ["foo"]
-    odd = ("=", "=foo", "=1.5", "=-1", "=0", "=20", "=1000", "=2000", "=12345678901234567890")
-    assert {one.target for one in evidence.exchanges} == {"/delay", *(f"/delay?ms{number}" for number in odd)}
+    suffixes = ("=", "=foo", "=1.5", "=-1", "=0", "=20", "=1000", "=2000", "=12345678901234567890")
+    assert {one.target for one in evidence.exchanges} == {
+        "/delay",
+        *(f"/delay?ms{number}" for number in suffixes),
+    }
 
 
 @pytest.mark.parametrize(("workers", "objects"), [(1, True), (8, True), (20, False), (128, False)])
 def test_a_pool_of_few_threads_holds_up_those_that_wait(workers: int, objects: bool) -> None:
-    evidence, script = gathered(lambda case, place, _: place // workers * 0.2 if case == delay.WAITING else 0.0)
+    evidence, script = gathered(lambda case, place, _: place // workers * 0.2 if case == delay.WITH_DELAY else 0.0)
     assert objections(evidence) == (["delays-overlap"] if objects else [])
     assert script.crowds.count("at once") == (delay.TRIES if objects else 1)

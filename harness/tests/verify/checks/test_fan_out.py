@@ -5,16 +5,18 @@ from typing import Any
 
 from harness.runtime import UpstreamStats
 from harness.tests.verify.subjects import exchange
-from harness.verify.checks.evidence import Evidence, RequestAccount
+from harness.verify.checks.evidence import Evidence, RequestCounts
 from harness.verify.checks.fan_out import upstream_called
 
 
 def judged(made: UpstreamStats, *sums: int, answers: int | None = None, took: float = 0.006) -> bool:
     """Whether these answers of 20 calls each pass; of so many in a load that there were."""
-    counts: dict[str, Any] = {one.name: 0 for one in fields(RequestAccount)}
-    account = RequestAccount(**counts | {"successes": answers, "statuses": {}}) if answers else None
+    counts: dict[str, Any] = {one.name: 0 for one in fields(RequestCounts)}
+    account = RequestCounts(**counts | {"successes": answers, "statuses": {}}) if answers else None
     crowd = [exchange(f'{{"calls":20,"sum":{total}}}', target="/x?calls=20", received_at=took) for total in sums]
-    evidence = Evidence(test_type="fan-out", crowd=crowd, account=account, whole=answers is None, upstream=made)
+    evidence = Evidence(
+        test_type="fan-out", concurrent=crowd, request_counts=account, complete=answers is None, upstream=made
+    )
     return not list(upstream_called.find(evidence))
 
 

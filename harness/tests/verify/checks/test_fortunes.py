@@ -4,14 +4,14 @@ import pytest
 
 from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange, found
-from harness.verify.checks.evidence import Evidence, Version
-from harness.verify.checks.fortunes import ADDED
+from harness.verify.checks.evidence import Evidence, TableVersion
+from harness.verify.checks.fortunes import ADDED_FORTUNE
 from harness.verify.checks.registry import CHECKS
 
-FORTUNES = Version(rows={1: "<script>alert('é')</script>", 2: "b & c", 3: "フ"})
+FORTUNES = TableVersion(rows={1: "<script>alert('é')</script>", 2: "b & c", 3: "フ"})
 ROWS = (
     "<tr><td>1</td><td>&lt;script&gt;alert(&#39;é&#39;)&lt;/script&gt;</td></tr>"
-    f"<tr><td>0</td><td>{ADDED}</td></tr>"
+    f"<tr><td>0</td><td>{ADDED_FORTUNE}</td></tr>"
     "<tr><td>2</td><td>b &amp; c</td></tr>"
     "<tr><td>3</td><td>フ</td></tr>"
 )
@@ -21,13 +21,13 @@ PAGE = (
 )
 
 
-def objections(page: str, fortunes: Version[str] = FORTUNES) -> set[str]:
+def objections(page: str, fortunes: TableVersion[str] = FORTUNES) -> set[str]:
     pages = [exchange(page)]
     evidence = Evidence(test_type="fortune", exchanges=pages, fortunes=[fortunes])
     return {
         check.name
         for check in CHECKS.values()
-        if check.rule.startswith("fortune") and check.holds_for(evidence) and list(check.find(evidence))
+        if check.rule.startswith("fortune") and check.applies_to(evidence) and list(check.find(evidence))
     }
 
 
@@ -83,6 +83,6 @@ def test_what_is_objected_to_of_pages_that_differ_is_as_approved() -> None:
 
 
 def test_a_page_of_a_time_of_which_no_version_is_known_is_still_looked_at() -> None:
-    over = Version(rows=FORTUNES.rows, until=-1.0)
+    over = TableVersion(rows=FORTUNES.rows, until=-1.0)
     assert "fortunes-in-order" not in objections(PAGE, fortunes=over)
     assert "fortunes-in-order" in objections(PAGE.replace("フ", "?"), fortunes=over)

@@ -21,7 +21,7 @@ from harness.extras.orders.entities import (
 from harness.records.outcome import Outcome
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks.evidence import Evidence
-from harness.verify.verification import judge
+from harness.verify.verification import run_checks
 
 CALLS = Calls("/orders")
 PRICES = {3: Decimal("12.50"), 4: Decimal("1.00")}
@@ -73,7 +73,7 @@ def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
         call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER}
     )
     seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
-    assert [each.outcome for each in judge(seen) if each.check == "answer-agrees"] == [Outcome.FAIL]
+    assert [each.outcome for each in run_checks(seen) if each.check == "answer-agrees"] == [Outcome.FAIL]
 
 
 @pytest.mark.parametrize(("quantity", "outcome"), [("2", Outcome.PASS), ("2.0", Outcome.FAIL)])
@@ -82,7 +82,7 @@ def test_an_integer_has_no_fraction(quantity: str, outcome: Outcome) -> None:
     body = json.dumps(wanted(call, 5, ASKED)).replace('"quantity": 2', f'"quantity": {quantity}')
     one = ObservedCall(call=call, exchange=exchange(body, call), before={5: ASKED})
     seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
-    assert [each.outcome for each in judge(seen) if each.check == "reads-are-current"] == [outcome]
+    assert [each.outcome for each in run_checks(seen) if each.check == "reads-are-current"] == [outcome]
 
 
 def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
@@ -111,4 +111,6 @@ def test_a_document_has_the_items_by_their_ids() -> None:
 def test_each_class_of_bad_requests_is_sent_once() -> None:
     calls = list(refused(CALLS, 5, 3, 500))
     assert {call.status for call in calls} == {400, 404, 409}
-    assert len({(c.asked.method, c.asked.target, c.asked.body) for c in calls if c.asked}) == len(calls) > 120
+    assert (
+        len({(c.declared.method, c.declared.target, c.declared.body) for c in calls if c.declared}) == len(calls) > 120
+    )

@@ -57,7 +57,7 @@ def test_what_changes_rows_is_a_write_and_what_only_reads_is_none(text: str) -> 
     ],
 )
 def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool) -> None:
-    assert statement(text).names("world") is named
+    assert statement(text).names_table("world") is named
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool
     ],
 )
 def test_a_select_of_one_id_is_told_from_one_that_may_find_several(text: str, takes: bool) -> None:
-    assert statement(text).takes_list == takes
+    assert statement(text).accepts_list == takes
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_a_select_of_one_id_is_told_from_one_that_may_find_several(text: str, ta
     ],
 )
 def test_a_column_that_is_found_as_it_is_is_told_from_what_the_database_makes_of_it(text: str, takes: bool) -> None:
-    assert statement(text).takes("message") is takes
+    assert statement(text).returns_column("message") is takes

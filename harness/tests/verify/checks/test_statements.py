@@ -14,13 +14,18 @@ from harness.tests.approve import approve
 from harness.tests.verify.subjects import found
 from harness.verify import verification
 from harness.verify.checks import LOAD
-from harness.verify.checks.evidence import Due, Evidence, TableUse
-from harness.verify.checks.statement_counts import MOST_STATEMENTS, NormalisedStatement, Snapshot, snapshot
+from harness.verify.checks.evidence import DatabaseActivity, Evidence, ExpectedWork
+from harness.verify.checks.statement_counts import (
+    MAX_STATEMENTS,
+    NormalisedStatement,
+    StatementSnapshot,
+    take_snapshot,
+)
 from harness.verify.database_tables import DatabaseTables
 
 ONE_ROW = "SELECT id, randomnumber FROM world WHERE id = $1"
 FORTUNES = "SELECT id, message FROM fortune"
-NOTHING = Snapshot(counted={}, deallocated=7, waiting=())
+NOTHING = StatementSnapshot(counted={}, deallocated=7, open_statements=())
 
 
 def counts(text: str, calls: int, rows: int, pages: int) -> NormalisedStatement:
@@ -28,7 +33,7 @@ def counts(text: str, calls: int, rows: int, pages: int) -> NormalisedStatement:
 
 
 def failing(evidence: Evidence) -> set[str]:
-    return {result.check for result in verification.judge(evidence) if result.outcome is Outcome.FAIL}
+    return {result.check for result in verification.run_checks(evidence) if result.outcome is Outcome.FAIL}
 
 
 UPDATES = counts("UPDATE world SET randomnumber = $1 WHERE id = $2", 2000, 1999, 9000)
@@ -59,29 +64,42 @@ JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
 
 def test_what_is_objected_to_of_statements_behind_a_hundred_answers_is_as_approved() -> None:
     """Of 20 rows where they have a number of them."""
-    due = [Due.of(TEST_TYPES[kind], 20 if TEST_TYPES[kind].counts_rows else 1, 100) for kind, _ in JUDGED]
-    seen = [Evidence(test_type=LOAD, due=one, counts=made) for one, (_, made) in zip(due, JUDGED, strict=True)]
+    due = [
+        ExpectedWork.for_responses(TEST_TYPES[kind], 20 if TEST_TYPES[kind].counts_rows else 1, 100)
+        for kind, _ in JUDGED
+    ]
+    seen = [
+        Evidence(test_type=LOAD, expected_work=one, statements=made) for one, (_, made) in zip(due, JUDGED, strict=True)
+    ]
     seen += [
-        Evidence(test_type=LOAD, due=one, use=TableUse(fetched=98, updated=1975, deadlocks=0, left_behind=()))
+        Evidence(
+            test_type=LOAD,
+            expected_work=one,
+            database_activity=DatabaseActivity(fetched=98, updated=1975, deadlocks=0, left_behind=()),
+        )
         for one in due[1::7]
     ]
     approve("verify-statements", [found(one, "statements") for one in seen])
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, before: Snapshot, now: Snapshot, due: Due) -> Evidence:
-    monkeypatch.setattr(verification, "snapshot", lambda _: now)
-    monkeypatch.setattr(verification, "STRAGGLING_SECONDS", 0.0)
-    return verification.counted(DatabaseTables(cast("psycopg.Connection", None), admin=True), before, due, 1)
+def counted(
+    monkeypatch: pytest.MonkeyPatch, before: StatementSnapshot, now: StatementSnapshot, due: ExpectedWork
+) -> Evidence:
+    monkeypatch.setattr(verification, "take_snapshot", lambda _: now)
+    monkeypatch.setattr(verification, "MAX_COUNT_DELAY_SECONDS", 0.0)
+    return verification.wait_for_statements(
+        DatabaseTables(cast("psycopg.Connection", None), admin=True), before, due, 1
+    )
 
 
-@pytest.mark.parametrize(("different", "objections"), [(MOST_STATEMENTS - 1000, {"rows-read"}), (900, set())])
+@pytest.mark.parametrize(("different", "objections"), [(MAX_STATEMENTS - 1000, {"rows-read"}), (900, set())])
 def test_a_server_that_floods_the_counters_fails_and_not_those_beside_it(
     different: int, objections: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = Snapshot(counted={(n, ""): (1, 1, 1) for n in range(different)}, deallocated=8, waiting=())
-    evidence = counted(monkeypatch, NOTHING, now, Due(reads=5))
+    now = StatementSnapshot(counted={(n, ""): (1, 1, 1) for n in range(different)}, deallocated=8, open_statements=())
+    evidence = counted(monkeypatch, NOTHING, now, ExpectedWork(reads=5))
     assert failing(evidence) == objections
-    assert {r.check for r in verification.judge(evidence) if r.outcome is Outcome.WARN} == {"statements-counted"}
+    assert {r.check for r in verification.run_checks(evidence) if r.outcome is Outcome.WARN} == {"statements-counted"}
 
 
 def test_between_two_snapshots_are_the_calls_of_known_and_of_new_statements() -> None:
@@ -108,40 +126,40 @@ def test_between_two_snapshots_are_the_calls_of_known_and_of_new_statements() ->
 def test_only_what_was_left_open_meanwhile_may_hold_pages_back(
     before: list[str], now: list[str], pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, last = (replace(NOTHING, waiting=tuple(texts)) for texts in (before, now))
-    assert counted(monkeypatch, first, last, Due(pages=32)).due == Due(pages=pages)
+    first, last = (replace(NOTHING, open_statements=tuple(texts)) for texts in (before, now))
+    assert counted(monkeypatch, first, last, ExpectedWork(pages=32)).expected_work == ExpectedWork(pages=pages)
 
 
 def test_what_is_counted_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     late = replace(NOTHING, counted={(1, ONE_ROW): (20, 20, 60)})
     seen = iter([NOTHING, replace(late, counted={(1, ONE_ROW): (19, 19, 57)}), late, late])
-    monkeypatch.setattr(verification, "snapshot", lambda _: next(seen))
+    monkeypatch.setattr(verification, "take_snapshot", lambda _: next(seen))
     view = DatabaseTables(cast("psycopg.Connection", None), admin=True)
-    found = verification.counted(view, NOTHING, Due(reads=20), 1)
+    found = verification.wait_for_statements(view, NOTHING, ExpectedWork(reads=20), 1)
     assert failing(found) == set()
-    assert [one.calls for one in found.counts or ()] == [20]
+    assert [one.calls for one in found.statements or ()] == [20]
 
 
 @pytest.mark.parametrize(
     ("each", "answers", "due"),
     [  # of 21 rows that may be spared, and of one; the first request's rows may all be drawn twice
-        (20, 1000, Due(reads=20_000, writes=20_000 - 21 - 34, updates=1000)),
-        (1, 10_000, Due(reads=10_000, writes=10_000 - 1 - 12, updates=10_000 - 1 - 12)),
-        (20, 1, Due(reads=20, writes=13, updates=1)),
+        (20, 1000, ExpectedWork(reads=20_000, writes=20_000 - 21 - 34, updates=1000)),
+        (1, 10_000, ExpectedWork(reads=10_000, writes=10_000 - 1 - 12, updates=10_000 - 1 - 12)),
+        (20, 1, ExpectedWork(reads=20, writes=13, updates=1)),
     ],
 )
-def test_rows_drawn_twice_and_numbers_that_stay_need_not_be_written(each: int, answers: int, due: Due) -> None:
+def test_rows_drawn_twice_and_numbers_that_stay_need_not_be_written(each: int, answers: int, due: ExpectedWork) -> None:
     """Six standard deviations and six rows more than on average."""
-    assert Due.of(TEST_TYPES["update"], each, answers) == due
+    assert ExpectedWork.for_responses(TEST_TYPES["update"], each, answers) == due
 
 
 def test_a_write_that_waits_may_be_of_many_rows_and_is_no_read() -> None:
     texts = [f"{ONE_ROW} FOR UPDATE", "UPDATE world SET randomnumber = $1 WHERE id = $2"]
-    assert Due.waiting(texts, 20) == Due(reads=1, writes=20, updates=1)
+    assert ExpectedWork.in_open_transactions(texts, 20) == ExpectedWork(reads=1, writes=20, updates=1)
 
 
 def test_the_last_statement_of_an_open_transaction_is_known_to_wait(database: DatabaseAddress) -> None:
     with connect(database) as measured, connect(database, admin=True) as admin:
         measured.execute("BEGIN")
         measured.execute("SELECT id FROM world WHERE id = %s", (1,))
-        assert snapshot(admin).waiting == ("SELECT id FROM world WHERE id = $1",)
+        assert take_snapshot(admin).open_statements == ("SELECT id FROM world WHERE id = $1",)

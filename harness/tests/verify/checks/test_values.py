@@ -12,7 +12,7 @@ from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, TableSnapshot
 from harness.verify.checks.registry import CHECKS
-from harness.verify.checks.values import pairs
+from harness.verify.checks.values import count_age_pairs
 
 ROWS = 20  # each request writes
 SHARE = 300  # answers that are judged
@@ -50,10 +50,10 @@ class Simulated:
         return Evidence(
             test_type="update",
             under_load=True,
-            whole=False,
-            looks=looks,
-            crowd=[self._answer(answered[one], ids[one], numbers[one]) for one in judged],
-            rows_each=ROWS * len(answered) / SHARE,
+            complete=False,
+            snapshots=looks,
+            concurrent=[self._answer(answered[one], ids[one], numbers[one]) for one in judged],
+            rows_per_response=ROWS * len(answered) / SHARE,
         )
 
     def _answer(self, at: float, ids: Iterable[int], numbers: Iterable[int]) -> Exchange:
@@ -72,7 +72,7 @@ def objections(simulated: Simulated, trials: int = 4) -> set[str]:
     seen: Counter[tuple[float, bool]] = Counter()
     for seed in range(trials):
         evidence = simulated.load(seed)
-        evidence.pairs = seen = seen + pairs(evidence)
+        evidence.age_pairs = seen = seen + count_age_pairs(evidence)
         checks = (CHECKS[name] for name in ("update-stored", "numbers-change"))
         found |= {check.name for check in checks if list(check.find(evidence))}
     return found
@@ -112,7 +112,7 @@ def counted(*answers: At) -> str:
     looks = [TableSnapshot({"world": {8: 8, 9: 9}, "World": {}}, 10.0, 10.0001)]
     crowd = [answer(sent, received, [(row, row)]) for sent, received, row in answers]
     crowd.append(answer(9.9, 9.999, [(1, 1)], response=None))
-    return f"{sorted(pairs(Evidence(test_type='update', looks=looks, crowd=crowd)).items())}"
+    return f"{sorted(count_age_pairs(Evidence(test_type='update', snapshots=looks, concurrent=crowd)).items())}"
 
 
 def said(evidence: Evidence) -> list[str]:
@@ -125,12 +125,14 @@ def lost(rows_each: float, *received: float) -> list[str]:
     crowd = [answer(at - 0.01, at, of_one) for at, of_one in zip(received, rows, strict=True)]
     crowd.append(answer(received[0] - 0.01, received[0], [(9999, 1)], status=500))
     looks = [TableSnapshot({"world": {}, "World": {}}, 10.0, 10.001)]
-    return said(Evidence(test_type="update", whole=False, crowd=crowd, looks=looks, rows_each=rows_each))
+    return said(
+        Evidence(test_type="update", complete=False, concurrent=crowd, snapshots=looks, rows_per_response=rows_each)
+    )
 
 
 def late(young: int, older: int) -> list[str]:
     counts = {(0.002, True): young, (0.002, False): older, (0.02, True): young + 1, (0.005, False): 90}
-    return said(Evidence(test_type="update", whole=False, pairs=counts, looks=[TableSnapshot({})]))
+    return said(Evidence(test_type="update", complete=False, age_pairs=counts, snapshots=[TableSnapshot({})]))
 
 
 def test_what_is_objected_to_of_rows_is_as_approved() -> None:

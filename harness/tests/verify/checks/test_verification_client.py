@@ -1,0 +1,101 @@
+"""What is asked in verification, and what is kept of it."""
+
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.outcome import Outcome
+from harness.runtime import Upstream, UpstreamStats
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
+from harness.tests.verify.subjects import as_server
+from harness.verify.checks import verification_client
+from harness.verify.checks.evidence import Evidence, QueryVariant
+from harness.verify.checks.fan_out import MAX_POLLS, wait_until_idle
+from harness.verify.checks.verification_client import Client, VerificationTask
+from harness.verify.verification import EvidenceGatherer, run_checks
+
+
+class Large(ReferenceServer):
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
+        return Reply(status=200, body=b"x" * 1000)
+
+
+def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification_client, "MAX_RETAINED_BYTES", 4000)
+    with Large() as server:
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 20)
+    assert [exchange.response is not None for exchange in found] == [True] * 3 + [
+        False
+    ] * verification_client.MAX_FAILURES
+    assert "exceed 0 MiB" in (found[-1].error or "")
+
+
+class Fails(ReferenceServer):
+    """Answers the first requests with 500, or all of them."""
+
+    failing = 1 << 30
+
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
+        return Reply(status=500) if session.requests <= self.failing else super().reply(session, request)
+
+
+@pytest.mark.parametrize(("failing", "sent"), [(1 << 30, verification_client.MAX_SERVER_ERRORS), (11, 100)])
+def test_a_server_that_always_fails_gets_few_requests(failing: int, sent: int) -> None:
+    with Fails() as server:
+        server.failing = failing
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 100)
+    assert len(found) == sent
+
+
+@pytest.mark.parametrize("name", ["json", "plaintext"])
+def test_verification_of_a_failing_server_ends_early(name: str) -> None:
+    with Fails() as server:
+        asked = VerificationTask(server=as_server(server), test_type=TEST_TYPES[name], timeout=8.0, thorough=True)
+        evidence = EvidenceGatherer(asked).evidence
+    assert len(list(evidence.all_exchanges)) == verification_client.MAX_SERVER_ERRORS
+    (status,) = [each for each in run_checks(evidence) if each.check == "status-ok"]
+    assert status.outcome is Outcome.FAIL
+
+
+class ClosesAfter(ReferenceServer):
+    """Limits the requests on a connection to three."""
+
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
+        return replace(super().reply(session, request), close=session.requests == 3)
+
+
+def test_a_limit_of_requests_on_a_connection_is_told() -> None:
+    with ClosesAfter() as server:
+        exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 4)
+    (found,) = [
+        each for each in run_checks(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"
+    ]
+    assert found.actual == "Connection: close after 3 requests"
+
+
+class ClosesUnasked(ReferenceServer):
+    """Ends each connection at its second request, as if it had been idle for too long."""
+
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
+        if session.requests > 1:
+            raise ConnectionAbortedError
+        return super().reply(session, request)
+
+
+def test_a_request_that_met_the_end_of_an_idle_connection_is_sent_again() -> None:
+    with ClosesUnasked() as server:
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 3)
+    assert [(one.ok, one.case.name, one.reconnected) for one in found] == [(True, "plain", n > 0) for n in range(3)]
+
+
+@pytest.mark.parametrize(("calls_left", "looks"), [(15, 15), (10**9, MAX_POLLS)])
+def test_what_a_load_left_behind_is_waited_for_but_not_for_ever(calls_left: int, looks: int) -> None:
+    calls, slept = itertools.count(1), list[float]()
+    busy = SimpleNamespace(stats=lambda: UpstreamStats(calls=min(next(calls), calls_left), sum=0))
+    wait_until_idle(cast("Upstream", busy), slept.append)
+    assert len(slept) == looks

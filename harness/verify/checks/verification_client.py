@@ -1,0 +1,182 @@
+"""Sends the requests of verification with the load generator's headers, and records the exchanges."""
+
+import dataclasses
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Self
+
+from harness.plan.requests import PreparedRequest
+from harness.plan.testtypes import TestType
+from harness.runtime import DatabaseAddress, Endpoint, Server
+from harness.verify import wire
+from harness.verify.checks.evidence import Exchange, QueryVariant
+from harness.verify.wire import Connection, Response, WireError
+
+MAX_RETAINED_BYTES = 16 << 20  # of one client's responses; 500 rows have 20 kB, and a client sends hundreds of requests
+MAX_FAILURES = 3  # requests without a response on one connection
+MAX_SERVER_ERRORS = 12  # consecutive 5xx responses: more than malformed parameters alone can cause
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationTask:
+    """Parameters of gathering evidence for one test type; see ``registry.GATHERERS``."""
+
+    server: Server
+    test_type: TestType
+    timeout: float  # seconds to wait for a response
+    thorough: bool
+    database: DatabaseAddress | None = None  # None: the test type does not use it
+
+    @property
+    def url(self) -> str:
+        """Return the declared URL, which ends in "=" or in a number."""
+        return self.server.implementation.urls[self.test_type.name]
+
+    def variant_client(self, timeout: float | None = None) -> "Client":
+        """Return a client whose query variants replace the number at the end of the URL."""
+        url = self.url.rstrip("0123456789")
+        return Client(self.server.endpoint, self.test_type, url, self.timeout if timeout is None else timeout)
+
+    def load_client(self) -> "Client":
+        """Return a client that sends the same request as a load."""
+        return Client(self.server.endpoint, self.test_type, self.test_type.target(self.url), self.timeout)
+
+
+def always_fails(exchanges: Sequence[Exchange]) -> bool:
+    """Return whether all responses so far have a 5xx status: further requests would only take time.
+
+    A declared request may expect a 5xx status, so it does not count.
+    """
+    return all(
+        exchange.case.declared is None and exchange.response and exchange.response.status >= 500
+        for exchange in exchanges
+    )
+
+
+class Client:
+    """Sends requests to one declared URL over keep-alive connections, one request at a time on each."""
+
+    def __init__(
+        self, endpoint: Endpoint, test_type: TestType, url: str, timeout: float = wire.TIMEOUT_SECONDS
+    ) -> None:
+        self.endpoint = endpoint
+        self.url = url
+        self.timeout = timeout
+        self._accept = test_type.accept
+        self._retained_bytes = 0
+
+    def prepare(self, case: QueryVariant) -> PreparedRequest:
+        """Return the request for a variant; without the query if the parameter is absent."""
+        target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
+        return case.declared or PreparedRequest(target=target, headers=(("Accept", self._accept),))
+
+    def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
+        """Send one request after the other on a connection, and on a new connection where the server closed it.
+
+        Stop when the server does not respond, or responds only with 5xx statuses.
+        """
+        exchanges: list[Exchange] = []
+        with ReconnectingConnection(self, connection) as line:
+            for case in cases:
+                exchanges.append(line.send(case))
+                failures = sum(exchange.response is None for exchange in exchanges)
+                if exchanges[-1].error_kind == "silent" or failures >= MAX_FAILURES:
+                    break
+                if len(exchanges) >= MAX_SERVER_ERRORS and always_fails(exchanges):
+                    break
+        return exchanges
+
+    def send_concurrently(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
+        """Distribute the requests over several connections that send at the same time."""
+        with ThreadPoolExecutor(connections) as pool:
+            parts = pool.map(lambda number: self.send_in_order(cases[number::connections], number), range(connections))
+            return [exchange for part in parts for exchange in part]
+
+    def retain(self, response: Response) -> Response:
+        """Count the size of a response that is kept in memory. Raises WireError if the total exceeds the limit."""
+        self._retained_bytes += response.size
+        if self._retained_bytes > MAX_RETAINED_BYTES:
+            raise WireError(
+                "grammar",
+                f"the responses of one verification exceed {MAX_RETAINED_BYTES >> 20} MiB. Return smaller responses",
+            )
+        return response
+
+
+class ReconnectingConnection:
+    """A keep-alive connection of a client that reconnects after the server has closed it."""
+
+    def __init__(self, client: Client, number: int = 0) -> None:
+        self._client = client
+        self._number = number
+        self._connection: Connection | None = None
+        self._requests = 0  # on the current connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def send(self, case: QueryVariant) -> Exchange:
+        """Send one request and receive its response.
+
+        A server may close an idle connection at the moment when the next request arrives. A GET or HEAD is then sent
+        again. Other requests are not repeated, because the server may have processed them.
+        """
+        earlier = self._requests
+        reconnected = self._connection is not None and self._connection.wait_for_close(0)
+        if reconnected:
+            self._close()
+        request = self._client.prepare(case)
+        repeatable = self._connection is not None and request.method in ("GET", "HEAD")
+        exchange = self._send_once(case, request)
+        if exchange.error_kind == "closed" and repeatable:
+            reconnected, exchange = True, self._send_once(case, request)
+        if self._connection is not None:
+            # Unsolicited bytes arrive in the same segment as the response.
+            unsolicited = self._connection.read_unsolicited()
+            closed = exchange.closed or self._connection.wait_for_close(0)
+            exchange = dataclasses.replace(
+                exchange,
+                unsolicited=unsolicited,
+                closed=closed,
+                reconnected=reconnected,
+                requests_on_connection=earlier if reconnected else self._requests,
+            )
+            if unsolicited or closed:
+                self._close()
+        return exchange
+
+    def _send_once(self, case: QueryVariant, request: PreparedRequest) -> Exchange:
+        """Use the open connection or a new one; close it if no response came."""
+        client, sent_at = self._client, time.time()
+        response: Response | None = None
+        failure: WireError | None = None
+        try:
+            if self._connection is None:
+                self._connection, self._requests = Connection(client.endpoint, client.timeout), 0
+            self._requests += 1
+            self._connection.send(request.head(client.endpoint.host) + request.body)
+            response = client.retain(self._connection.receive(request.method))
+        except WireError as error:
+            failure = error
+            self._close()
+        return Exchange(
+            case=case,
+            target=request.target,
+            sent_at=sent_at,
+            received_at=time.time(),
+            connection=self._number,
+            response=response,
+            error=str(failure) if failure else None,
+            error_kind=failure.kind if failure else None,
+            closed=response is not None and (response.get("connection") or "").lower() == "close",
+        )
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
