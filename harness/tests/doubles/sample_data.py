@@ -144,7 +144,7 @@ def order_trial(name: str, process: int, factor: float, median: float, *, purpos
     )
     use_cases = tuple(UseCaseTimes(use_case=case.name, due=1000, done=998, latency=whole) for case in ORDER_USE_CASES)
     load = Scenario(connections=64, factor=factor)
-    found = runs.trial(name, 4990 / 8.0, process, test_type="order", load=load, cpu=median / 2)
+    found = runs.trial(name, 4990 / 8.0, process, test_type="order", load=load, cpu_per_request=median / 2)
     own = {
         "purpose": purpose,
         "duration": 8.0,

@@ -63,7 +63,11 @@ def session(
             factor *= 1 + cold * generator.random() if cold and number == 0 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
             if np.isfinite(log) and (not rounds or number < rounds[start]):
-                made.append(trial((BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu=cost))
+                made.append(
+                    trial(
+                        (BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu_per_request=cost
+                    )
+                )
     info = run_info((BASE, HEAD, COPY), ProcessLimits(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
 
