@@ -26,7 +26,8 @@ from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
 if TYPE_CHECKING:
-    from harness.experiment.workflow import Dependencies, RunOutcome
+    from harness.experiment.run_context import Dependencies
+    from harness.experiment.stage_conclude import RunOutcome
 
 PROFILE: Hook[Callable[[Settings], Mapping[str, object]]] = Hook(name="profile", purpose="--profiler")
 NEWEST_RUNS = 20  # runs among which an active one is looked for
@@ -43,9 +44,10 @@ def execute(invocation: Invocation) -> int:
     if not settings.dry_run:
         settings = replace(settings, consent=resolve_consent(settings))
     with interruption.held_while_loading():
-        from harness.experiment import modes, workflow
+        from harness.experiment import modes
+        from harness.experiment.dry_run import dry_run
     if settings.dry_run:
-        return workflow.dry_run(settings)
+        return dry_run(settings)
     if getattr(invocation.flags, "profiler", False):
         return _profile(settings)
     match settings.mode:
@@ -133,7 +135,7 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
 
 def _notes(settings: Settings) -> Iterator[str]:
     """Yield warnings about selected folders, and notes about implementations and test types that are left out."""
-    from harness.experiment.preparation import can_reach_upstream
+    from harness.experiment.selection import can_reach_upstream
 
     known = scan_folders(*settings.frameworks)
     selected = select_implementations(known, settings.selection)

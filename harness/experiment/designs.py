@@ -1,32 +1,17 @@
-"""Designs: in which order, how often and for how long cells are measured. A design knows no process, clock or file.
+"""Designs: the order, the number and the length of measurements.
 
-Each is a generator of steps that is sent what every step showed. ``loop.run_design`` has them done; ``predicted``
-answers them with what they are expected to take.
+A design is a generator of steps that receives the result of each step. It uses no process, clock or file:
+``loop.run_design`` executes the steps, and ``predicted`` sends predicted results.
 """
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from harness.experiment.steps import (
-    Cell,
-    Design,
-    Done,
-    Failed,
-    Measure,
-    OutOfTime,
-    Process,
-    Rest,
-    Start,
-    Step,
-    StepResult,
-    Stop,
-    TrialResult,
-    Warm,
-)
-from harness.experiment.warm_up import WarmUpTracker, warm_up_all
-from harness.plan.plan import Candidate, Plan, concurrent_groups, headline_load
+from harness.experiment.active_group import ActiveGroup
+from harness.experiment.steps import Cell, Design, Failed, OutOfTime, Process, Rest, Warm
+from harness.plan.plan import Candidate, Plan, concurrent_groups
 from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
@@ -34,274 +19,140 @@ from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
-FAILED_LOADS = 2  # of one test type on one process, after which it is loaded no more
-MOST_OF_CAPACITY = 0.95  # a rate for all that is above this share of a server's closed loop is left out
-PRIMER_CONNECTIONS, TECHEMPOWER_SECONDS = 8, 5.0  # TechEmpower's primer; after it and the warm-up it waits as long
-WARM_SHARE = 0.4  # of the time of a process that its warm-up may take at most
-RATE_SHARE = 0.5  # of the design gate: of what the slowest side answers
-LATER_LOOPS = 0.5  # share of a closed loop's time in later processes, where it sets no rate
-FEW_REQUESTS, LONGEST_TRIAL = 50, 10.0  # of its trials at a rate: those of a slow service last longer
+MAX_COMMON_RATE_SHARE = 0.95  # a common rate above this share of a server's closed-loop throughput is left out
+ARRIVALS_MARGIN = 0.9  # share of a trial's length for the capacity search: random arrivals may be fewer than planned
+# TechEmpower sends a primer with few connections, and pauses after it and after the warm-up.
+PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
+TECHEMPOWER_SHORT_PAUSE = 0.4  # length of the pause between two levels, as a share of the other pauses
+# Rates of the regression gate.
+GATE_RATE_SHARE = 0.5  # the rate as a share of the slowest side's throughput
+LATER_LOOP_SHARE = 0.5  # length of closed loops in later processes, which set no rate
+MIN_GATE_REQUESTS, MAX_GATE_SECONDS = 50, 10.0  # trials of a slow service last longer
 
-
-@dataclass
-class ActiveGroup:
-    """The processes that are up together, their cells, and what was measured of them."""
-
-    plan: Plan
-    number: int  # of the process, of each implementation
-    begin: float  # shares of the run's time
-    until: float
-    seed: int
-    members: dict[Process, Candidate] = field(default_factory=dict)
-    test_types: dict[Process, set[str]] = field(default_factory=dict)
-    routes: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # warm-ups, by process and test type
-    late: set[Process] = field(default_factory=set)  # there is no more time for these
-    busy: set[Process] = field(default_factory=set)  # they use a CPU while others are loaded
-    trials: list[Trial] = field(default_factory=list)
-    failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
-    _told: set[tuple[Process, str]] = field(default_factory=set)  # whose warm-up stands in a trial
-    _tried: set[Cell] = field(default_factory=set)
-    _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells for which the time was up, in their order
-
-    def cells(self, *, every_load: bool = False) -> list[Cell]:
-        """Of all members that can be loaded: every load of their test types, or the headline one."""
-        return [
-            Cell(process=process, test_type=kind, load=load)
-            for process, candidate in self.members.items()
-            if process not in self.late
-            for kind, loads in candidate.test_types.items()
-            if kind in self.test_types[process]
-            for load in (loads if every_load else (headline_load(loads),))
-        ]
-
-    def is_headline(self, cell: Cell) -> bool:
-        """Whether the load is the one of its test type that gets most of the time."""
-        return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
-
-    def measure(
-        self,
-        cell: Cell,
-        seconds: float,
-        number: int,
-        *,
-        purpose: Purpose = "measure",
-        share: float | None = None,
-        must: bool = False,
-    ) -> Generator[Step, StepResult, Trial | None]:
-        """One trial, unless its process or test type is out by now. ``must``: whatever the time."""
-        process, kind = cell.process, cell.test_type
-        if kind not in self.test_types.get(process, ()):
-            return None
-        if process in self.late and not must:
-            self._skipped.setdefault(cell, purpose)  # a witness follows the cell itself
-            return None
-        route = self.routes.get((process, kind))
-        first = (process, kind) not in self._told
-        shown = yield Measure(
-            cell=cell,
-            seconds=seconds,
-            round=number,
-            purpose=purpose,
-            share=share,
-            warm_up=route.result if route and first else None,
-            steady=route.steady if route else None,
-            until=2.0 if must else self.until,
-        )
-        if isinstance(shown, OutOfTime):
-            self._skipped.setdefault(cell, purpose)
-        else:
-            self._tried.add(cell)
-        match shown:
-            case TrialResult():
-                self._told.add((process, kind))
-                self.trials.append(shown.trial)
-                self.busy |= shown.busy
-                return shown.trial
-            case OutOfTime():
-                self.late.add(process)
-            case Failed(gone=True):
-                self.lose(process)
-            case Failed():
-                self.failures[process, kind] += 1
-                if self.failures[process, kind] >= FAILED_LOADS:
-                    self.test_types[process].discard(kind)
-            case _:
-                raise TypeError(f"{shown} answers no measurement")
-        return None
-
-    def lose(self, process: Process) -> None:
-        """Remove a process that is no longer up."""
-        del self.members[process], self.test_types[process]
-
-    def stop(self, process: Process) -> Stop:
-        """Return the step that stops a process, with the planned cells and given rates that its time did not reach."""
-        planned = self.plan.candidate(process.implementation).test_types
-        left = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
-        unreached = (
-            cell
-            for cell, purpose in left.items()
-            if purpose in ("share", "common") or (purpose == "measure" and cell.load in planned[cell.test_type])
-        )
-        return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
-
-    def stop_busy(self) -> Design:
-        """End those that disturb others, unless they are alone."""
-        for process in sorted(self.busy & set(self.members)):
-            if len(self.members) > 1:
-                self.lose(process)
-                yield self.stop(process)
-
-
-Visits = Callable[[ActiveGroup], Design]  # what is measured while processes are up
+Visits = Callable[[ActiveGroup], Design]  # measurements while a group is running
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
-    """Every round visits each cell once, in random order; every implementation has several processes."""
-    return _processes(plan, seed, _rounds)
+    """Measure each cell once in every round, in random order, in several processes of each implementation."""
+    return _run_processes(plan, seed, _rounds)
 
 
 def search(plan: Plan, seed: int) -> Design:
-    """A closed loop, loads at given rates, then ever closer to the capacity at a latency goal; cells interleaved."""
-    return _processes(plan, seed, _rates)
+    """Measure a closed loop, then given rates, then rates that approach the capacity at a latency goal."""
+    return _run_processes(plan, seed, _rates)
 
 
-def gate(plan: Plan, seed: int) -> Design:
-    """A closed loop of each request, then all sides at one rate for each, in rounds: what a request costs there."""
+def regression_gate(plan: Plan, seed: int) -> Design:
+    """Measure a closed loop of each request, then rounds in which all sides get the same rate."""
     rates: dict[str, float] = {}
-    return _processes(plan, seed, lambda up: _at_one_rate(up, rates), whole=True)
+    return _run_processes(plan, seed, lambda group: _common_rates(group, rates), compare_group=True)
 
 
 def techempower(plan: Plan, seed: int) -> Design:
-    """TechEmpower's order: one server at a time, a test type after the other, its levels ascending, with its pauses."""
+    """Measure in TechEmpower's order: a single server at a time, each test type with ascending levels and pauses."""
     for number in range(plan.profile.processes.maximum):
         for (candidate,) in concurrent_groups(replace(plan, side_by_side=False), seed + number):
-            up = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
-            yield from _start(up, [candidate])
-            for process in list(up.members):
+            group = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
+            yield from group.start([candidate])
+            for process in list(group.members):
                 for kind in candidate.test_types:
-                    if process in up.members and kind in up.test_types[process]:
-                        yield from _as_techempower(up, process, kind)
-            yield from _stop(up)
+                    if process in group.members and kind in group.test_types[process]:
+                        yield from _techempower_levels(group, process, kind)
+            yield from group.stop_all()
 
 
 DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "interleaved": interleaved,
     "search": search,
     "techempower": techempower,
-    "gate": gate,
+    "gate": regression_gate,
     **Extensions[Callable[[Plan, int], Design]]("designs").load_all(),
 }
 
 
-# ---- processes in turn ----------------------------------------------------------------------------------------------
+# ---- sequence of processes -------------------------------------------------------------------------------------------
 
 
-def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) -> Design:
-    """Process after process of every implementation, those that fit side by side; until nothing is undecided.
+def _run_processes(plan: Plan, seed: int, visits: Visits, *, compare_group: bool = False) -> Design:
+    """Measure process after process of every implementation until all comparisons are decided.
 
-    ``whole``: those that are up together are compared with one another alone, so that the loss of one ends it all.
+    Implementations run side by side as far as memory allows.
+
+    Args:
+        plan: The plan.
+        seed: Seed of the random order.
+        visits: Measurements while a group is running.
+        compare_group: Compare only members of a group with each other, so that the loss of a member ends the run.
     """
     rules = plan.profile.processes
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
     waiting: Sequence[tuple[str, str]] = expected
     trials: list[Trial] = []
-    alone: set[str] = set()  # they disturbed others: measured by themselves from then on
-    out: set[str] = set()  # they did not come up
-    share = 1 / rules.maximum  # of the time
+    alone: set[str] = set()  # busy implementations, which run alone from now on
+    failed: set[str] = set()  # implementations that did not start
+    share = 1 / rules.maximum  # share of the run's time for each number
     for number in range(rules.maximum):
-        together = [_due(group, waiting, out) for group in concurrent_groups(plan, seed + number, frozenset(alone))]
-        done, count = 0, sum(map(len, together))
+        pending = [
+            _select(group, waiting, failed) for group in concurrent_groups(plan, seed + number, frozenset(alone))
+        ]
+        done, count = 0, sum(map(len, pending))
         if not count:
             return
-        for group in filter(None, together):
+        for candidates in filter(None, pending):
             begin = (number + done / count) * share
-            done += len(group)
-            up = ActiveGroup(plan=plan, number=number, begin=begin, until=(number + done / count) * share, seed=seed)
-            out |= yield from _start(up, group)
-            if not whole or _common(up, group):
-                yield from _warm(up, _common(up, group) if whole else None)
-                yield from visits(up)
-            yield from _stop(up)
-            trials += up.trials
-            if whole and not _common(up, group):
+            done += len(candidates)
+            until = (number + done / count) * share
+            group = ActiveGroup(plan=plan, number=number, begin=begin, until=until, seed=seed)
+            failed |= yield from group.start(candidates)
+            if not compare_group or group.common_test_types(candidates):
+                yield from group.warm(group.common_test_types(candidates) if compare_group else None)
+                yield from visits(group)
+            yield from group.stop_all()
+            trials += group.trials
+            if compare_group and not group.common_test_types(candidates):
                 return
-            alone |= {process.implementation for process in up.busy}
+            alone |= {process.implementation for process in group.busy}
         if number + 1 in rules.looks:
             waiting = undecided(trials, expected, rules)
 
 
-def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: set[str]) -> list[Candidate]:
-    """The group with the test types that still wait."""
-    chosen = []
+def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
+    """Return the candidates that did not fail, with the test types that still wait for a decision."""
+    selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
-        if kinds and candidate.implementation not in out:
-            chosen.append(replace(candidate, test_types=kinds))
-    return chosen
+        if kinds and candidate.implementation not in failed:
+            selected.append(replace(candidate, test_types=kinds))
+    return selected
 
 
-def _warm(up: ActiveGroup, kinds: Set[str] | None) -> Design:
-    """Warm everything that is up, test type by test type; ``kinds``: these test types alone."""
-    chosen = (cell for cell in up.cells() if kinds is None or cell.test_type in kinds)
-    cells = {cell: up.members[cell.process].jit for cell in chosen}
-    until = up.begin + WARM_SHARE * (up.until - up.begin)
-    routes, gone = yield from warm_up_all(cells, up.plan.profile, until=until, seed=f"{up.seed} warm {up.number}")
-    for process in gone:
-        up.lose(process)
-    up.routes = {(route.cell.process, route.cell.test_type): route for route in routes}
+# ---- interleaved rounds ----------------------------------------------------------------------------------------------
 
 
-def _start(up: ActiveGroup, group: Sequence[Candidate]) -> Generator[Step, StepResult, set[str]]:
-    """Start and verify them one after the other; the names of those that did not come up."""
-    failed: set[str] = set()
-    for candidate in group:
-        process = Process(candidate.implementation, up.number)
-        shown = yield Start(process=process)
-        if isinstance(shown, Done):
-            up.members[process] = candidate
-            up.test_types[process] = set(shown.test_types)
-        elif shown == Failed():
-            failed.add(candidate.implementation)
-    return failed
-
-
-def _common(up: ActiveGroup, group: Sequence[Candidate]) -> set[str]:
-    """The test types that can be loaded on every process of the group."""
-    found = [up.test_types.get(Process(each.implementation, up.number), set()) for each in group]
-    return set[str].intersection(*found)
-
-
-def _stop(up: ActiveGroup) -> Design:
-    for process in list(up.members):
-        yield up.stop(process)
-
-
-# ---- what is visited ------------------------------------------------------------------------------------------------
-
-
-def _rounds(up: ActiveGroup) -> Design:
-    """Rounds: the windows of one table stand next to one another, since what slows a machine lasts seconds."""
-    rules, plan, number = up.plan.profile.interleaved, up.plan, 0
+def _rounds(group: ActiveGroup) -> Design:
+    """Visit every cell in each round; cells of a table follow each other, because disturbances last seconds."""
+    rules, plan, number = group.plan.profile.interleaved, group.plan, 0
     while rules.rounds is None or number < rules.rounds:
-        first = up.number == number == 0
-        cells = up.cells(every_load=rules.every_load or first)
+        first = group.number == number == 0
+        cells = group.cells(every_load=rules.every_load or first)
         if not cells:
             return
-        for cell in in_random_order(cells, up.is_headline, f"{up.seed} {up.number} {number}"):
-            if cell.process not in up.members:
+        for cell in in_random_order(cells, group.is_headline, f"{group.seed} {group.number} {number}"):
+            if cell.process not in group.members:
                 continue
-            main = up.is_headline(cell)
-            yield from up.measure(cell, plan.seconds(cell.load, headline=main), number, must=first and main)
-            if first and main and rules.witness and isinstance(cell.load, ClosedLoop):
-                yield from up.measure(cell, plan.witness_seconds, number, purpose="witness")
-        yield from up.stop_busy()
+            is_headline = group.is_headline(cell)
+            seconds = plan.seconds(cell.load, headline=is_headline)
+            yield from group.measure(cell, seconds, number, must=first and is_headline)
+            if first and is_headline and rules.witness and isinstance(cell.load, ClosedLoop):
+                yield from group.measure(cell, plan.witness_seconds, number, purpose="witness")
+        yield from group.stop_busy()
         number += 1
 
 
 def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
-    """Tables at random, each one's cells at random; a test type's headline table comes last of its own.
+    """Yield tables in random order, and the cells of each table in random order.
 
-    The other loads, which are visited once, warm for the one that decides.
+    The headline table of a test type comes last, because the other loads of the test type are additional warm-up.
     """
     dice = random.Random(seed)
     tables: defaultdict[tuple[str, Load], list[Cell]] = defaultdict(list)
@@ -310,124 +161,151 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
     last = {(cell.test_type, cell.load) for cell in cells if is_headline(cell)}
     order = dice.sample(sorted(tables, key=str), len(tables))
     by_type = {kind: iter(sorted((t for t in order if t[0] == kind), key=last.__contains__)) for kind, _ in order}
-    for kind, _ in order:  # each place stays with its test type
+    for kind, _ in order:  # each place in the order keeps the test type
         table = tables[next(by_type[kind])]
         yield from dice.sample(table, len(table))
 
 
-def _rates(up: ActiveGroup) -> Design:
-    """The closed loop, then shares of it and rates for all in random order, then the search, cell by cell in rounds."""
-    profile, dice = up.plan.profile, random.Random(f"{up.seed} rates {up.number}")
-    cells, rules = up.cells(), profile.open_loop
-    base: dict[Cell, float] = {}
+# ---- rates -----------------------------------------------------------------------------------------------------------
+
+
+def _rates(group: ActiveGroup) -> Design:
+    """Measure a closed loop, then given rates in random order, then search for the capacity in rounds."""
+    profile, dice = group.plan.profile, random.Random(f"{group.seed} rates {group.number}")
+    capacities: dict[Cell, float] = {}  # closed-loop throughput, or factor of a scenario
+    cells = group.cells()
     for cell in dice.sample(cells, len(cells)):
-        trial = yield from up.measure(cell, up.plan.seconds(cell.load, headline=True), 0, must=up.number == 0)
+        seconds = group.plan.seconds(cell.load, headline=True)
+        trial = yield from group.measure(cell, seconds, 0, must=group.number == 0)
         if isinstance(cell.load, Scenario):
-            base[cell] = cell.load.factor
+            capacities[cell] = cell.load.factor
         elif trial and trial.rankable and trial.throughput > 0:
-            base[cell] = trial.throughput
+            capacities[cell] = trial.throughput
     given: list[tuple[Purpose, float]] = [("share", share) for share in profile.rates.shares]
     given += [("common", rate) for rate in profile.rates.common]
-    for number, (purpose, of) in enumerate(dice.sample(given, len(given)), 1):
-        for cell in dice.sample(list(base), len(base)):
-            share = of if purpose == "share" else None
-            if isinstance(cell.load, Scenario) or (share is None and of > MOST_OF_CAPACITY * base[cell]):
+    yield from _given_rates(group, capacities, given, dice)
+    for number in range(len(given) + 1, len(given) + 1 + profile.open_loop.search_loads):
+        for cell in dice.sample(list(capacities), len(capacities)):
+            yield from _search_capacity(group, cell, capacities[cell], number)
+
+
+def _given_rates(
+    group: ActiveGroup, capacities: dict[Cell, float], given: Sequence[tuple[Purpose, float]], dice: random.Random
+) -> Design:
+    """Measure shares of the closed-loop throughput, and rates that all servers get, in random order."""
+    seconds = group.plan.profile.rates.seconds
+    for number, (purpose, value) in enumerate(dice.sample(given, len(given)), 1):
+        for cell in dice.sample(list(capacities), len(capacities)):
+            share = value if purpose == "share" else None
+            too_high = share is None and value > MAX_COMMON_RATE_SHARE * capacities[cell]
+            if isinstance(cell.load, Scenario) or too_high:
                 continue
-            at = _at(cell, of * base[cell] if share else of)
-            yield from up.measure(at, profile.rates.seconds, number, purpose=purpose, share=share)
-    for number in range(len(given) + 1, len(given) + 1 + rules.search_loads):
-        for cell in dice.sample(list(base), len(base)):
-            arrivals = isinstance(cell.load, Scenario)
-            seconds = profile.orders.seconds if arrivals else profile.rates.seconds
-            found = next_load(
-                [
-                    trial
-                    for trial in up.trials
-                    if (trial.implementation, trial.process) == cell.process
-                    and trial.test_type == cell.test_type
-                    and (arrivals or trial.purpose != "measure")
-                ],
-                profile.orders.goal if arrivals else rules.goal,
-                start=base[cell],
-                seconds=0.9 * seconds,  # arrivals are drawn: by chance there are fewer
-            )
-            if found is not None:
-                yield from up.measure(_at(cell, found), seconds, number, purpose="search")
+            at_rate = _at_rate(cell, value * capacities[cell] if share else value)
+            yield from group.measure(at_rate, seconds, number, purpose=purpose, share=share)
 
 
-def _at_one_rate(up: ActiveGroup, rates: dict[str, float]) -> Design:
-    """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop.
+def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) -> Design:
+    """Measure the next load of a capacity search that begins at ``start``, unless the capacity is found."""
+    profile, is_scenario = group.plan.profile, isinstance(cell.load, Scenario)
+    seconds = profile.orders.seconds if is_scenario else profile.rates.seconds
+    trials = [
+        trial
+        for trial in group.trials
+        if (trial.implementation, trial.process) == cell.process
+        and trial.test_type == cell.test_type
+        and (is_scenario or trial.purpose != "measure")
+    ]
+    goal = profile.orders.goal if is_scenario else profile.open_loop.goal
+    rate = next_load(trials, goal, start=start, seconds=ARRIVALS_MARGIN * seconds)
+    if rate is not None:
+        yield from group.measure(_at_rate(cell, rate), seconds, number, purpose="search")
 
-    After a round in which more than one side fell short of the rate it is half of what these answered: a closed loop
-    gives a server several requests at a time, which cost it less.
+
+def _common_rates(group: ActiveGroup, rates: dict[str, float]) -> Design:
+    """Measure a closed loop, then rounds at a common rate.
+
+    The first closed loop sets the rate of a test type. If several sides do not achieve the rate in a round, the
+    rate is lowered: a closed loop sends a server several requests at a time, which cost it less.
+
+    Args:
+        group: The sides.
+        rates: Rate by test type, updated by this design.
     """
-    dice = random.Random(f"{up.seed} gate {up.number}")
-    number, sides = 0, tuple(up.members.values())
-    while cells := up.cells():
+    dice = random.Random(f"{group.seed} gate {group.number}")
+    number, sides = 0, tuple(group.members.values())
+    while cells := group.cells():
         closed = number == 0
-        kinds = [kind for kind in sorted(_common(up, sides)) if closed or kind in rates]
+        kinds = [kind for kind in sorted(group.common_test_types(sides)) if closed or kind in rates]
         if not kinds:
             return
         for kind in dice.sample(kinds, len(kinds)):
             table = [cell for cell in cells if cell.test_type == kind]
             if closed:
-                seconds = up.plan.seconds(table[0].load, headline=True) * (1.0 if up.number == 0 else LATER_LOOPS)
+                length = 1.0 if group.number == 0 else LATER_LOOP_SHARE
+                seconds = group.plan.seconds(table[0].load, headline=True) * length
             else:
-                table = [_at(cell, rates[kind]) for cell in table]
-                seconds = max(up.plan.profile.rates.seconds, min(FEW_REQUESTS / rates[kind], LONGEST_TRIAL))
-            found: list[Trial] = []
+                table = [_at_rate(cell, rates[kind]) for cell in table]
+                slow_seconds = min(MIN_GATE_REQUESTS / rates[kind], MAX_GATE_SECONDS)
+                seconds = max(group.plan.profile.rates.seconds, slow_seconds)
+            trials: list[Trial] = []
             for cell in dice.sample(table, len(table)):
-                trial = yield from up.measure(cell, seconds, number, must=up.number == number == 0)
-                found += [trial] if trial else []
+                trial = yield from group.measure(cell, seconds, number, must=group.number == number == 0)
+                trials += [trial] if trial else []
             if closed:
-                telling = [trial for trial in found if trial.rankable]
-                tell = kind not in rates and len(telling) == len(table)
+                if kind not in rates:
+                    _set_rate(rates, kind, [trial for trial in trials if trial.rankable], at_least=len(table))
             else:
-                telling = [trial for trial in found if _fell_short(trial)]
-                tell = len(telling) > 1
-            if tell and (slowest := min(trial.throughput for trial in telling)) > 0:
-                rates[kind] = float(f"{RATE_SHARE * slowest:.2g}")
+                _set_rate(rates, kind, [trial for trial in trials if _missed_rate(trial)], at_least=2)
         number += 1
 
 
-def _fell_short(trial: Trial) -> bool:
+def _set_rate(rates: dict[str, float], kind: str, trials: Sequence[Trial], *, at_least: int) -> None:
+    """Set the rate of a test type by the slowest side, if there are enough trials."""
+    if len(trials) >= at_least and (slowest := min(trial.throughput for trial in trials)) > 0:
+        rates[kind] = float(f"{GATE_RATE_SHARE * slowest:.2g}")
+
+
+def _missed_rate(trial: Trial) -> bool:
     return any(check.name == "achieved-rate" and check.outcome is Outcome.FAIL for check in trial.validity)
 
 
-def _at(cell: Cell, rate: float) -> Cell:
-    """The cell at another rate, or factor."""
-    old = cell.load
-    if isinstance(old, Scenario):
-        return replace(cell, load=Scenario(factor=rate, connections=old.connections))
-    return replace(cell, load=OpenLoop(rate=rate, connections=old.connections, queries=old.queries))
+def _at_rate(cell: Cell, rate: float) -> Cell:
+    """Return a cell with a different rate, or with a different factor of a scenario."""
+    load = cell.load
+    if isinstance(load, Scenario):
+        return replace(cell, load=Scenario(factor=rate, connections=load.connections))
+    return replace(cell, load=OpenLoop(rate=rate, connections=load.connections, queries=load.queries))
 
 
-def _as_techempower(up: ActiveGroup, process: Process, kind: str) -> Design:
-    """Primer, warm-up, then every level of one test type, with pauses; a witness at the headline level."""
-    profile = up.plan.profile
-    loads = up.members[process].test_types[kind]
-    pause = min(TECHEMPOWER_SECONDS, profile.duration_seconds / 3)  # a third of their 15 s
+# ---- TechEmpower's order ---------------------------------------------------------------------------------------------
+
+
+def _techempower_levels(group: ActiveGroup, process: Process, kind: str) -> Design:
+    """Measure a test type: primer, warm-up, every level, and a witness at the headline level, with pauses."""
+    profile = group.plan.profile
+    loads = group.members[process].test_types[kind]
+    pause = min(TECHEMPOWER_PAUSE_SECONDS, profile.duration_seconds / 3)  # TechEmpower: 5 s with trials of 15 s
     cells = [Cell(process=process, test_type=kind, load=load) for load in loads]
-    first = cells[-1] if loads[-1].queries is not None else cells[0]
-    primer = (pause, min(PRIMER_CONNECTIONS, first.load.connections))
+    warmed = cells[-1] if loads[-1].queries is not None else cells[0]
+    primer = (pause, min(PRIMER_CONNECTIONS, warmed.load.connections))
     for seconds, connections in (primer, (profile.duration_seconds, max(profile.levels.concurrency))):
-        load = first.load
+        load = warmed.load
         if isinstance(load, ClosedLoop):
             load = load.model_copy(update={"connections": connections})
-        shown = yield Warm(cell=replace(first, load=load), seconds=seconds)
-        if isinstance(shown, Failed):
-            if shown.gone:
-                up.lose(process)
+        result = yield Warm(cell=replace(warmed, load=load), seconds=seconds)
+        if isinstance(result, Failed):
+            if result.gone:
+                group.remove(process)
             return
-        if isinstance(shown, OutOfTime):
-            up.late.add(process)
+        if isinstance(result, OutOfTime):
+            group.late.add(process)
             break
         yield Rest(seconds=pause)
     for cell in cells:
-        if cell is not cells[0] and process not in up.late:
-            yield Rest(seconds=0.4 * pause)
-        yield from up.measure(cell, profile.duration_seconds, 0)
-        if process not in up.members:
+        if cell is not cells[0] and process not in group.late:
+            yield Rest(seconds=TECHEMPOWER_SHORT_PAUSE * pause)
+        yield from group.measure(cell, profile.duration_seconds, 0)
+        if process not in group.members:
             return
-        if up.is_headline(cell) and up.number == 0 and profile.interleaved.witness:
-            yield from up.measure(cell, up.plan.witness_seconds, 0, purpose="witness")
+        if group.is_headline(cell) and group.number == 0 and profile.interleaved.witness:
+            yield from group.measure(cell, group.plan.witness_seconds, 0, purpose="witness")

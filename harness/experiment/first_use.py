@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import EnvironmentLacksError, StoreError
+from harness.errors import EnvironmentLacksError, StoreError, TfbError
+from harness.experiment.progress import ProgressTracker
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
 from harness.provisioning import crates, requirements
@@ -54,15 +55,15 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     packages = requirements.missing_packages(
         requirements.tool_requirements(plan.implementations, **settings.requirements)
     )
-    found = []
+    chores = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
-        found.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
+        chores.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
     if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
-        found.append(_crate("loadgen", "the load generator"))
+        chores.append(_crate("loadgen", "the load generator"))
     if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
-        found.append(_crate("upstream", "the upstream service of the fan-out test"))
-    return tuple(found)
+        chores.append(_crate("upstream", "the upstream service of the fan-out test"))
+    return tuple(chores)
 
 
 def _crate(name: str, what: str) -> Chore:
@@ -76,30 +77,46 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
     return called and not hidden and upstream.available()
 
 
-def describe_chores(found: Sequence[Chore]) -> str:
+def describe_chores(chores: Sequence[Chore]) -> str:
     """Return a line that announces the chores, or an empty text without chores."""
-    if not found:
+    if not chores:
         return ""
-    seconds = format_elapsed(sum(chore.seconds for chore in found))
-    return f"first use on this machine, about {seconds} before anything is measured: {'; '.join(c.what for c in found)}"
+    seconds = format_elapsed(sum(chore.seconds for chore in chores))
+    names = "; ".join(chore.what for chore in chores)
+    return f"first use on this machine, about {seconds} before anything is measured: {names}"
+
+
+def describe_stage(chores: Sequence[Chore], purpose: str, *, in_runtime: bool = False) -> str:
+    """Return the name of a preparation stage: the purpose, followed by the included chores."""
+    included = [chore.what for chore in chores if chore.in_runtime == in_runtime]
+    return f"{purpose}: {'; '.join(included)}" if included else purpose
+
+
+def build_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
+    """Build the upstream service if it is needed; otherwise the first start of a server would build it."""
+    if any(chore.crate == "upstream" for chore in chores):
+        try:
+            crates.upstream_program()
+        except TfbError as error:  # each server that calls the service will fail to start and report it
+            progress.problem(str(error))
 
 
 def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
     """Return the seconds of each implementation's latest successful build in a results folder; None if unknown."""
-    found: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
+    seconds: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
     for folder in reversed(list_runs(results)[-LATEST_RUNS:]):
         with contextlib.suppress(StoreError):  # an unreadable run has no durations
-            for known in RunReader(folder).info.implementations:
-                if known.build and known.build.status == "ok" and found.get(known.name, 0.0) is None:
-                    found[known.name] = known.build.duration
-    return found
+            for built in RunReader(folder).info.implementations:
+                if built.build and built.build.status == "ok" and seconds.get(built.name, 0.0) is None:
+                    seconds[built.name] = built.build.duration
+    return seconds
 
 
 def describe_builds(seconds: dict[str, float | None]) -> str:
     """Return the line that announces the builds and their length in earlier runs."""
-    known = {name: took for name, took in seconds.items() if took is not None}
-    unknown = [name for name in seconds if name not in known]
-    parts = [f"about {format_elapsed(sum(known.values()))} by earlier runs"] if known else []
+    measured = [length for length in seconds.values() if length is not None]
+    unknown = [name for name, length in seconds.items() if length is None]
+    parts = [f"about {format_elapsed(sum(measured))} by earlier runs"] if measured else []
     if unknown:
-        parts.append(f"not built before: {', '.join(unknown)}" if known else "not built here before")
+        parts.append(f"not built before: {', '.join(unknown)}" if measured else "not built here before")
     return f"builds come first and take no measuring time ({'; '.join(parts)})"

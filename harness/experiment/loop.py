@@ -1,4 +1,4 @@
-"""The one loop that carries a design's steps out, with the only deadline and the only delivery of an interruption."""
+"""The loop that carries out the steps of a design; only here a deadline or an interruption ends a run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.run_records import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds
-STOP_SECONDS = 4.0  # of a process's last checks and its end
+OVERHEAD_SECONDS = 0.8  # time of a load beyond the planned length
+STOP_SECONDS = 4.0  # time of a process's final checks and stop
 
 
 class RecordedProcesses:
-    """What a run has recorded of processes that it finished: their steps are not carried out again."""
+    """Recorded results of finished processes. Their steps are not executed again."""
 
     def __init__(self, records: RunRecords) -> None:
         self.processes = store.finished_processes(records)
@@ -36,8 +36,8 @@ class RecordedProcesses:
             ((t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
         }
 
-    def shown(self, step: Step) -> StepResult | None:
-        """What a step of a finished process showed; None for any other one."""
+    def result(self, step: Step) -> StepResult | None:
+        """Return the recorded result of a finished process's step, or None if the process is not finished."""
         if isinstance(step, Rest):
             return None
         process = step.cell.process if isinstance(step, Warm | Measure) else step.process
@@ -45,7 +45,7 @@ class RecordedProcesses:
             return None
         match step:
             case Start():
-                measured = frozenset(kind for own, kind, *_ in self._trials if own == process)
+                measured = frozenset(kind for of, kind, *_ in self._trials if of == process)
                 return Done(test_types=measured) if measured else Failed(gone=True)
             case Measure(cell=cell):
                 trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
@@ -58,7 +58,7 @@ class RecordedProcesses:
 
 @dataclass
 class Deadline:
-    """How much of a run's time has passed, and whether a step still fits before its share of it."""
+    """The end of a run's time, and the time that stopping all running processes needs before it."""
 
     clock: Clock
     seconds: float | None  # None: no limit
@@ -66,18 +66,18 @@ class Deadline:
     up: set[Process] = field(default_factory=set)
 
     def passed(self, step: Step) -> bool:
-        """Whether a load would end too late: what is up has to be stopped in the same time."""
+        """Return whether a load would end too late to stop all running processes in time."""
         if self.seconds is None or not isinstance(step, Warm | Measure) or step.until > 1:
             return False
         end = self.began + step.until * self.seconds - len(self.up) * STOP_SECONDS
         return self.clock.monotonic() + step.seconds + OVERHEAD_SECONDS > end
 
-    def note(self, step: Step, shown: StepResult) -> None:
-        """Who is up after a step."""
+    def note(self, step: Step, result: StepResult) -> None:
+        """Update the running processes after a step."""
         match step:
-            case Start(process=process) if isinstance(shown, Done):
+            case Start(process=process) if isinstance(result, Done):
                 self.up.add(process)
-            case Warm(cell=cell) | Measure(cell=cell) if isinstance(shown, Failed) and shown.gone:
+            case Warm(cell=cell) | Measure(cell=cell) if isinstance(result, Failed) and result.gone:
                 self.up.discard(cell.process)
             case Stop(process=process):
                 self.up.discard(process)
@@ -85,23 +85,23 @@ class Deadline:
 
 @dataclass(kw_only=True)
 class MeasuringClock(Clock):
-    """The clock of a run's time. It stands still while a start or a stop takes longer than planned.
+    """A clock that stops while a start or a stop takes longer than planned.
 
-    Otherwise a slow start of one implementation would take measuring time from all others.
+    Otherwise a slow start of one implementation would reduce the measuring time of all others.
     """
 
     clock: Clock
-    show: Callable[[Step], StepResult]
-    planned: Callable[[Step], float]  # seconds; infinite for steps that may not extend the run
-    tell: Callable[[Step, float], None]  # called with the seconds beyond the plan
-    beyond: float = 0.0  # seconds beyond the plan so far
+    execute_step: Callable[[Step], StepResult]
+    planned: Callable[[Step], float]  # planned seconds; infinite for steps that may not extend the run
+    report_delay: Callable[[Step, float], None]  # called with the seconds beyond the plan
+    delay: float = 0.0  # total seconds beyond the plan
 
     def monotonic(self) -> float:
-        """Return the seconds that count."""
-        return self.clock.monotonic() - self.beyond
+        """Return the seconds without delays."""
+        return self.clock.monotonic() - self.delay
 
     def time(self) -> float:
-        """Return the time of day."""
+        """Return the seconds since the epoch."""
         return self.clock.time()
 
     def sleep(self, seconds: float) -> None:
@@ -109,44 +109,51 @@ class MeasuringClock(Clock):
         self.clock.sleep(seconds)
 
     def execute(self, step: Step) -> StepResult:
-        """Carry out a step, and stop the clock for what it takes beyond its plan."""
+        """Execute a step, and stop the clock for the time beyond the plan."""
         began = self.clock.monotonic()
-        shown = self.show(step)
-        beyond = self.clock.monotonic() - began - self.planned(step)
-        if beyond > 0:
-            self.beyond += beyond
-            self.tell(step, beyond)
-        return shown
+        result = self.execute_step(step)
+        delay = self.clock.monotonic() - began - self.planned(step)
+        if delay > 0:
+            self.delay += delay
+            self.report_delay(step, delay)
+        return result
 
 
 def run_design(
     design: Design,
-    show: Callable[[Step], StepResult],
+    execute: Callable[[Step], StepResult],
     clock: Clock,
     seconds: float | None,
     *,
     recorded: RecordedProcesses | None = None,
     used: float = 0.0,
 ) -> None:
-    """All steps of a design within so many seconds; None: without a limit. ``show`` does one, and records it.
+    """Execute all steps of a design.
 
-    ``recorded``: steps that are answered from it; with the first other one the time begins, of which the share ``used``
-    has passed. An interruption is raised between steps, when everything is recorded.
+    An interruption is raised between two steps, when all results are recorded.
+
+    Args:
+        design: The design.
+        execute: Executes a step, and records the result.
+        clock: The clock of the run's time.
+        seconds: The run's time, or None without a limit. It begins at the first step without a recorded result.
+        recorded: Results that replace the execution of steps.
+        used: Share of the run's time that earlier parts of the run have used.
     """
     deadline: Deadline | None = None
     try:
         step = next(design)
         while True:
-            shown = recorded.shown(step) if recorded else None
-            if shown is None:
+            result = recorded.result(step) if recorded else None
+            if result is None:
                 if deadline is None:
                     deadline = Deadline(clock, seconds, began=clock.monotonic() - used * (seconds or 0.0))
                 if deadline.passed(step):
-                    shown = OutOfTime()
+                    result = OutOfTime()
                 else:
-                    shown = show(step)
-                    deadline.note(step, shown)
+                    result = execute(step)
+                    deadline.note(step, result)
                 interruption.raise_if_pending()
-            step = design.send(shown)
+            step = design.send(result)
     except StopIteration:
         return

@@ -1,9 +1,8 @@
-"""A design sent what its steps are expected to show: how long a run takes, before anything is started. Pure."""
+"""Predicts the length of a run: sends a design predicted results instead of executing the steps."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
@@ -12,18 +11,19 @@ from harness.experiment.steps import Process, Step, StepResult
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
 from harness.records.loads import Load
-from harness.records.measurements import ErrorCounts, Window
+from harness.records.measurements import ErrorCounts, ServerUsage, Window
 from harness.records.trial_record import Trial
 from harness.report.tables import format_count
 from harness.stats.unranked import AT_RATES
 
-START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
-VERIFY_SECONDS = {True: 1.5, False: 0.4}  # of a test type, in an implementation's first process and in later ones
-RATE = 5_000.0  # requests per second that a server is taken to answer
+START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with a database, and a stop with the final checks
+VERIFY_SECONDS = {True: 1.5, False: 0.4}  # verification of a test type in the first process, and in later processes
+RATE = 5_000.0  # assumed requests per second of every server
+QUIET_REST_SHARE = 0.3  # processes become idle after this share of the maximum rest
 
 
 def planned_seconds(plan: Plan, step: Step) -> float:
-    """Return how long the plan allows a start or a stop to take. Other steps have a length of their own: infinity."""
+    """Return the planned seconds of a start or a stop; infinity for other steps, which cannot exceed their plan."""
     match step:
         case steps.Start():
             kinds = plan.candidate(step.process.implementation).test_types
@@ -35,62 +35,65 @@ def planned_seconds(plan: Plan, step: Step) -> float:
 
 @dataclass
 class Prediction(Clock):
-    """What a run comes to. Answers each of its steps with what it is expected to show, and is the clock that passes."""
+    """The predicted run: executes each step by predicting the result, and is the clock of the run."""
 
     plan: Plan
-    seconds: float = 0.0
-    measuring: float = 0.0  # of these under measurement
+    seconds: float = 0.0  # length of the run
+    measuring: float = 0.0  # total length of the trials
     trials: int = 0
-    measured: set[tuple[Process, str]] = field(default_factory=set)
-    tried: set[tuple[str, str, Load]] = field(default_factory=set)
+    measured: set[tuple[Process, str]] = field(default_factory=set)  # test types with a trial, by process
+    tried: set[tuple[str, str, Load]] = field(default_factory=set)  # implementation, test type and load
     unreached: set[tuple[str, str, Load]] = field(default_factory=set)
-    warmed: dict[tuple[Process, str], float] = field(default_factory=dict)
+    warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # seconds of warm-up
 
     @property
     def shortage(self) -> str | None:
-        """Return what the time has no room for: cells, or test types in as many processes as the plan asks for."""
-        least = self.plan.profile.processes.minimum
-        wanted = least * sum(len(candidate.test_types) for candidate in self.plan.candidates)
+        """Return a message if the run's time is too short for some cells or for the minimum number of processes."""
+        minimum = self.plan.profile.processes.minimum
+        wanted = minimum * sum(len(candidate.test_types) for candidate in self.plan.candidates)
         missing = []
-        if sum(process.number < least for process, _ in self.measured) < wanted:
-            missing.append(f"each test type in {format_count(least, 'process')}")
+        if sum(process.number < minimum for process, _ in self.measured) < wanted:
+            missing.append(f"each test type in {format_count(minimum, 'process')}")
         if self.untried:
             missing.append(f"{format_count(len(self.untried), 'cell')} ({', '.join(self.untried)})")
         if not missing:
             return None
-        room = f"{format_count(self.trials, 'trial')} of {format_count(self.plan.cells, 'cell')}"
+        possible = f"{format_count(self.trials, 'trial')} of {format_count(self.plan.cells, 'cell')}"
         return (
-            f"the time has room for {room}, not for {', nor for '.join(missing)}: "
-            "give more --time, or fewer names and types"
+            f"the run's time suffices for {possible}, but not for {', nor for '.join(missing)}. "
+            "Give more --time, or select fewer implementations or test types"
         )
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """Return the cells that the time does not reach in any process, as a run would name them."""
+        """Return the cells that the run's time does not reach in any process."""
         left = self.unreached - self.tried
-        found = []
+        cells = []
         for each in self.plan.candidates:
             for kind, loads in each.test_types.items():
                 key = (each.implementation, kind)
-                found += [" ".join((*key, load.label)) for load in loads if (*key, load) in left]
-                late, tried = (
-                    any((*key, "open") == (*known[:2], known[2].kind) for known in of) for of in (left, self.tried)
-                )
-                found += [" ".join((*key, AT_RATES))] * (late and not tried)
-        return tuple(found)
+                cells += [" ".join((*key, load.label)) for load in loads if (*key, load) in left]
+                if self._has_rates(left, key) and not self._has_rates(self.tried, key):
+                    cells.append(" ".join((*key, AT_RATES)))
+        return tuple(cells)
+
+    @staticmethod
+    def _has_rates(cells: set[tuple[str, str, Load]], key: tuple[str, str]) -> bool:
+        """Return whether cells include an open loop of an implementation and test type."""
+        return any((name, kind) == key and load.kind == "open" for name, kind, load in cells)
 
     def monotonic(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the beginning."""
         return self.seconds
 
     time = monotonic
 
     def sleep(self, seconds: float) -> None:
-        """They pass."""
+        """Let the time pass."""
         self.seconds += seconds
 
     def execute(self, step: Step) -> StepResult:
-        """What the step is expected to show."""
+        """Return the predicted result of a step, and advance the clock."""
         match step:
             case steps.Start():
                 kinds = self.plan.candidate(step.process.implementation).test_types
@@ -106,42 +109,62 @@ class Prediction(Clock):
                 self.tried.add((step.cell.process.implementation, step.cell.test_type, step.cell.load))
                 self.measuring += step.seconds
                 return steps.TrialResult(trial=self._trial(step))
-            case steps.Rest():  # one for processes ends before the longest that it may take
-                self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
+            case steps.Rest():
+                self.sleep(step.seconds * (QUIET_REST_SHARE if step.quiet else 1.0))
             case steps.Stop():
                 self.sleep(STOP_SECONDS)
                 self.unreached |= {(cell.process.implementation, cell.test_type, cell.load) for cell in step.unreached}
         return steps.Done()
 
     def _warming(self, step: steps.Warm) -> Sequence[Window]:
-        """Steady half of the way to the cap: until then each second costs less than the one before."""
-        rule, process = self.plan.profile.warm_up, step.cell.process
-        cap = rule.jit_cap_seconds if self.plan.candidate(process.implementation).jit else rule.cap_seconds
-        steady = max(2.0 * rule.span, 0.5 * cap) - 2 * rule.span
-        at = self.warmed.get((process, step.cell.test_type), 0.0)
-        self.warmed[process, step.cell.test_type] = at + step.seconds
-        unread = {"wait_share": None, "rss": None, "connections": None}
-        costs = [1.0 if at + second >= steady else 2.0 ** -(at + second) for second in range(int(step.seconds))]
+        """Return windows with declining cost until half of the cap, and a steady cost afterwards."""
+        limits, process = self.plan.profile.warm_up, step.cell.process
+        cap = limits.jit_cap_seconds if self.plan.candidate(process.implementation).jit else limits.cap_seconds
+        steady = max(2.0 * limits.span, 0.5 * cap) - 2 * limits.span
+        begin = self.warmed.get((process, step.cell.test_type), 0.0)
+        self.warmed[process, step.cell.test_type] = begin + step.seconds
+        unknown = {"wait_share": None, "rss": None, "connections": None}
+        costs = [1.0 if begin + second >= steady else 2.0 ** -(begin + second) for second in range(int(step.seconds))]
         return [
-            Window(start=second, duration=1.0, responses=RATE, server_cpu=cost, **unread)
+            Window(start=second, duration=1.0, responses=RATE, server_cpu=cost, **unknown)
             for second, cost in enumerate(costs)
         ]
 
     def _trial(self, step: steps.Measure) -> Trial:
-        """What designs look at of one."""
+        """Return a trial with the fields that designs use."""
         requests, load = round(RATE * step.seconds), step.cell.load
-        shown: dict[str, Any] = {
-            "implementation": step.cell.process.implementation, "test_type": step.cell.test_type, "load": load,
-            "process": step.cell.process.number, "requests": requests, "errors": ErrorCounts(),
-            "throughput": RATE, "cpu_per_request": 1 / RATE,
-        }  # fmt: skip
-        if load.kind != "closed":
-            shown |= {"due": requests, "answered": requests}
-        return Trial.model_construct(**vars(step), **shown)
+        due = None if load.kind == "closed" else requests
+        return Trial.model_construct(
+            id="predicted",
+            started_at=self.seconds - step.seconds,
+            server=ServerUsage(cpu_seconds=0.0, rss_peak=None, wait_share=None, throttled_seconds=None),
+            asked_duration=step.seconds,
+            duration=step.seconds,
+            bytes=0,
+            latency=None,
+            generator_cpu_seconds=0.0,
+            generator_threads=1,
+            implementation=step.cell.process.implementation,
+            test_type=step.cell.test_type,
+            load=load,
+            process=step.cell.process.number,
+            round=step.round,
+            purpose=step.purpose,
+            share=step.share,
+            warm_up=step.warm_up,
+            steady=step.steady,
+            requests=requests,
+            errors=ErrorCounts(),
+            throughput=RATE,
+            cpu_per_request=1 / RATE,
+            due=due,
+            answered=due,
+        )
 
 
 def predict(plan: Plan, seed: int) -> Prediction:
-    """How long the plan's design takes, and how much of it is under measurement."""
-    found = Prediction(plan)
-    run_design(DESIGNS[plan.profile.design](plan, seed), found.execute, found, plan.profile.interleaved.time_seconds)
-    return found
+    """Predict a run by the plan's design."""
+    prediction = Prediction(plan)
+    design = DESIGNS[plan.profile.design](plan, seed)
+    run_design(design, prediction.execute, prediction, plan.profile.interleaved.time_seconds)
+    return prediction

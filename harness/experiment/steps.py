@@ -1,4 +1,4 @@
-"""The vocabulary of a design: the steps that it asks for, and what it is told that each step showed."""
+"""The steps that a design requests, and their results."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from harness.records.trial_record import Purpose, Trial, WarmUp
 
 
 class Process(NamedTuple):
-    """One fresh start of an implementation on fresh database state; as the records' keys."""
+    """A fresh start of an implementation with a fresh database."""
 
     implementation: str
     number: int  # from 0
@@ -18,7 +18,7 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What a load is put on: a test type of one process, at a load."""
+    """A test type of a process, and a load."""
 
     process: Process
     test_type: str
@@ -27,48 +27,48 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Start a process beside those that are up, and verify it; test types that fail are not loaded."""
+    """Start and verify a process while other processes keep running."""
 
     process: Process
 
 
 @dataclass(frozen=True, kw_only=True)
 class Warm:
-    """Load a cell for so many seconds to bring it up to speed; no trial is recorded."""
+    """Put load on a cell without recording a trial."""
 
     cell: Cell
     seconds: float
-    until: float = 1.0  # as of ``Measure``
+    until: float = 1.0  # see ``Measure``
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """Load a cell for so many seconds and record the trial."""
+    """Put load on a cell and record the trial."""
 
     cell: Cell
     seconds: float
     round: int = 0
     purpose: Purpose = "measure"
-    share: float | None = None  # of the closed-loop throughput, where the load's rate comes from one
-    warm_up: WarmUp | None = None  # of this test type, recorded with its first trial
-    steady: bool | None = None  # whether that ended in a steady state
-    until: float = 1.0  # share of the run's time after which it is not begun any more; beyond 1: whatever the time
+    share: float | None = None  # the load's rate as a share of the closed-loop throughput
+    warm_up: WarmUp | None = None  # warm-up of the test type, recorded with the first trial after it
+    steady: bool | None = None  # whether the warm-up reached a steady state
+    until: float = 1.0  # share of the run's time in which the load must end; above 1: no limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """Wait until these processes use no CPU any more, at most so long; for none of them, just so long."""
+    """Wait until processes are idle, or wait a fixed time if ``quiet`` is empty."""
 
-    seconds: float
+    seconds: float  # maximum, or the fixed time
     quiet: tuple[Process, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """Verify a process once more, end it, and record how it went."""
+    """Verify a process once more, stop it, and record how it ended."""
 
     process: Process
-    unreached: tuple[Cell, ...] = ()  # planned cells that were not tried because the run's time was up
+    unreached: tuple[Cell, ...] = ()  # planned cells that the run's time did not reach
 
 
 Step: TypeAlias = Start | Warm | Measure | Rest | Stop
@@ -76,39 +76,39 @@ Step: TypeAlias = Start | Warm | Measure | Rest | Stop
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """A step was carried out; ``test_types`` are those of the process that may be loaded."""
+    """The step succeeded."""
 
-    test_types: frozenset[str] = frozenset()
+    test_types: frozenset[str] = frozenset()  # after a start: test types that passed verification
 
 
 @dataclass(frozen=True, kw_only=True)
 class WarmUpResult:
-    """What a warm-up load showed."""
+    """Result of a warm-up load."""
 
     windows: Sequence[Window]
     seconds: float
     requests: int = 0
-    worst_latency: float | None = None
+    worst_latency: float | None = None  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialResult:
-    """A trial, as it was recorded; ``busy`` are processes that keep using a CPU while others are loaded."""
+    """Result of a measured load."""
 
     trial: Trial
-    busy: frozenset[Process] = frozenset()
+    busy: frozenset[Process] = frozenset()  # processes that used a CPU although they had no load
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """The step showed nothing: it never came up, or a load alone failed. ``gone``: the process ended with it."""
+    """The start or the load failed."""
 
-    gone: bool = False
+    gone: bool = False  # whether a started process has ended
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutOfTime:
-    """There is no time for this step any more."""
+    """The run has no time for the step."""
 
 
 StepResult: TypeAlias = Done | WarmUpResult | TrialResult | Failed | OutOfTime

@@ -1,12 +1,12 @@
-"""Warm-up: when a server counts as steady, and the bursts of load that bring several servers there in rounds. Pure.
+"""Warm-up: decides when a server is steady, and warms several servers with alternating bursts of load.
 
-A just-in-time compiler works beside the load that it compiles for, and under a full load on few CPUs it is one of many
-threads that want them. In bursts, the compilers of one server work off what its burst left while another has its own.
+A just-in-time compiler competes for CPUs with the load that it compiles for. While a different server has a burst,
+the compilers of an idle server catch up.
 """
 
 import math
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from statistics import median
 
 from harness.experiment.steps import Cell, Failed, OutOfTime, Process, Rest, Step, StepResult, Warm, WarmUpResult
@@ -14,122 +14,138 @@ from harness.plan import profile
 from harness.records.measurements import Window
 from harness.records.trial_record import WarmUp
 
-FALL = 1.05  # of CPU per request over a span: more, and the server is still warming up
+MAX_STEADY_DECLINE = 1.05  # CPU per request may decline by this factor between two spans of a steady server
+BURST_SECONDS = 2.0  # maximum length of a burst
+PAUSE_SECONDS = 1.5  # maximum pause between two bursts on the only remaining server
+FINAL_PAUSE_SECONDS = 8.0  # maximum pause after the last burst
 
 
 class WarmUpTracker:
-    """One test type of one process on its way to a steady cost: CPU per request no longer falls, or the cap is reached.
+    """Tracks a test type of a process until CPU time per request is steady, or until the cap is reached.
 
-    CPU per request is watched, not throughput: on a JVM throughput levels off seconds before the second compiler is
-    done, with a cost per request still 31 to 428 % above its final value. Steady is when the median of the latest
-    ``span`` windows is no more than 5 % below that of as many before them. A rise does not count against it: it is
-    noise, or a slower machine. ``tests/experiment/test_warm_up.py`` simulates its error rates on noisy windows.
+    The state is steady when the median of the latest ``span`` windows is at most 5 % below the median of the ``span``
+    windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM it levels off
+    seconds before the second compiler is done, while CPU per request is still 31 to 428 % above the final value.
+    ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
     """
 
-    def __init__(self, cell: Cell, rule: profile.WarmUpLimits, *, jit: bool) -> None:
+    def __init__(self, cell: Cell, limits: profile.WarmUpLimits, *, jit: bool) -> None:
         self.cell = cell
-        self.span = rule.span
+        self.span = limits.span
         self.jit = jit
-        self.cap_seconds = rule.jit_cap_seconds if jit else rule.cap_seconds
-        self.over = False  # its load failed, its server ended, or there is no time
-        self.seconds = 0.0  # load seen so far
-        self.seconds_to_steady: float | None = None  # until the later of the two spans that agreed began
-        self._costs: list[tuple[float, float]] = []  # CPU seconds a response; seconds before it
-        self._shown = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
+        self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
+        self.ended = False  # the load failed, the server died, or there is no time
+        self.seconds = 0.0  # length of all loads so far
+        self.seconds_to_steady: float | None = None  # start of the later of the two spans that agreed
+        self._costs: list[tuple[float, float]] = []  # CPU seconds per response; seconds before the window
+        self._warm_up = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
 
     @property
     def steady(self) -> bool:
-        """Whether the server has been seen to be steady."""
+        """Return whether the server has reached a steady state."""
         return self.seconds_to_steady is not None
 
     @property
     def done(self) -> bool:
-        """Steady, at its cap, or over."""
-        return self.over or self.steady or self.seconds >= self.cap_seconds
+        """Return whether no further burst is needed."""
+        return self.ended or self.steady or self.seconds >= self.cap_seconds
 
-    def observe(self, window: Window) -> bool:
-        """Take in the next window; True once the server is steady."""
+    def add_window(self, window: Window) -> bool:
+        """Add the next window, and return whether the server is steady."""
         before = self.seconds
         self.seconds += window.duration
         if window.responses == 0:
-            self._costs.clear()  # a stall is the opposite of steady
+            self._costs.clear()  # a stalled server is not steady
         elif window.responses is not None and window.server_cpu is not None:
-            # A window that could not be read says nothing: it neither counts towards the span nor breaks it.
+            # A window that could not be read neither counts towards the span nor interrupts it.
             self._costs.append((window.server_cpu / window.responses, before))
             if not self.steady and len(self._costs) >= 2 * self.span:
                 earlier, later = self._costs[-2 * self.span : -self.span], self._costs[-self.span :]
-                if 0 < median(cost for cost, _ in earlier) <= FALL * median(cost for cost, _ in later):
+                if 0 < median(cost for cost, _ in earlier) <= MAX_STEADY_DECLINE * median(cost for cost, _ in later):
                     self.seconds_to_steady = later[0][1]
         return self.steady
 
-    def take(self, shown: WarmUpResult) -> None:
-        """What a burst showed; one that is longer than what its windows cover counts with its whole length."""
+    def add_burst(self, burst: WarmUpResult) -> None:
+        """Add a burst; the whole length counts even if the windows cover less."""
         before = self.seconds
-        moved = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in shown.windows]
-        for window in moved:
-            self.observe(window)
-        self.seconds = max(self.seconds, before + shown.seconds)
-        worst = [each for each in (shown.worst_latency, self._shown.worst_latency) if each is not None]
-        self._shown = WarmUp(
+        windows = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in burst.windows]
+        for window in windows:
+            self.add_window(window)
+        self.seconds = max(self.seconds, before + burst.seconds)
+        latencies = [each for each in (burst.worst_latency, self._warm_up.worst_latency) if each is not None]
+        self._warm_up = WarmUp(
             duration=self.seconds,
-            requests=self._shown.requests + shown.requests,
+            requests=self._warm_up.requests + burst.requests,
             steady=self.steady,
             seconds_to_steady=self.seconds_to_steady,
-            worst_latency=max(worst, default=None),
-            windows=(*self._shown.windows, *moved),
+            worst_latency=max(latencies, default=None),
+            windows=(*self._warm_up.windows, *windows),
         )
 
     @property
-    def fall(self) -> float:
-        """How many times the latest window's cost the one before had; as high as can be where one is unknown."""
+    def decline(self) -> float:
+        """Return the factor by which CPU per request declined in the latest window; infinite if unknown."""
         costs = [cost for cost, _ in self._costs[-2:]]
         return costs[0] / costs[1] if len(costs) > 1 and costs[1] else math.inf
 
     @property
     def result(self) -> WarmUp | None:
-        """All bursts as one warm-up; None where there was none."""
-        return self._shown if self.seconds else None
+        """Return the warm-up that all bursts make up, or None without a burst."""
+        return self._warm_up if self.seconds else None
 
 
-def warm_up_all(
-    cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str
-) -> Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process]]]:
-    """Bursts over all cells that are not done, round after round; then all come to rest.
+WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process]]]
 
-    The first round is in seeded random order; later JIT platforms come first, and of them those whose cost fell most:
-    time may end a round.
 
-    ``cells``: with whether a JIT runtime serves them. Each has one burst whatever the time. Returns the routes, and the
-    processes that ended.
+def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
+    """Warm up cells in rounds of bursts, then wait until all processes are idle.
+
+    The first round has a random order. Later rounds may run out of time, so they begin with the JIT platforms with
+    the largest decline of cost. Every cell gets at least one burst.
+
+    Args:
+        cells: Cells, and whether a JIT runtime serves them.
+        rules: The profile.
+        until: Share of the run's time in which bursts must end.
+        seed: Seed of the random order.
+
+    Returns:
+        The trackers of all cells, and the processes that have ended.
     """
-    routes = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
-    routes = [route for route in routes if route.cap_seconds > 0]
-    burst = min(2.0, rules.duration_seconds)  # seconds of load on one server, before another's
+    trackers = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
+    trackers = [tracker for tracker in trackers if tracker.cap_seconds > 0]
+    burst_seconds = min(BURST_SECONDS, rules.duration_seconds)
     gone: set[Process] = set()
     number = 0
-    while waiting := [route for route in routes if not route.done]:
+    while waiting := [tracker for tracker in trackers if not tracker.done]:
         random.Random(f"{seed} {number}").shuffle(waiting)
         if number:
-            waiting.sort(key=lambda route: (route.jit, route.fall), reverse=True)
-        alone = len({route.cell.process for route in waiting}) == 1
-        for route in waiting:
-            process = route.cell.process
-            if route.done or process in gone:
-                route.over = True
+            waiting.sort(key=lambda tracker: (tracker.jit, tracker.decline), reverse=True)
+        alone = len({tracker.cell.process for tracker in waiting}) == 1
+        for tracker in waiting:
+            process = tracker.cell.process
+            if tracker.done or process in gone:
+                tracker.ended = True
                 continue
-            shown = yield Warm(cell=route.cell, seconds=burst, until=until if number else 2.0)
-            if isinstance(shown, WarmUpResult):
-                route.take(shown)
-                if alone:  # a rest between two bursts of the only server that is left
-                    yield Rest(seconds=1.5, quiet=(process,))
-                continue
-            route.over = True
-            if isinstance(shown, Failed) and shown.gone:
-                gone.add(process)
-            elif isinstance(shown, OutOfTime) and number:
-                for other in routes:
-                    other.over = other.over or other.cell.process == process
+            result = yield Warm(cell=tracker.cell, seconds=burst_seconds, until=until if number else 2.0)
+            if isinstance(result, WarmUpResult):
+                tracker.add_burst(result)
+                if alone:
+                    yield Rest(seconds=PAUSE_SECONDS, quiet=(process,))
+            elif isinstance(result, OutOfTime) and number:
+                _end_process(trackers, process)
+            else:
+                tracker.ended = True
+                if isinstance(result, Failed) and result.gone:
+                    gone.add(process)
         number += 1
-    if number:  # at most so long, until all are quiet after the last burst
-        yield Rest(seconds=8.0, quiet=tuple(sorted({route.cell.process for route in routes} - gone)))
-    return routes, gone
+    if number:
+        running = {tracker.cell.process for tracker in trackers} - gone
+        yield Rest(seconds=FINAL_PAUSE_SECONDS, quiet=tuple(sorted(running)))
+    return trackers, gone
+
+
+def _end_process(trackers: Sequence[WarmUpTracker], process: Process) -> None:
+    """End all warm-ups of a process that has no time left."""
+    for tracker in trackers:
+        tracker.ended = tracker.ended or tracker.cell.process == process

@@ -13,6 +13,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from harness.host import interruption
+from harness.paths import REPOSITORY
 from harness.provisioning import requirements, toolchain
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
@@ -20,6 +21,7 @@ from harness.runtime.database.embedded import EmbeddedDatabase, embedded_databas
 from harness.tests.distribution import Grouped
 from harness.tests.scene import Scene, new_scene
 
+EXTRAS = REPOSITORY / "harness" / "extras"
 REMOVABLE = re.compile(r"harness(\.tests)?\.extras\.")
 
 
@@ -44,6 +46,11 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """A test whose engine or tool is missing is skipped by name, and says what brings it."""
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
+        removed = [
+            mark.args[0] for mark in item.iter_markers("extra") if not (EXTRAS / mark.args[0] / "__init__.py").exists()
+        ]
+        if removed:
+            item.add_marker(pytest.mark.skip(reason=f"harness/extras/{removed[0]} has been removed"))
         if lacks_engine and item.get_closest_marker("docker"):
             item.add_marker(pytest.mark.skip(reason=f"no container engine responds: {requirements.ENGINE_REMEDY}"))
         for mark in item.iter_markers("needs"):

@@ -1,4 +1,4 @@
-// Rules of the page's code: TypeScript's strict set, the rules of hooks, no shadowing, casts only where a line says why.
+// Lint rules: TypeScript's strict set and the rules of hooks, no shadowing, and casts only with a stated reason.
 import hooks from "eslint-plugin-react-hooks";
 import { defineConfig } from "eslint/config";
 import tseslint from "typescript-eslint";
@@ -18,7 +18,7 @@ export default defineConfig(
       "@typescript-eslint/no-shadow": ["error", { builtinGlobals: true }],
       "react-hooks/rules-of-hooks": "error",
       "react-hooks/exhaustive-deps": "error",
-      "max-lines": ["error", { max: 360, skipBlankLines: true, skipComments: true }],
+      "max-lines": ["error", { max: 400, skipBlankLines: true, skipComments: true }],
       "max-lines-per-function": ["error", { max: 130, skipBlankLines: true, skipComments: true }],
     },
   },

@@ -1,4 +1,4 @@
-// Builds the page into dist/: one script and one style sheet, so that the offline report can inline both.
+// Build the page into dist/ as one script and one style sheet, which the offline report can embed.
 import { defineConfig } from "vite";
 
 export default defineConfig({
@@ -6,7 +6,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     target: "es2022",
-    cssTarget: ["chrome123", "firefox120", "safari17.5"], // the first with light-dark()
+    cssTarget: ["chrome123", "firefox120", "safari17.5"], // first versions with light-dark()
     modulePreload: false,
     cssCodeSplit: false,
     assetsInlineLimit: 0,

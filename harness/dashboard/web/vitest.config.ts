@@ -1,5 +1,5 @@
-// Unit tests run in Node; end-to-end tests start the real server and a real Chromium, two files at a time, on runs that
-// are generated once. The one that measures a real run is a project of its own.
+// Unit tests run in Node. End-to-end tests start the server and Chromium, two files at a time, on generated runs. The
+// test that measures a real run is a separate project.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

@@ -1,4 +1,4 @@
-"""The load generators by the name that a profile calls them; each is made for the runtime that will start it."""
+"""The load generators by their name in profiles; each is created for the runtime that starts it."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""wrk, unmodified, with TechEmpower's arguments and headers; toolset/wrk/report.lua prints one JSON line."""
+"""The load generator wrk, with TechEmpower's arguments; toolset/wrk/report.lua prints the result as JSON."""
 
 import math
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 
 
 class WrkLine(BaseModel):
-    """What toolset/wrk/report.lua prints."""
+    """The line that toolset/wrk/report.lua prints."""
 
-    duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]  # by the time of day, which somebody may set
+    duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]  # by the time of day, which may be set meanwhile
     requests: ReportedCount
     bytes: ReportedCount
     cpu_seconds: Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
@@ -28,19 +28,19 @@ class WrkLine(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Wrk:
-    """wrk, unmodified, with TechEmpower's arguments: closed loops of whole seconds, without latency and account."""
+    """The unmodified wrk: closed loops of whole seconds, without latency and without an account of requests."""
 
     program: str = "wrk"
     name: Literal["wrk"] = "wrk"
     waits_for_go: bool = False
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
-        """TechEmpower's command line; raises LoadError for what is no closed loop."""
+        """Return TechEmpower's arguments. Raises LoadError for loads that wrk does not support."""
         load = run.load
         if not isinstance(load, ClosedLoop):
-            raise LoadError(f"wrk makes closed loops alone, not {load.label}: --generator loadgen makes others")
+            raise LoadError(f"wrk supports only closed loops, not {load.label}. Use --generator loadgen")
         if run.requests:
-            raise LoadError("wrk asks for one URL alone, not for requests of a service: --generator loadgen does")
+            raise LoadError("wrk supports only one URL, not the requests of a service. Use --generator loadgen")
         script = ["pipeline.lua", run.url, "--", str(load.depth)] if load.depth > 1 else ["report.lua", run.url]
         return [
             *(word for header in headers(run) for word in ("-H", header)),
@@ -49,15 +49,15 @@ class Wrk:
         ]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
-        """The lines of report.lua, of several clients as one; raises LoadError with what came instead."""
+        """Return the combined result of all clients. Raises LoadError if the output is not valid."""
         lines = [text for text in output.splitlines() if text.startswith("{")]
         if not lines:
-            raise LoadError(f"wrk printed no result for {run.url}: {output.strip()[-500:] or 'nothing at all'}")
+            raise LoadError(f"wrk printed no result for {run.url}: {output.strip()[-500:] or 'no output'}")
         parts = tuple(self._part(run, line) for line in lines)
         if len(parts) == 1:
             return parts[0]
         requests = sum(part.requests for part in parts)
-        rate = sum(part.requests / part.duration for part in parts)  # each client divides by its own time
+        rate = sum(part.requests / part.duration for part in parts)  # durations of clients differ
         return LoadResult(
             duration=requests / rate if rate else max(part.duration for part in parts),
             requests=requests,
@@ -71,17 +71,25 @@ class Wrk:
         )
 
     def _part(self, run: LoadRun, line: str) -> LoadResult:
+        """Return the result of a single client."""
         try:
-            found = WrkLine.model_validate_json(line)
+            result = WrkLine.model_validate_json(line)
         except ValidationError as error:
-            raise LoadError(f"wrk's result for {run.url} is not what report.lua prints: {line[:300]}") from error
-        if found.duration_us <= 0:
-            raise LoadError(f"wrk reports no duration for {run.url}, or the time of day was set under it: {line[:300]}")
-        # Again and again on each connection: not one that a cold server has dropped.
-        if not found.requests and found.errors.read > run.load.connections:
+            raise LoadError(f"wrk's result for {run.url} is not a line of report.lua: {line[:300]}") from error
+        if result.duration_us <= 0:
+            raise LoadError(f"wrk reported no duration for {run.url}, or the machine's clock was set: {line[:300]}")
+        # More errors than connections: not only connections that a cold server has dropped.
+        if not result.requests and result.errors.read > run.load.connections:
             raise LoadError(
-                f"wrk understood no response of {run.url}: {found.errors.read} connections were closed, or "
-                "answered with what its parser refuses although HTTP may allow it (a tab behind Content-Length, say): "
-                "--generator loadgen measures with another"
+                f"wrk understood no response of {run.url}: the server closed {result.errors.read} connections, or sent "
+                "responses that wrk's parser rejects although HTTP may permit them, for example a tab after "
+                "Content-Length. Use --generator loadgen"
             )
-        return LoadResult.model_validate({**vars(found), "duration": found.duration_us / 1e6, "latency": None})
+        return LoadResult(
+            duration=result.duration_us / 1e6,
+            requests=result.requests,
+            bytes=result.bytes,
+            errors=result.errors,
+            latency=None,
+            cpu_seconds=result.cpu_seconds,
+        )

@@ -16,7 +16,7 @@ from harness.cli.run import run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
-from harness.experiment import workflow
+from harness.experiment.dry_run import dry_run
 from harness.extras.claims import assessment, measure, show
 from harness.extras.claims.claim import Claim, chosen, read
 from harness.host import machine
@@ -94,7 +94,7 @@ def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) 
     for group in groups:
         together = measure.settings_of(group, given, seconds and seconds / len(groups))
         print(f"\n{', '.join(together.claims)}:", flush=True)
-        workflow.dry_run(together)
+        dry_run(together)
     return Exit.OK
 
 

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.cli.output import write_managed_file
 from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
-from harness.experiment.preparation import limit_memory, make_plan
+from harness.experiment.selection import limit_memory, make_plan
 from harness.extras.claims.assessment import MANY
 from harness.extras.claims.claim import Claim, ClaimSide
 from harness.host import machine, process

@@ -14,13 +14,13 @@ from xml.sax.saxutils import escape
 from zlib import crc32
 
 from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbError, UsageError
-from harness.experiment import step_executor
 from harness.experiment.generators import LoadRun
 from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.modes import build_servers
-from harness.experiment.observe import Observation, observe
-from harness.experiment.preparation import make_plan
+from harness.experiment.observe import Observation, ObservedLoad, observe
 from harness.experiment.progress import Display, ProgressTracker
+from harness.experiment.selection import make_plan
+from harness.experiment.trial_builder import throughput_and_cpu
 from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.discovery import Implementation
@@ -103,11 +103,8 @@ def _sample(
             seed=settings.seed,
         )
         with ownership.make_scratch_folder("tfb-load-") as folder:
-            words = generator.arguments(asked, folder)
-            return observe(
-                runtime, SYSTEM_CLOCK, server, generator, asked, words, folder,
-                database=database, response_bytes=None, others=(), tell=lambda _: None,
-            )  # fmt: skip
+            load = ObservedLoad(server=server, database=database, generator=generator, run=asked, folder=folder)
+            return observe(runtime, SYSTEM_CLOCK, load, lambda _: None)
 
     load(8.0)
     alive = {pid: name for pid in server.meter.read().pids if (name := _name(pid))}
@@ -121,7 +118,7 @@ def _sample(
         stacks = _stacks(alive, scratch / "perf.data")
     if not stacks:
         raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
-    throughput, cpu = step_executor.figures(seen.result, seen.server.cpu_seconds)
+    throughput, cpu = throughput_and_cpu(seen.result, seen.server.cpu_seconds)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = settings.results.resolve() / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
     kernel = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ChangedRecordsError
-from harness.experiment.workflow import conclude_run
+from harness.experiment.stage_conclude import record_end
 from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.profile import ProcessLimits
 from harness.records.store import RunStore
@@ -52,7 +52,7 @@ def test_a_run_with_changed_records_has_no_result(name: str, how: str, tmp_path:
     store = begun(tmp_path)
     CHANGES[how](store.folder / name)
     with pytest.raises(ChangedRecordsError, match=name):
-        conclude_run(store, "complete", clock=SYSTEM_CLOCK)
+        record_end(store, "complete", clock=SYSTEM_CLOCK)
     assert not (store.folder / "ranking.json").exists()
 
 

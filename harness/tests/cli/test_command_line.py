@@ -61,6 +61,7 @@ def test_flags_win_over_the_profile_and_leave_the_rest_of_it() -> None:
     assert profile.interleaved == usual.interleaved.model_copy(update={"time_seconds": 1800})
 
 
+@pytest.mark.extra("orders")
 def test_levels_are_sequences_a_time_has_units_and_a_goal_is_of_latency_or_of_the_order_service() -> None:
     levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
     assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # each once
@@ -109,7 +110,7 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         (f"run --duration {'9' * 5000}", "--duration"),
         ("run --results-name \udcff\udcfe", "argument 3 is not valid utf-8"),
         ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms: use p50 to"),
-        ("run --allow a", "--allow: 'a' is not NAME=PRIVILEGE"),
+        ("run --allow a", "--allow: 'a' does not have the form NAME=PRIVILEGE"),
         ("run --allow a=iouring", "--allow a: unknown privilege 'iouring'; did you mean io_uring?"),
         ("run --resume ../../etc", "run '../../etc' does not exist"),
         ("report no-such-run", "run 'no-such-run' does not exist"),
@@ -256,4 +257,6 @@ def test_a_dry_run_is_machine_readable_where_that_is_asked_for(capsys: pytest.Ca
     assert ", 1 process of each, " in said.out
     assert "! " not in said.err
     assert cli.main(["run", "express", "--time", "12", "--dry-run"]) == Exit.OK
-    assert "! the time has room for 6 trials of 11 cells, not for each test type in 2" in capsys.readouterr().err
+    assert (
+        "! the run's time suffices for 6 trials of 11 cells, but not for each test type in 2" in capsys.readouterr().err
+    )

@@ -62,6 +62,8 @@ def commands(text: str) -> Iterator[list[str]]:
         yield found[1].replace("[", " ").replace("]", " ").split()
 
 
+@pytest.mark.extra("claims")
+@pytest.mark.extra("gate")
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
 def test_every_command_and_module_that_a_page_runs_exists(page: str) -> None:
     text = (REPOSITORY / page).read_text(encoding="utf-8")
@@ -122,7 +124,7 @@ def test_pages_and_profiles_use_the_terms_of_the_field(name: str) -> None:
     assert objections((REPOSITORY / name).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "claims run"])
+@pytest.mark.parametrize("verb", [*VERBS, pytest.param("claims run", marks=pytest.mark.extra("claims"))])
 def test_every_flag_has_a_help_text_in_the_terms_of_the_field(verb: str) -> None:
     command = command_of(verb.split())
     flags = command.assemble_argument_collection()

@@ -8,7 +8,8 @@ from typing import Any
 
 from harness.experiment import workflow
 from harness.experiment.progress import Display, ProgressTracker
-from harness.experiment.workflow import Dependencies, RunOutcome
+from harness.experiment.run_context import Dependencies
+from harness.experiment.stage_conclude import RunOutcome
 from harness.plan import profile as profiles
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
@@ -18,7 +19,8 @@ from harness.records import store
 from harness.records.machine_record import Machine
 from harness.records.run_folders import list_runs
 from harness.records.run_records import RunProgress, RunRecords
-from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
+from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime
+from harness.tests.doubles.fakes_verifier import FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 
 MACHINE = Machine(
@@ -67,7 +69,7 @@ class FakeRun:
         """From the selection to the reports."""
         self._write()
         progress = ProgressTracker(self.display, clock=self.world.clock)
-        return workflow.benchmark(self.settings(), progress, needs=self.dependencies())
+        return workflow.benchmark(self.settings(), progress, dependencies=self.dependencies())
 
     def settings(self) -> Settings:
         known = Settings(

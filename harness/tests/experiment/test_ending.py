@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import Exit, UsageError
+from harness.experiment.dry_run import dry_run
 from harness.experiment.loop import MeasuringClock
 from harness.experiment.predicted import planned_seconds, predict
-from harness.experiment.preparation import make_plan
+from harness.experiment.selection import make_plan
 from harness.experiment.steps import Done, Process, Rest, Start, Step, StepResult, Stop
-from harness.experiment.workflow import dry_run
 from harness.plan import profile as profiles
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
@@ -121,7 +121,9 @@ def test_an_incomplete_run_has_nothing_to_resume(tmp_path: Path) -> None:
     fake = short(tmp_path)
     fake.run()
     before = fake.records().info
-    with pytest.raises(UsageError, match="its time is used up: start a new run with more --time"):
+    with pytest.raises(
+        UsageError, match=r"used all of its time, so it cannot be resumed\. Start a new run with more --time"
+    ):
         replace(fake, resume="latest").run()
     assert fake.records().info == before
 
@@ -224,7 +226,9 @@ def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
     def planned(step: Step) -> float:
         return 3.0 if isinstance(step, Start | Stop) else float("inf")
 
-    measuring = MeasuringClock(clock=clock, show=show, planned=planned, tell=lambda *what: told.append(what))
+    measuring = MeasuringClock(
+        clock=clock, execute_step=show, planned=planned, report_delay=lambda *what: told.append(what)
+    )
     began = measuring.monotonic()
     slow = Start(process=Process("b", 0))
     for step in (Start(process=Process("a", 0)), slow, Rest(seconds=7.0), Stop(process=Process("a", 0))):

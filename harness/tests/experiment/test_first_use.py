@@ -11,7 +11,7 @@ import pytest
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.experiment import first_use
 from harness.experiment.first_use import Chore, describe_builds, describe_chores, find_chores, past_build_seconds
-from harness.experiment.preparation import make_plan
+from harness.experiment.selection import make_plan
 from harness.plan.hosts import hosts_from_flags
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from harness.experiment.generators import RESPONSES_FILE, LoadRun
-from harness.experiment.generators.loadgen import Loadgen, parse_totals
+from harness.experiment.generators.loadgen import Loadgen
+from harness.experiment.generators.loadgen_output import parse_totals
 from harness.experiment.generators.wrk import Wrk
 from harness.paths import REPOSITORY, TOOLSET
 from harness.provisioning import crates
 from harness.records.loads import ClosedLoop
-from harness.tests.doubles.reference import ClientSession
+from harness.tests.doubles.http_double import ClientSession
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]

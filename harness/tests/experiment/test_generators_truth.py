@@ -28,7 +28,8 @@ import pytest
 
 from harness.cli.scans import NOT_JUDGED
 from harness.experiment.generators import RESPONSES_FILE, LoadRun
-from harness.experiment.generators.loadgen import PLAN_FILE, Loadgen, Times, Total, parse_totals
+from harness.experiment.generators.loadgen import PLAN_FILE, Loadgen
+from harness.experiment.generators.loadgen_output import Times, Total, parse_totals
 from harness.extras.orders.test_type import USE_CASES
 from harness.plan.scenarios import plan
 from harness.provisioning import crates

@@ -10,19 +10,14 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import Exit, UsageError
-from harness.experiment import preparation
+from harness.experiment import run_setup
+from harness.experiment.dry_run import dry_run
 from harness.experiment.first_use import Chore
-from harness.experiment.preparation import (
-    JIT_PLATFORMS,
-    build_all,
-    choose_baseline,
-    describe_run,
-    limit_memory,
-    make_plan,
-    read_revision,
-)
 from harness.experiment.progress import ProgressTracker
-from harness.experiment.workflow import clear_leftovers, dry_run
+from harness.experiment.run_setup import choose_baseline, read_revision
+from harness.experiment.selection import JIT_PLATFORMS, limit_memory, make_plan
+from harness.experiment.stage_build import build_all
+from harness.experiment.stage_prepare import clear_leftovers, describe_run
 from harness.host import process
 from harness.host.leftovers import Leftover
 from harness.plan import profile as profiles
@@ -160,7 +155,7 @@ def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
         own = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org")
         return process.run([*own, *words], seconds=30).stdout.strip()
 
-    monkeypatch.setattr(preparation, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(run_setup, "REPOSITORY", tmp_path)
     assert read_revision() == (None, None)
     git("init")
     (tmp_path / "file").write_text("a")

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import UsageError
 from harness.experiment.ending import find_failures
 from harness.experiment.loop import RecordedProcesses
-from harness.experiment.preparation import require_same_setup
+from harness.experiment.run_setup import require_same_setup
 from harness.experiment.steps import (
     Cell,
     Done,
@@ -118,7 +118,7 @@ def test_a_build_of_which_nothing_was_measured_may_change(info: RunInfo, before:
 def test_what_changed_is_named(info: RunInfo, before: Callable[[RunInfo], RunInfo], said: str) -> None:
     with pytest.raises(UsageError) as refused:
         require_same_setup(before(info), info, {"one"})
-    assert f"two different things: {said}" in str(refused.value)
+    assert f"its setup has changed: {said}" in str(refused.value)
 
 
 def test_steps_of_a_finished_process_show_what_is_recorded(tmp_path: Path) -> None:
@@ -126,22 +126,22 @@ def test_steps_of_a_finished_process_show_what_is_recorded(tmp_path: Path) -> No
     (folder,) = list_runs(tmp_path)
     recorded, process = RecordedProcesses(store.read_run(folder)), Process("fast", 1)
     cell = Cell(process=process, test_type="json", load=records.JSON)
-    assert recorded.shown(Start(process=process)) == Done(test_types=frozenset({"json", "query"}))
-    assert recorded.shown(Start(process=Process("slow", 2))) == Failed(gone=True)
+    assert recorded.result(Start(process=process)) == Done(test_types=frozenset({"json", "query"}))
+    assert recorded.result(Start(process=Process("slow", 2))) == Failed(gone=True)
     trial = next(t for t in store.read_run(folder).trials if (t.implementation, t.process) == process)
-    assert recorded.shown(Measure(cell=cell, seconds=1.0, round=trial.round)) == TrialResult(trial=trial)
-    assert recorded.shown(Measure(cell=cell, seconds=1.0, round=99)) == recorded.shown(Warm(cell=cell, seconds=1.0))
-    assert recorded.shown(Warm(cell=cell, seconds=1.0)) == OutOfTime()
-    assert recorded.shown(Stop(process=process)) == Done()
-    assert recorded.shown(Rest(seconds=1.0)) is None
-    assert recorded.shown(Start(process=Process("fast", 2))) is None
+    assert recorded.result(Measure(cell=cell, seconds=1.0, round=trial.round)) == TrialResult(trial=trial)
+    assert recorded.result(Measure(cell=cell, seconds=1.0, round=99)) == recorded.result(Warm(cell=cell, seconds=1.0))
+    assert recorded.result(Warm(cell=cell, seconds=1.0)) == OutOfTime()
+    assert recorded.result(Stop(process=process)) == Done()
+    assert recorded.result(Rest(seconds=1.0)) is None
+    assert recorded.result(Start(process=Process("fast", 2))) is None
 
 
 def test_a_complete_run_does_not_go_on(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"one": Behaviour()})
     fake.run()
     fake.resume = "latest"
-    with pytest.raises(UsageError, match="is complete: there is nothing to resume"):
+    with pytest.raises(UsageError, match="is complete, so it cannot be resumed"):
         fake.run()
 
 

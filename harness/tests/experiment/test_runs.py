@@ -14,7 +14,7 @@ import pytest
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.experiment.observe import cpus_used
-from harness.experiment.step_executor import Running
+from harness.experiment.running_process import RunningProcess
 from harness.experiment.steps import Process
 from harness.host import interruption
 from harness.host.clock import MAX_CLOCK_JUMPS
@@ -29,14 +29,8 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.causes import format_result
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import (
-    GOAL_SECONDS,
-    RUNS,
-    FakeDatabase,
-    FakeMachines,
-    FakeTrial,
-    FakeVerifier,
-)
+from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, RUNS, FakeDatabase, FakeMachines
+from harness.tests.doubles.fakes_verifier import FakeTrial, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 from harness.tests.doubles.implementations import implementation
 
@@ -196,7 +190,7 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
 def test_an_idle_server_disturbs_that_three_looks_in_a_row_find_busy(
     looks: Sequence[tuple[float, float]], disturbs: str
 ) -> None:
-    running = Running(process=Process("a", 0), implementation=implementation(), log=Path(), began=0.0)
+    running = RunningProcess(process=Process("a", 0), implementation=implementation(), log=Path(), started_at=0.0)
     assert ["ny"[running.disturbs(*look)] for look in looks] == list(disturbs)
 
 
@@ -245,7 +239,7 @@ def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> N
     (_,) = again.run().records.trials  # taken as it comes after so many that were no better
     assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
-    assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["its figures are taken as they are"]
+    assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["the result is kept as it is"]
 
 
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
@@ -254,7 +248,7 @@ def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_
     fake.verifier.seconds = 20.0
     world.database_dies_at = world.clock.monotonic() + 30.0
     outcome = fake.run()
-    assert any("what it took is measured again" in line for line in fake.display.lines)
+    assert any("the running processes are measured again" in line for line in fake.display.lines)
     assert set(status(fake).values()) == {"ok"}
     assert {verdict.outcome for verdict in outcome.records.verdicts} == {Outcome.PASS}
     assert not any("fake.1" in line for line in (*fake.display.lines, *outcome.failures))
@@ -276,7 +270,7 @@ def test_a_time_that_has_no_room_for_the_plan_is_told(tmp_path: Path) -> None:
     for seconds, told in ((10.0, 1), (200.0, 0)):
         fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(seconds=seconds))
         fake.run()
-        assert sum("! the time has room for" in line for line in fake.display.lines) == told
+        assert sum("! the run's time suffices for" in line for line in fake.display.lines) == told
 
 
 @pytest.mark.parametrize("after", [1, 12, 30, 45])

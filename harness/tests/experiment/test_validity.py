@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from scipy.special import pdtrc
 
-from harness.experiment.validity import ValidityContext, by_chance, check_validity
+from harness.experiment.validity import ValidityContext, check_validity, poisson_bound
 from harness.plan import profile as profiles
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import ClientUsage, ErrorCounts, Latency, ServerUsage
@@ -30,7 +30,7 @@ def latency(mean: float) -> Latency:
 
 
 # Ten seconds of 64 connections that wait 1 ms each: 64,000 requests a second.
-SOUND = runs.trial("a", 64_000.0, cpu=28e-6).model_copy(
+SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
         "latency": latency(1e-3), "server": USE, "generator_cpu_seconds": 10.0, "generator_threads": 2,
@@ -132,11 +132,11 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     ),
     "idle-servers": tuple({"idle_cpu_share": share} for share in (0.005, 0.0051, None)),
     "witness": (
-        *({"beside": SHORT, "duration": 1.0, "cpu_per_request": cost} for cost in (28e-6, 50e-6, 60e-6, 10e-6, 0.0)),
-        *({"beside": SHORT, "duration": seconds, "cpu_per_request": 50e-6} for seconds in (0.5, 4.0)),
-        {"beside": SHORT.model_copy(update={"duration": 0.5}), "cpu_per_request": 40e-6},
-        {"beside": SHORT.model_copy(update=FREE)},
-        {"beside": SHORT} | FREE,
+        *({"compared": SHORT, "duration": 1.0, "cpu_per_request": cost} for cost in (28e-6, 50e-6, 60e-6, 10e-6, 0.0)),
+        *({"compared": SHORT, "duration": seconds, "cpu_per_request": 50e-6} for seconds in (0.5, 4.0)),
+        {"compared": SHORT.model_copy(update={"duration": 0.5}), "cpu_per_request": 40e-6},
+        {"compared": SHORT.model_copy(update=FREE)},
+        {"compared": SHORT} | FREE,
     ),
 }
 RATES: dict[str, tuple[Changes, ...]] = {
@@ -200,4 +200,4 @@ def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 20.0, 1_000.0])
 def test_a_count_is_beyond_chance_once_in_a_thousand(mean: float) -> None:
-    assert pdtrc(by_chance(mean), mean) < 2e-3
+    assert pdtrc(poisson_bound(mean), mean) < 2e-3

@@ -28,7 +28,7 @@ def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
 
 def feed(route: WarmUpTracker, costs: Sequence[float | None]) -> int | None:
     """Windows until steady, or None."""
-    return next((count for count, cost in enumerate(costs, start=1) if route.observe(window(cost))), None)
+    return next((count for count, cost in enumerate(costs, start=1) if route.add_window(window(cost))), None)
 
 
 def decays(excess: float, seconds: float) -> Callable[[int], float]:
@@ -71,7 +71,7 @@ def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cos
 def test_a_stalled_window_is_the_opposite_of_steady() -> None:
     route = WarmUpTracker(CELL, RULE, jit=False)
     feed(route, [20e-6] * 9)
-    assert not route.observe(window(20e-6, responses=0.0))
+    assert not route.add_window(window(20e-6, responses=0.0))
     assert feed(route, [20e-6] * 10) == 10
 
 
@@ -98,7 +98,7 @@ def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_doe
     for _ in range(1_000):
         route = WarmUpTracker(CELL, rule, jit=True)
         for second in range(int(rule.jit_cap_seconds)):
-            route.observe(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
+            route.add_window(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
             if route.steady and second % 2:  # a burst is two seconds long
                 passed += 1
                 early += truth(second) > 1.2

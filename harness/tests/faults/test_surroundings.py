@@ -130,7 +130,7 @@ def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent:
     words = [word for word in scene.words("--test", "good", "--type", "json") if not consent or word != "--no-install"]
     with leftovers(scene) as gone:
         answer = scene.tfb(*words, *(["--yes"] if consent else [])).ends(0)
-        answer.says("killed run" if consent else "./tfb clean removes it")
+        answer.says("killed run" if consent else "Remove them with ./tfb clean")
         assert gone() == (consent, consent)
 
 

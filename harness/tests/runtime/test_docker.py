@@ -49,16 +49,31 @@ def test_the_image_is_named_after_the_implementation_and_no_other_has_its_name()
 THREE = hosts_from_flags("app", "db", ("c1", "c2"))
 
 
+NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"hosts": THREE, "test_types": ("order",)}, "--type order cannot be used with other machines"),
-        ({"hosts": THREE, "runtime": "local"}, "--runtime local cannot be used with other machines"),
-        ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge cannot be used with other machines"),
+        pytest.param(
+            {"hosts": THREE, "test_types": ("order",)},
+            "--type order cannot be used with other machines",
+            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+        ),
+        pytest.param(
+            {"hosts": THREE, "runtime": "local"},
+            "--runtime local cannot be used with other machines",
+            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+        ),
+        pytest.param(
+            {"hosts": THREE, "network_mode": "bridge"},
+            "--network-mode bridge cannot be used with other machines",
+            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+        ),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
             {"network_mode": "bridge", "hosts": hosts_from_flags(None, "postgresql://localhost", ())},
-            "localhost:5432 is the container",
+            "localhost:5432: with --network-mode bridge, this address is the container",
         ),
     ],
 )
@@ -89,7 +104,7 @@ def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path
     (tmp_path / "x.dockerfile").touch()
     runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
     docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")
-    with pytest.raises(EngineFullError, match=r"make room there \(docker builder prune") as error:
+    with pytest.raises(EngineFullError, match=r"free space \(docker builder prune") as error:
         runtime.build(implementation(tmp_path), tmp_path / "log")
     assert error.value.exit_code is Exit.ENVIRONMENT
     assert isinstance(compose.start_error("no space left on device"), EngineFullError)

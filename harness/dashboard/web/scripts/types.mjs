@@ -1,4 +1,4 @@
-// Writes src/documents.d.ts from the JSON Schema of the Python models, read from standard input:
+// Generate src/documents.d.ts from the JSON Schema of the Python models on standard input:
 //   python -m harness.dashboard.documents | node scripts/types.mjs > src/documents.d.ts
 import { compile } from "json-schema-to-typescript";
 
@@ -6,18 +6,18 @@ let text = "";
 for await (const chunk of process.stdin) text += chunk;
 const schema = JSON.parse(text);
 
-// A property's title only repeats its name; without it no alias type is made of each property.
-function untitle(node) {
-  if (Array.isArray(node)) node.forEach(untitle);
+// Remove the titles of properties. They repeat the names, and each would become an alias type.
+function removeTitles(node) {
+  if (Array.isArray(node)) node.forEach(removeTitles);
   else if (node && typeof node === "object") {
     for (const [key, value] of Object.entries(node)) {
       if (key === "properties" && value && typeof value === "object")
         for (const property of Object.values(value)) delete property.title;
-      untitle(value);
+      removeTitles(value);
     }
   }
 }
-untitle(schema);
+removeTitles(schema);
 for (const definition of Object.values(schema.$defs)) {
   delete definition.title;
   if (definition.type === "object") definition.additionalProperties ??= false;

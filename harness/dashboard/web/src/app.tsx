@@ -1,17 +1,17 @@
-// The frame of every page: header, the page of the route, and files dropped on it.
+// The frame of every page: header, the page that the route selects, and dropped files.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { href, Provider, useRoute } from "./hooks";
 import { ClaimsPage } from "./pages/claims";
 import { ComparePage } from "./pages/compare";
 import { RunPage } from "./pages/run";
-import { RunsPage } from "./pages/runs";
+import { RunsPage } from "./pages/run-list";
 import { emptyRoute } from "./route";
 import { EmbeddedSource, ServerSource, type Source } from "./source";
 import { applyTheme, type Theme, THEMES, theme } from "./theme";
 
 export function App({ source }: { source: Source }) {
   const [route, go] = useRoute();
-  const [complaint, setComplaint] = useState("");
+  const [error, setError] = useState("");
   const page = source instanceof EmbeddedSource ? "run" : route.page;
 
   const open = useCallback(
@@ -20,9 +20,9 @@ export function App({ source }: { source: Source }) {
       try {
         const id = source.open(file.name, await file.text());
         go({ ...emptyRoute(), page: "run", run: id });
-        setComplaint("");
-      } catch (error) {
-        setComplaint(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);
+        setError("");
+      } catch (cause) {
+        setError(`${file.name}: ${cause instanceof Error ? cause.message : String(cause)}`);
       }
     },
     [source, go],
@@ -65,7 +65,7 @@ export function App({ source }: { source: Source }) {
           tfb <span>web-framework benchmark</span>
         </a>
         {source instanceof EmbeddedSource ? (
-          <p class="saved">Saved run, complete in this file</p>
+          <p class="saved-run">Saved run: this file contains all data</p>
         ) : (
           <nav aria-label="Main">
             <a href={href({})} aria-current={route.page === "runs" ? "page" : undefined}>
@@ -79,13 +79,13 @@ export function App({ source }: { source: Source }) {
             </a>
           </nav>
         )}
-        <ThemeChoice />
+        <ThemeSelect />
       </header>
       <main id="main" tabIndex={-1}>
-        {complaint && (
+        {error && (
           <p class="problem" role="alert">
-            {complaint}{" "}
-            <button type="button" class="plain" onClick={() => setComplaint("")}>
+            {error}{" "}
+            <button type="button" class="plain" onClick={() => setError("")}>
               Dismiss
             </button>
           </p>
@@ -99,16 +99,16 @@ export function App({ source }: { source: Source }) {
   );
 }
 
-function ThemeChoice() {
-  const [chosen, setChosen] = useState<Theme>(theme);
+function ThemeSelect() {
+  const [selected, setSelected] = useState<Theme>(theme);
   return (
     <label class="theme">
       <span class="quiet">Theme</span>
       <select
-        value={chosen}
+        value={selected}
         onChange={(event) => {
           const next = THEMES.find((item) => item === event.currentTarget.value) ?? "system";
-          setChosen(next);
+          setSelected(next);
           applyTheme(next);
         }}
       >

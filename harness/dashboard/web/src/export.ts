@@ -1,4 +1,4 @@
-// Saves what is shown: figures as CSV or JSON, charts as SVG or PNG with the colours of the theme in use.
+// Export of tables as CSV or JSON, and of charts as SVG or PNG in the colours of the current theme.
 
 export type Cell = string | number | boolean | null;
 export interface Cells {
@@ -6,7 +6,7 @@ export interface Cells {
   rows: Cell[][];
 }
 
-/** RFC 4180, with a leading apostrophe where a spreadsheet would take text for a formula. */
+/** Format cells as CSV (RFC 4180). Texts that a spreadsheet would evaluate as a formula get a leading apostrophe. */
 export function csv({ columns, rows }: Cells): string {
   const field = (value: Cell): string => {
     if (value === null) return "";
@@ -17,7 +17,7 @@ export function csv({ columns, rows }: Cells): string {
   return [columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
-/** One object a row, keyed by column. */
+/** Return one object per row, keyed by column. */
 export function objects({ columns, rows }: Cells): Record<string, Cell>[] {
   return rows.map((row) => Object.fromEntries(columns.map((column, index) => [column, row[index] ?? null])));
 }
@@ -34,7 +34,7 @@ export function saveSvg(svg: SVGSVGElement, name: string): void {
   save(new Blob([standalone(svg)], { type: "image/svg+xml" }), `${fileName(name)}.svg`);
 }
 
-/** Twice the size on the page, so that it is sharp in print. */
+/** Save a chart as PNG at twice its size on the page, for sharp print. */
 export async function savePng(svg: SVGSVGElement, name: string): Promise<void> {
   const address = URL.createObjectURL(new Blob([standalone(svg)], { type: "image/svg+xml" }));
   try {
@@ -55,9 +55,18 @@ export async function savePng(svg: SVGSVGElement, name: string): Promise<void> {
   }
 }
 
-const KEPT = ["fill", "stroke", "stroke-width", "opacity", "fill-opacity", "font-family", "font-size", "font-weight"];
+const EXPORTED_STYLES = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "opacity",
+  "fill-opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+];
 
-/** The drawing as a document of its own: computed styles become attributes, and the page's background comes along. */
+/** Return the drawing as a standalone document, with computed styles as attributes and the page's background. */
 function standalone(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true);
   if (!(copy instanceof SVGSVGElement)) return "";
@@ -67,18 +76,18 @@ function standalone(svg: SVGSVGElement): string {
     const style = getComputedStyle(original);
     const target = copies[index];
     if (!target) return;
-    for (const property of KEPT) target.setAttribute(property, style.getPropertyValue(property));
+    for (const property of EXPORTED_STYLES) target.setAttribute(property, style.getPropertyValue(property));
     target.removeAttribute("class");
   });
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  const background = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   for (const [key, value] of [
     ["width", "100%"],
     ["height", "100%"],
     ["fill", getComputedStyle(document.body).backgroundColor],
   ] as const)
-    ground.setAttribute(key, value);
-  copy.prepend(ground);
+    background.setAttribute(key, value);
+  copy.prepend(background);
   return new XMLSerializer().serializeToString(copy);
 }
 

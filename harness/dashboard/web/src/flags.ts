@@ -1,41 +1,41 @@
-// What the flags beside a figure mean: the validity checks in harness/experiment/validity.py and the ranking's own.
+// Explanations of flags: the validity checks in harness/experiment/validity.py, and the flags of the ranking.
 
 const MEANINGS: Record<string, string> = {
-  "cpu contention": "The server's threads waited for a CPU longer than the profile allows: something else was running.",
-  provisional: "Few processes: the interval is honest, but wide.",
-  "not warmed up":
-    "CPU per request was still falling while it was measured: the figure is above that of a warm server.",
-  "warm-up unsettled": "The warm-up ended at its time limit before CPU per request had settled.",
-  errors: "Some responses failed or came late; none of them counts as throughput.",
-  connections: "Fewer connections were established than asked for.",
-  "response size": "Responses under load differed in size from the verified ones.",
-  overrun: "The load generator took longer than it was asked to.",
-  "cut short": "The load generator ended before it was asked to.",
-  restarted: "The server's processes changed while it was measured.",
-  "limited by the load generator": "The load generator was busy: the server may be faster than this.",
-  "clients apart": "The clients did not load at the same time: their rates may not be added up.",
-  "client lags": "A client's load generator waited for a CPU, and sent late.",
-  "limited by the network": "The network between clients and server was full: the server may be faster than this.",
-  throttled: "The control group throttled the server's CPU.",
+  "cpu contention":
+    "The server's threads waited for a CPU longer than the profile allows, because other programs were running.",
+  provisional: "Few processes were measured, so the interval is wide.",
+  "not warmed up": "CPU time per request was still falling during the measurement. A warm server would need less.",
+  "warm-up unsettled": "The warm-up reached its time limit before CPU time per request was stable.",
+  errors: "Some requests failed or timed out. They do not count as throughput.",
+  connections: "Fewer connections were established than requested.",
+  "response size": "Responses under load differed in size from the verified responses.",
+  overrun: "The load generator ran longer than planned.",
+  "cut short": "The load generator ended earlier than planned.",
+  restarted: "The server's processes changed during the measurement.",
+  "limited by the load generator": "The load generator was saturated; the server may be faster.",
+  "clients apart": "The clients did not run at the same time, so their rates cannot be added.",
+  "client lags": "The load generator of a client waited for a CPU and sent requests late.",
+  "limited by the network": "The network between clients and server was saturated; the server may be faster.",
+  throttled: "The control group throttled the server's CPU time.",
   steal: "The hypervisor took CPU time away.",
-  "delayed ack": "Throughput sits where delayed acknowledgements (40 ms) put it, with idle CPU.",
-  "little's law": "Connections, throughput and latency do not fit together (Little's law).",
-  "single measurement": "One trial, so no interval: the place is that of a point estimate.",
-  "the two generators disagree": "Another load generator measured another CPU time per request.",
-  "wrong answers": "Answers written out while it was under load were not right.",
-  "unasked responses": "More answers came than were asked for.",
-  "rate not achieved": "Fewer requests were answered in time than were due.",
-  "no requests": "No request was due: nothing can be said of the rate.",
-  "lower bound": "The highest rate that was tried met the goal: the capacity is this or more.",
-  "unfinished requests": "Requests were still unanswered when the load generator had waited long enough.",
-  "generator lag": "The load generator sent late: the figure is not the server's alone.",
+  "delayed ack": "The CPU was idle, and throughput matches the 40 ms of delayed TCP acknowledgements.",
+  "little's law": "Connections, throughput and latency contradict Little's law.",
+  "single measurement": "There is only one trial, so the rank is based on a point estimate without an interval.",
+  "the two generators disagree": "The two load generators measured different CPU times per request.",
+  "wrong answers": "Sampled responses under load were incorrect.",
+  "unasked responses": "The server sent responses without a request.",
+  "rate not achieved": "Fewer requests were answered in time than the rate required.",
+  "no requests": "No request was due, so the rate was not tested.",
+  "lower bound": "The highest tested rate met the goal, so the capacity is at least this rate.",
+  "unfinished requests": "Some requests had no response when the load generator stopped waiting.",
+  "generator lag": "The load generator sent requests late, so the value includes its own delays.",
   "a few requests sent late": "The load generator sent a few requests late.",
-  "idle servers busy": "Servers that were up beside this one used CPU time meanwhile.",
+  "idle servers busy": "Other running servers used CPU time during the measurement.",
 };
 
-/** A sentence on a flag of the table. */
-export function meaning(word: string): string {
-  const key = word.toLowerCase();
-  const known = Object.hasOwn(MEANINGS, key) ? MEANINGS[key] : undefined;
-  return known ?? "Measured under a condition that its page and docs/method.md name.";
+/** Return the explanation of a flag. */
+export function flagMeaning(flag: string): string {
+  const key = flag.toLowerCase();
+  const explanation = Object.hasOwn(MEANINGS, key) ? MEANINGS[key] : undefined;
+  return explanation ?? "See the implementation's page and docs/method.md.";
 }

@@ -1,4 +1,4 @@
-// The page's state: the route in the URL, and documents on their way.
+// The page's state: the route in the URL, and documents that are being loaded.
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { emptyRoute, format, parse, type Route } from "./route";
@@ -6,10 +6,11 @@ import type { Source } from "./source";
 
 export type Go = (change: Partial<Route>, how?: "push" | "replace") => void;
 
-const WRITTEN_AFTER = 100; // milliseconds of rest after typing: browsers take their time to write an address
+const URL_DELAY = 100; // milliseconds after typing, because browsers are slow to update the URL
 
 /**
- * The route, and a function that changes it. Typing replaces the entry in the history, once it rests; choosing adds one.
+ * Return the route, and a function that changes it. Typing replaces the history entry after a delay; other changes
+ * add an entry.
  */
 export function useRoute(): [Route, Go] {
   const [route, setRoute] = useState(() => parse(location.hash));
@@ -35,9 +36,9 @@ export function useRoute(): [Route, Go] {
     };
     clearTimeout(writing.current);
     const next = { ...latest.current, ...change };
-    if (how === "replace") writing.current = setTimeout(write, WRITTEN_AFTER);
+    if (how === "replace") writing.current = setTimeout(write, URL_DELAY);
     else {
-      write(); // what was typed before: the way back leads there
+      write(); // keep the typed text in the history entry that the user can go back to
       const hash = format(next);
       if (hash !== location.hash) history.pushState(null, "", hash);
     }
@@ -58,11 +59,11 @@ export const Provider = PageContext.Provider;
 
 export function usePage(): Context {
   const context = useContext(PageContext);
-  if (!context) throw new Error("outside of the page");
+  if (!context) throw new Error("usePage was called outside of the page's Provider");
   return context;
 }
 
-/** The link to a route made of the given parts alone. */
+/** Return a link to a route with only these parts. */
 export function href(parts: Partial<Route>): string {
   return format({ ...emptyRoute(), ...parts });
 }
@@ -72,29 +73,38 @@ export type Loaded<Value> =
 
 const NOTHING: Loaded<null> = { state: "ready", value: null };
 
-/** A document that is wanted or not, null at once where it is not: see `useDocument`. */
-export function useWanted<Value>(key: string, load: (() => Promise<Value | null>) | null): Loaded<Value | null> {
+/** Load a document if `load` is given; otherwise return null at once. See `useDocument`. */
+export function useOptionalDocument<Value>(
+  key: string,
+  load: (() => Promise<Value | null>) | null,
+): Loaded<Value | null> {
   const loaded = useDocument<Value | null>(load ? key : "", load ?? (() => Promise.resolve(null)), load !== null);
   return load ? loaded : NOTHING;
 }
 
-/** A document, fetched again when the key changes; the last one stays visible while the next is on its way. */
-export function useDocument<Value>(key: string, load: () => Promise<Value>, wanted = true): Loaded<Value> {
-  const [held, setHeld] = useState<{ key: string; loaded: Loaded<Value> }>({ key: "", loaded: { state: "loading" } });
+/** Load a document again when the key changes. The previous document stays visible meanwhile. */
+export function useDocument<Value>(key: string, load: () => Promise<Value>, enabled = true): Loaded<Value> {
+  const [latest, setLatest] = useState<{ key: string; loaded: Loaded<Value> }>({
+    key: "",
+    loaded: { state: "loading" },
+  });
   useEffect(() => {
-    if (!wanted) return;
+    if (!enabled) return;
     let current = true;
     load().then(
-      (value) => current && setHeld({ key, loaded: { state: "ready", value } }),
+      (value) => current && setLatest({ key, loaded: { state: "ready", value } }),
       (error: unknown) =>
         current &&
-        setHeld({ key, loaded: { state: "failed", message: error instanceof Error ? error.message : String(error) } }),
+        setLatest({
+          key,
+          loaded: { state: "failed", message: error instanceof Error ? error.message : String(error) },
+        }),
     );
     return () => {
       current = false;
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- the key names the document: a new function for the same key loads the same
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the key identifies the document, so a new function with the same key loads the same document
   }, [key]);
-  const sameSubject = held.key.split("#")[0] === key.split("#")[0];
-  return sameSubject ? held.loaded : { state: "loading" };
+  const sameSubject = latest.key.split("#")[0] === key.split("#")[0];
+  return sameSubject ? latest.loaded : { state: "loading" };
 }

@@ -1,4 +1,4 @@
-// Loads: their short label, as in the URL and the Python side, and their name for people; names of test types and trials.
+// Names of loads, test types and trials: short labels as in URLs and in Python, and names for display.
 import type { ClosedLoop, OpenLoop, Scenario, Trial } from "./documents";
 
 export type Load = ClosedLoop | OpenLoop | Scenario;
@@ -16,7 +16,7 @@ export function label(load: Load): string {
     .join(" ");
 }
 
-/** ``64 connections``, ``20 queries``, ``1000 requests/s``. */
+/** Return a name for display: ``64 connections``, ``20 queries``, ``1000 requests/s``. */
 export function name(load: Load): string {
   if (load.kind === "scenario") return `×${load.factor} arrivals`;
   if (load.kind === "open") return `${load.rate.toFixed(0)} requests/s`;
@@ -24,20 +24,24 @@ export function name(load: Load): string {
   return `${load.connections} connections`;
 }
 
-/** What a test type's sweep varies. */
+/** Return the parameter that the loads of a test type vary. */
 export function axis(loads: readonly Load[]): "queries" | "connections" {
   return loads.some((load) => load.queries !== null) ? "queries" : "connections";
 }
 
-/** The load's place on that axis. */
-export function position(load: Load, along: "queries" | "connections"): number {
-  return along === "queries" ? (load.queries ?? 0) : load.connections;
+/** Return the position of a load on that axis. */
+export function position(load: Load, parameter: "queries" | "connections"): number {
+  return parameter === "queries" ? (load.queries ?? 0) : load.connections;
 }
 
-/** ``process 2``, ``process 1, round 3``, ``process 1, by wrk``: which of its cell's trials it is. */
+/** Return the name of a trial within its cell: ``process 2``, ``process 1, round 3``, ``process 1, by wrk``. */
 export function trialName(trial: Trial): string {
-  const others = { measure: "", witness: `by ${trial.generator}`, share: "", common: "", search: "search" };
-  const parts = [`process ${trial.process + 1}`, trial.round ? `round ${trial.round + 1}` : "", others[trial.purpose]];
+  const purposes = { measure: "", witness: `by ${trial.generator}`, share: "", common: "", search: "search" };
+  const parts = [
+    `process ${trial.process + 1}`,
+    trial.round ? `round ${trial.round + 1}` : "",
+    purposes[trial.purpose],
+  ];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -55,7 +59,7 @@ const TEST_NAMES: Record<string, string> = {
   order: "Order service",
 };
 
-/** A test type's name for people. */
+/** Return the display name of a test type. */
 export function testName(testType: string): string {
   return (Object.hasOwn(TEST_NAMES, testType) ? TEST_NAMES[testType] : undefined) ?? testType;
 }

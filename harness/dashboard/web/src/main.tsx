@@ -1,4 +1,4 @@
-// Starts the page: over the run that it was saved with, else over the dashboard's server.
+// Entry point of the page: shows the run that is embedded in it, otherwise the runs of the dashboard's server.
 import { render } from "preact";
 import { App } from "./app";
 import { EmbeddedSource, embedded, ServerSource } from "./source";
@@ -7,7 +7,7 @@ import { applyTheme } from "./theme";
 
 applyTheme();
 const target = document.getElementById("app");
-if (!target) throw new Error("index.html has no element to draw into");
+if (!target) throw new Error("index.html has no element with the id app");
 
 embedded(document)
   .then((source) => {
@@ -16,5 +16,5 @@ embedded(document)
     render(<App source={source ?? new ServerSource()} />, target);
   })
   .catch((error: unknown) => {
-    render(<p role="alert">The results in this file cannot be read: {String(error)}</p>, target);
+    render(<p role="alert">Cannot read the results in this file: {String(error)}</p>, target);
   });

@@ -1,22 +1,22 @@
-// The metrics that a table can be ranked by. The one chosen drives bars, order, ratio and which end is better; another
-// one (latency at a rate, capacity at a latency goal) is an entry here.
+// The metrics by which a table can be ranked. The selected metric determines bars, order, ratios and which direction is
+// better.
 import type { Row, Standing } from "./documents";
 import { bytes, count, isNumber, micros, rate, seconds, significant, UNKNOWN } from "./format";
 import type { Metric } from "./route";
 
 export interface MetricSpec {
   id: Metric;
-  name: string; // as in a sentence
-  column: string; // head of its column
-  title: string; // what it is, in a sentence
-  unit: string; // behind a figure outside of its column
+  name: string; // name within a sentence
+  column: string; // column header
+  title: string; // explanation
+  unit: string; // unit after a value outside of the column
   lowerIsBetter: boolean;
-  always: boolean; // a column also where the table is not ranked by it
-  processes: boolean; // has an estimate with intervals and ranks
+  always: boolean; // whether the column is also shown if another metric is selected
+  processes: boolean; // whether there are estimates with intervals and ranks
   figure(value: number | null | undefined): string;
-  /** Its value in a row; null where it was not measured. */
+  /** Return the value of a row, or null if it was not measured. */
   value(row: Row): number | null;
-  /** Its estimate, rank and ratios, where harness/stats has made them. */
+  /** Return estimate, rank and ratios by harness/stats, or null. */
   standing(row: Row): Standing | null;
 }
 
@@ -31,7 +31,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
     always: true,
     processes: true,
     figure: rate,
-    value: (row) => known(row.throughput?.estimate.median),
+    value: (row) => finiteOrNull(row.throughput?.estimate.median),
     standing: (row) => row.throughput,
   },
   cpu: {
@@ -44,7 +44,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
     always: true,
     processes: true,
     figure: micros,
-    value: (row) => known(row.cpu_per_request?.estimate.median),
+    value: (row) => finiteOrNull(row.cpu_per_request?.estimate.median),
     standing: (row) => row.cpu_per_request,
   },
   memory: {
@@ -57,7 +57,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
     always: true,
     processes: false,
     figure: bytes,
-    value: (row) => known(row.rss_peak),
+    value: (row) => finiteOrNull(row.rss_peak),
     standing: () => null,
   },
   p50: percentile("p50", "50", "median"),
@@ -66,13 +66,14 @@ export const SPECS: Record<Metric, MetricSpec> = {
     id: "response",
     name: "response time",
     column: "Response time",
-    title: "Mean response time of the closed loop; at one connection what a lone client waits: median of the processes",
+    title:
+      "Mean response time of the closed loop (with one connection, the time that a single client waits): median of the processes",
     unit: "",
     lowerIsBetter: true,
     always: false,
     processes: false,
     figure: seconds,
-    value: (row) => known(row.response_time),
+    value: (row) => finiteOrNull(row.response_time),
     standing: () => null,
   },
   density: {
@@ -85,53 +86,53 @@ export const SPECS: Record<Metric, MetricSpec> = {
     always: false,
     processes: false,
     figure: (value) => (isNumber(value) ? significant(value) : UNKNOWN),
-    value: (row) => known(row.throughput_per_memory),
+    value: (row) => finiteOrNull(row.throughput_per_memory),
     standing: () => null,
   },
   threads: {
     id: "threads",
     name: "threads",
     column: "Threads",
-    title: "The most threads of the server that were seen at once: median of the processes",
+    title: "Maximum number of server threads: median of the processes",
     unit: "threads",
     lowerIsBetter: true,
     always: false,
     processes: false,
     figure: count,
-    value: (row) => known(row.threads),
+    value: (row) => finiteOrNull(row.threads),
     standing: () => null,
   },
 };
 
-/** A percentile of the closed loop's latency. */
+/** Create the metric for a latency percentile of the closed loop. */
 function percentile(id: Metric, point: string, words: string): MetricSpec {
   return {
     id,
     name: `latency (${words})`,
     column: id,
-    title: `Latency of the closed loop, ${words}; the tab Latency says how it was measured`,
+    title: `Latency of the closed loop, ${words}; see the tab Latency for the kind of measurement`,
     unit: "",
     lowerIsBetter: true,
     always: false,
     processes: false,
     figure: seconds,
-    value: (row) => known(row.latency?.percentiles[point]?.median),
+    value: (row) => finiteOrNull(row.latency?.percentiles[point]?.median),
     standing: () => null,
   };
 }
 
-/** The metrics that some row has, in the order in which they are offered. */
-export function measured(rows: readonly Row[]): MetricSpec[] {
+/** Return the metrics with at least one value, in display order. */
+export function availableMetrics(rows: readonly Row[]): MetricSpec[] {
   return Object.values(SPECS).filter((spec) => rows.some((row) => spec.value(row) !== null));
 }
 
-/** How much of the best a value is: 1 for the best, less for all others, whichever end is better. */
+/** Return a value as a share of the best: 1 for the best, less for all others, whichever direction is better. */
 export function shareOfBest(spec: MetricSpec, value: number | null, best: number | null): number | null {
   if (!isNumber(value) || !isNumber(best) || value <= 0 || best <= 0) return null;
   return spec.lowerIsBetter ? best / value : value / best;
 }
 
-/** The best value of some rows. */
+/** Return the best value of the ranked rows. */
 export function bestValue(spec: MetricSpec, rows: readonly Row[]): number | null {
   let best: number | null = null;
   for (const row of rows) {
@@ -142,6 +143,6 @@ export function bestValue(spec: MetricSpec, rows: readonly Row[]): number | null
   return best;
 }
 
-function known(value: number | null | undefined): number | null {
+function finiteOrNull(value: number | null | undefined): number | null {
   return isNumber(value) ? value : null;
 }

@@ -1,14 +1,14 @@
-// Paper shows what a screen draws only when it is scrolled to.
+// Detection of printing, for content that the screen only draws after scrolling.
 import { options } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** Whether the page is being printed, or shown as it would be. */
+/** Return whether the page is being printed, or previewed for print. */
 export function usePrinting(): boolean {
   const [printing, setPrinting] = useState(() => matchMedia("print").matches);
   useEffect(() => {
     const media = matchMedia("print");
-    const before = (): void => atOnce(() => setPrinting(true));
-    const follow = (): void => atOnce(() => setPrinting(media.matches));
+    const before = (): void => renderSynchronously(() => setPrinting(true));
+    const follow = (): void => renderSynchronously(() => setPrinting(media.matches));
     addEventListener("beforeprint", before);
     addEventListener("afterprint", follow);
     media.addEventListener("change", follow);
@@ -21,11 +21,11 @@ export function usePrinting(): boolean {
   return printing;
 }
 
-/** Draws a change before it returns: browsers lay the pages out as soon as the event's last listener has ended. */
-function atOnce(change: () => void): void {
-  const usual = options.debounceRendering;
+/** Render a change synchronously, because browsers lay out the pages right after the last listener. */
+function renderSynchronously(change: () => void): void {
+  const previous = options.debounceRendering;
   options.debounceRendering = (draw) => draw();
   change();
-  if (usual) options.debounceRendering = usual;
+  if (previous) options.debounceRendering = previous;
   else delete options.debounceRendering;
 }

@@ -1,4 +1,4 @@
-// What is shown, as the part of the URL after #: a pasted link shows the same view, also from a file on disk.
+// The state of the view, as the URL fragment. A link shows the same view, also for a file on disk.
 
 export type Page = "runs" | "run" | "compare" | "claims";
 const VIEWS = ["table", "groups", "load", "latency", "pairs", "cell", "about"] as const;
@@ -12,27 +12,27 @@ export type Sort = (typeof SORTS)[number];
 
 export interface Route {
   page: Page;
-  run: string; // run id; "local:<name>" is a TechEmpower file that was dropped on the page
-  other: string; // compare: the second run
+  run: string; // run id; "local:<name>" for a dropped TechEmpower file
+  other: string; // second run of a comparison
   view: View;
-  test: string; // test type, "overall", or "" for the first that there is
-  load: string; // label of a load, "" for the headline
+  test: string; // test type, "overall", or "" for the first available
+  load: string; // label of a load, or "" for the headline load
   metric: Metric;
-  named: boolean; // the metric, by the address: else it is the one that leads in the run
+  metricChosen: boolean; // whether the URL names the metric; fallback the run's leading metric is shown
   sort: Sort;
-  descending: boolean | null; // null: the column's natural direction
+  descending: boolean | null; // null for the column's default direction
   text: string;
   facets: Record<Facet, string[]>;
   pinned: string[];
   hidden: string[];
-  without: string[]; // test types that do not count for the overall score
-  variants: boolean; // only the best variant of each framework
-  group: Facet; // of the summary
-  implementation: string; // cell
-  process: number | null; // cell: whose seconds are shown
+  excludedTests: string[]; // test types that do not count in the overall score
+  bestVariantsOnly: boolean; // of each framework
+  group: Facet; // facet of the summary by group
+  implementation: string; // implementation of a cell page
+  process: number | null; // process whose time series a cell page shows
 }
 
-/** No facet chosen. */
+/** Return an empty selection of facets. */
 export function noFacets(): Record<Facet, string[]> {
   return { language: [], platform: [], approach: [], classification: [], database: [], orm: [], tags: [] };
 }
@@ -46,22 +46,22 @@ export function emptyRoute(): Route {
     test: "",
     load: "",
     metric: "throughput",
-    named: false,
+    metricChosen: false,
     sort: "rank",
     descending: null,
     text: "",
     facets: noFacets(),
     pinned: [],
     hidden: [],
-    without: [],
-    variants: false,
+    excludedTests: [],
+    bestVariantsOnly: false,
     group: "language",
     implementation: "",
     process: null,
   };
 }
 
-/** The route in a location's hash; what it does not know is ignored. */
+/** Parse a location's hash. Unknown parts are ignored. */
 export function parse(hash: string): Route {
   const route = emptyRoute();
   const [path = "", query = ""] = split(hash.replace(/^#\/?/, ""));
@@ -73,30 +73,33 @@ export function parse(hash: string): Route {
     route.page = page;
   }
   const values = new URLSearchParams(query);
-  const one = (key: string): string => values.get(key) ?? "";
-  route.run ||= one("a");
-  route.other = one("b");
-  route.view = oneOf(VIEWS, one("view"), "table");
-  route.test = one("test");
-  route.load = one("load");
-  route.metric = oneOf(METRICS, one("metric"), "throughput");
-  route.named = route.metric === one("metric");
-  const sort = one("sort");
-  route.sort = oneOf(SORTS, sort.replace(/^-/, "").replace(/-asc$/, ""), "rank");
+  const first = (key: string): string => values.get(key) ?? "";
+  route.run ||= first("a");
+  route.other = first("b");
+  route.view = parseOption(VIEWS, first("view"), "table");
+  route.test = first("test");
+  route.load = first("load");
+  route.metric = parseOption(METRICS, first("metric"), "throughput");
+  route.metricChosen = route.metric === first("metric");
+  const sort = first("sort");
+  route.sort = parseOption(SORTS, sort.replace(/^-/, "").replace(/-asc$/, ""), "rank");
   route.descending = sort.startsWith("-") ? true : sort.endsWith("-asc") ? false : null;
-  route.text = one("q");
+  route.text = first("q");
   for (const facet of FACETS) route.facets[facet] = values.getAll(facet);
   route.pinned = values.getAll("pin");
   route.hidden = values.getAll("hide");
-  route.without = values.getAll("without");
-  route.variants = one("variants") === "best";
-  route.group = oneOf(FACETS, one("group"), "language");
-  route.implementation = one("impl");
-  route.process = /^\d+$/.test(one("process")) ? Number(one("process")) : null;
+  route.excludedTests = values.getAll("without");
+  route.bestVariantsOnly = first("variants") === "best";
+  route.group = parseOption(FACETS, first("group"), "language");
+  route.implementation = first("impl");
+  route.process = /^\d+$/.test(first("process")) ? Number(first("process")) : null;
   return route;
 }
 
-/** The hash of a route: only what differs from the defaults, in a fixed order, so that equal views have equal links. */
+/**
+ * Format a route as a hash. Only differences from the defaults appear, in a fixed order, so that equal views have equal
+ * links.
+ */
 export function format(route: Route): string {
   const values = new URLSearchParams();
   const put = (key: string, value: string): void => {
@@ -109,7 +112,7 @@ export function format(route: Route): string {
   if (route.view !== "table") put("view", route.view);
   put("test", route.test);
   put("load", route.load);
-  if (route.named || route.metric !== "throughput") put("metric", route.metric);
+  if (route.metricChosen || route.metric !== "throughput") put("metric", route.metric);
   if (route.sort !== "rank" || route.descending !== null)
     put(
       "sort",
@@ -119,8 +122,8 @@ export function format(route: Route): string {
   for (const facet of FACETS) for (const value of route.facets[facet]) values.append(facet, value);
   for (const value of route.pinned) put("pin", value);
   for (const value of route.hidden) put("hide", value);
-  for (const value of route.without) put("without", value);
-  if (route.variants) put("variants", "best");
+  for (const value of route.excludedTests) put("without", value);
+  if (route.bestVariantsOnly) put("variants", "best");
   if (route.group !== "language") put("group", route.group);
   put("impl", route.implementation);
   if (route.process !== null) put("process", String(route.process));
@@ -142,6 +145,6 @@ function decode(text: string): string {
   }
 }
 
-function oneOf<Value extends string>(allowed: readonly Value[], value: string, otherwise: Value): Value {
-  return allowed.find((item) => item === value) ?? otherwise;
+function parseOption<Value extends string>(allowed: readonly Value[], value: string, fallback: Value): Value {
+  return allowed.find((item) => item === value) ?? fallback;
 }

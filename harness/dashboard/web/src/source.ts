@@ -1,4 +1,4 @@
-// Where documents come from: the dashboard's server, the file that this page was saved in, or a TechEmpower results file.
+// Sources of documents: the dashboard's server, the file that contains this page, or a TechEmpower results file.
 import type {
   CellDocument,
   ClaimsDocument,
@@ -15,7 +15,7 @@ import type {
 } from "./documents";
 import { convert } from "./techempower/convert";
 
-/** The documents of the runs that can be shown. Every method rejects with an Error that says what is wrong. */
+/** Access to the documents of runs. All methods reject with an Error whose message is for the user. */
 export interface Source {
   readonly offline: boolean;
   runs(): Promise<RunList>;
@@ -24,56 +24,58 @@ export interface Source {
   latency(id: string, testType: string): Promise<LatencyDocument>;
   cell(id: string, implementation: string, testType: string): Promise<CellDocument>;
   log(id: string, path: string): Promise<LogDocument>;
-  /** The last verdict on every claim. */
+  /** Return the latest verdict on each claim. */
   claims(): Promise<ClaimsDocument>;
-  /** Scores with intervals and ranks over these test types; null where this source has none. */
+  /** Return scores with intervals and ranks over these test types, or null if the source has none. */
   overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null>;
-  /** The second run over the first. */
+  /** Compare the second run with the first. */
   compare(before: string, after: string): Promise<ComparisonDocument>;
-  /** Where a run in progress stands. */
+  /** Return the progress of a running run. */
   live(id: string): Promise<LiveDocument>;
-  /** Forget what was fetched of a run. */
+  /** Discard the cached documents of a run. */
   forget(id: string): void;
 }
 
-/** Everything of one run, in memory. */
+/** A source with all documents of a single run in memory. */
 export class EmbeddedSource implements Source {
   readonly offline = true;
 
-  constructor(private readonly all: Embedded) {}
+  constructor(private readonly content: Embedded) {}
 
   get id(): string {
-    return this.all.document.run.run_id;
+    return this.content.document.run.run_id;
   }
 
   get leftOut(): string[] {
-    return this.all.left_out;
+    return this.content.left_out;
   }
 
   async runs(): Promise<RunList> {
-    throw new Error("a saved run stands alone");
+    throw new Error("a saved file contains only one run");
   }
 
   async run(): Promise<RunDocument> {
-    return this.all.document;
+    return this.content.document;
   }
 
   async test(_id: string, testType: string): Promise<TestDocument> {
-    return own(this.all.tests, testType) ?? { test_type: testType, tables: [], verdicts: [], problems: [] };
+    return ownValue(this.content.tests, testType) ?? { test_type: testType, tables: [], verdicts: [], problems: [] };
   }
 
   async latency(_id: string, testType: string): Promise<LatencyDocument> {
-    return own(this.all.latency, testType) ?? { test_type: testType, cells: [] };
+    return ownValue(this.content.latency, testType) ?? { test_type: testType, cells: [] };
   }
 
   async cell(_id: string, implementation: string, testType: string): Promise<CellDocument> {
-    const found = this.all.cells.find((cell) => cell.implementation === implementation && cell.test_type === testType);
-    return found ?? { implementation, test_type: testType, trials: [], verdicts: [], processes: [], problems: [] };
+    const match = this.content.cells.find(
+      (cell) => cell.implementation === implementation && cell.test_type === testType,
+    );
+    return match ?? { implementation, test_type: testType, trials: [], verdicts: [], processes: [], problems: [] };
   }
 
   async log(_id: string, path: string): Promise<LogDocument> {
-    const log = own(this.all.logs, path);
-    if (!log) throw new Error(`${path} is not in this file`);
+    const log = ownValue(this.content.logs, path);
+    if (!log) throw new Error(`${path} is not part of this file`);
     return log;
   }
 
@@ -82,11 +84,11 @@ export class EmbeddedSource implements Source {
   }
 
   async overall(_id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
-    return scoresOver(this.all.document, testTypes);
+    return scoresFor(this.content.document, testTypes);
   }
 
   async compare(): Promise<ComparisonDocument> {
-    throw new Error("a saved run has no other to compare with");
+    throw new Error("a saved file contains no second run to compare with");
   }
 
   async live(): Promise<LiveDocument> {
@@ -96,13 +98,13 @@ export class EmbeddedSource implements Source {
   forget(): void {}
 }
 
-/** The dashboard's server. Documents are kept; TechEmpower files are converted here. */
+/** The source of the dashboard's server. It caches documents and converts TechEmpower files. */
 export class ServerSource implements Source {
   readonly offline = false;
-  private readonly kept = new Map<string, Promise<unknown>>();
+  private readonly cache = new Map<string, Promise<unknown>>();
   private readonly opened = new Map<string, EmbeddedSource>();
 
-  /** Show a TechEmpower file that was dropped on the page; answers the id to show it under. */
+  /** Convert a TechEmpower file that was dropped on the page, and return its id. */
   open(name: string, text: string): string {
     const id = `local:${this.opened.size + 1}-${name}`;
     this.opened.set(id, new EmbeddedSource(convert(JSON.parse(text), id)));
@@ -149,12 +151,12 @@ export class ServerSource implements Source {
   async overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
     const file = this.file(id);
     if (file) return file.overall(id, testTypes);
-    const whole = await this.run(id);
-    const all = scoresOver(whole, testTypes);
-    if (all) return all;
+    const run = await this.run(id);
+    const local = scoresFor(run, testTypes);
+    if (local) return local;
     const query = new URLSearchParams(testTypes.map((test) => ["test_type", test]));
-    const found = await this.get<OverallDocument>(`api/runs/${encodeURIComponent(id)}/overall?${query}`);
-    return found.scores;
+    const response = await this.get<OverallDocument>(`api/runs/${encodeURIComponent(id)}/overall?${query}`);
+    return response.scores;
   }
 
   compare(before: string, after: string): Promise<ComparisonDocument> {
@@ -167,34 +169,35 @@ export class ServerSource implements Source {
 
   forget(id: string): void {
     const prefix = `api/runs/${encodeURIComponent(id)}`;
-    for (const key of this.kept.keys())
-      if (key === prefix || key.startsWith(`${prefix}/`) || key.startsWith("api/compare")) this.kept.delete(key);
+    for (const key of this.cache.keys())
+      if (key === prefix || key.startsWith(`${prefix}/`) || key.startsWith("api/compare")) this.cache.delete(key);
   }
 
-  /** A TechEmpower file that was dropped here. */
+  /** Return a TechEmpower file that was dropped on this page. */
   private file(id: string): EmbeddedSource | undefined {
-    const known = this.opened.get(id);
-    if (!known && id.startsWith("local:"))
-      throw new Error("This file was dropped on another page: drop it here again.");
-    return known;
+    const file = this.opened.get(id);
+    if (!file && id.startsWith("local:")) throw new Error("This file was opened on another page. Drop it here again.");
+    return file;
   }
 
   private get<Document>(url: string, keep = true): Promise<Document> {
-    const kept = keep ? this.kept.get(url) : undefined;
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- what is kept under an address is what it answered
-    if (kept) return kept as Promise<Document>;
+    const cached = keep ? this.cache.get(url) : undefined;
+    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the cache holds the response of this URL
+    if (cached) return cached as Promise<Document>;
     const promise = fetchJson<Document>(url);
     if (keep) {
-      this.kept.set(url, promise);
-      promise.catch(() => this.kept.delete(url));
+      this.cache.set(url, promise);
+      promise.catch(() => this.cache.delete(url));
     }
     return promise;
   }
 }
 
-/** A document of this project's own server, whose models the types are made from: the one place that trusts it. */
-function served<Document>(text: string): Document {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- as above
+/**
+ * Parse a document of the dashboard's server, whose models define the types. Only this function trusts the contents.
+ */
+function parseServed<Document>(text: string): Document {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the server's models define the types
   return JSON.parse(text) as Document;
 }
 
@@ -203,14 +206,14 @@ async function fetchJson<Document>(url: string): Promise<Document> {
   try {
     response = await fetch(url);
   } catch {
-    throw new Error("The dashboard's server does not answer: is it still running?");
+    throw new Error("The dashboard's server does not respond. Check that it is still running.");
   }
   const text = await response.text();
-  if (!response.ok) throw new Error(complaintOf(text) ?? `The server answered ${response.status}.`);
-  return served<Document>(text);
+  if (!response.ok) throw new Error(errorIn(text) ?? `The server responded with status ${response.status}.`);
+  return parseServed<Document>(text);
 }
 
-function complaintOf(text: string): string | null {
+function errorIn(text: string): string | null {
   try {
     const body: unknown = JSON.parse(text);
     return body && typeof body === "object" && "error" in body ? String(body.error) : null;
@@ -219,22 +222,22 @@ function complaintOf(text: string): string | null {
   }
 }
 
-/** A value of an object by its own key: names of implementations may be anything, __proto__ too. */
-function own<Value>(values: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
+/** Return an own property of an object. Names of implementations may be arbitrary, even __proto__. */
+function ownValue<Value>(values: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
   return values && Object.hasOwn(values, key) ? values[key] : undefined;
 }
 
-/** The run's own scores, when these are the test types that they are over. */
-export function scoresOver({ ranking }: RunDocument, testTypes: readonly string[]): readonly Score[] | null {
+/** Return the scores in the run's ranking if they cover exactly these test types. */
+export function scoresFor({ ranking }: RunDocument, testTypes: readonly string[]): readonly Score[] | null {
   const scored = new Set(ranking.overall.flatMap((score) => Object.keys(score.ratios)));
   return scored.size === testTypes.length && testTypes.every((test) => scored.has(test)) ? ranking.overall : null;
 }
 
-/** The run that this page was saved with, or null on a served page: gzip in base64 in a script element of type data. */
+/** Return the run embedded in this page, or null on a served page. It is gzip in base64 in a script element. */
 export async function embedded(page: Document): Promise<EmbeddedSource | null> {
   const element = page.getElementById("run-data");
   if (!element?.textContent) return null;
   const compressed = Uint8Array.from(atob(element.textContent.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new EmbeddedSource(served<Embedded>(await new Response(stream).text()));
+  return new EmbeddedSource(parseServed<Embedded>(await new Response(stream).text()));
 }

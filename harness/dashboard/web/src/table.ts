@@ -1,5 +1,5 @@
-// The ranking table's rows: joined with what is known of each implementation, sorted. Pure; ranks nothing and estimates
-// nothing: intervals, ranks and ratios are those of harness/stats.
+// The rows of the ranking table: joined with facts of the implementations, filtered and sorted. Intervals, ranks and
+// ratios come from harness/stats. Pure functions.
 import type { ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
 import { bestVariants, matcher } from "./filter";
 import { isNumber } from "./format";
@@ -13,34 +13,34 @@ export interface Figure {
   processes: number | null;
 }
 
-export interface Line {
+export interface RankedRow {
   name: string;
   row: Row;
   info: ImplementationInfo | null;
-  figure: Figure | null; // of the metric shown
-  standing: Standing | null; // of the metric shown, where harness/stats ranks it
-  position: number | null; // by the metric shown
-  share: number | null; // of the table's best
-  ratio: Ratio | null; // of the metric shown, to the reference; to the best where there is none
+  figure: Figure | null; // of the selected metric, as are the following fields // of the selected metric
+  standing: Standing | null; // null if harness/stats does not rank the metric
+  position: number | null; // by the selected metric
+  share: number | null; // share of the table's best value
+  ratio: Ratio | null; // to the reference, or to the best without a reference
 }
 
-/** The implementations of a run by name. */
-export function byName(run: RunInfo): Map<string, ImplementationInfo> {
+/** Return the implementations of a run by name. */
+export function infosByName(run: RunInfo): Map<string, ImplementationInfo> {
   return new Map(run.implementations.map((info) => [info.name, info]));
 }
 
-/** The lines of a table in rank order of a metric, before any filter. */
-export function lines(
+/** Return all rows of a table in rank order of a metric. */
+export function rankRows(
   table: Table,
   infos: ReadonlyMap<string, ImplementationInfo>,
   metric: Metric,
   reference: string | null,
-): Line[] {
+): RankedRow[] {
   const spec = SPECS[metric];
   const best = bestValue(spec, table.rows);
-  const first = table.rows.find((row) => row.implementation === reference);
-  const base = reference === null ? best : first?.ranked ? spec.value(first) : null;
-  const all = table.rows.map((row): Line => {
+  const referenceRow = table.rows.find((row) => row.implementation === reference);
+  const referenceValue = reference === null ? best : referenceRow?.ranked ? spec.value(referenceRow) : null;
+  const all = table.rows.map((row): RankedRow => {
     const standing = spec.standing(row);
     const median = spec.value(row);
     return {
@@ -59,34 +59,38 @@ export function lines(
       standing,
       position: row.ranked ? (standing?.position ?? null) : null,
       share: row.ranked ? shareOfBest(spec, median, best) : null,
-      ratio: ratioTo(spec, row, reference, base),
+      ratio: ratioTo(spec, row, reference, referenceValue),
     };
   });
   const direction = spec.lowerIsBetter ? 1 : -1;
-  const key = (line: Line): number =>
-    line.position ?? (line.row.ranked && line.figure ? direction * line.figure.median : Number.POSITIVE_INFINITY);
-  const unplaced = all.some((line) => line.row.ranked && line.figure && line.position === null);
+  const key = (entry: RankedRow): number =>
+    entry.position ?? (entry.row.ranked && entry.figure ? direction * entry.figure.median : Number.POSITIVE_INFINITY);
+  const needsPositions = all.some((entry) => entry.row.ranked && entry.figure && entry.position === null);
   const ordered = all
-    .map((line, index) => ({ line, index }))
+    .map((entry, index) => ({ entry, index }))
     .sort((a, b) => {
-      const [x, y] = unplaced ? [plainKey(a.line, direction), plainKey(b.line, direction)] : [key(a.line), key(b.line)];
+      const [x, y] = needsPositions
+        ? [valueKey(a.entry, direction), valueKey(b.entry, direction)]
+        : [key(a.entry), key(b.entry)];
       return x === y ? a.index - b.index : x - y;
     })
-    .map(({ line }) => line);
-  if (!unplaced) return ordered;
-  let place = 0;
-  return ordered.map((line, index) => {
-    if (!line.row.ranked || !line.figure) return line;
-    if (ordered[index - 1]?.figure?.median !== line.figure.median) place = index + 1;
-    return { ...line, position: place };
+    .map(({ entry }) => entry);
+  if (!needsPositions) return ordered;
+  let position = 0;
+  return ordered.map((entry, index) => {
+    if (!entry.row.ranked || !entry.figure) return entry;
+    if (ordered[index - 1]?.figure?.median !== entry.figure.median) position = index + 1;
+    return { ...entry, position };
   });
 }
 
-function plainKey(line: Line, direction: number): number {
-  return line.row.ranked && line.figure ? direction * line.figure.median : Number.POSITIVE_INFINITY;
+function valueKey(entry: RankedRow, direction: number): number {
+  return entry.row.ranked && entry.figure ? direction * entry.figure.median : Number.POSITIVE_INFINITY;
 }
 
-/** To the reference, or to the best where there is none; without an interval for a metric that has no estimate. */
+/**
+ * Return the ratio to the reference, or to the best without a reference. Metrics without estimates have no intervals.
+ */
 function ratioTo(spec: MetricSpec, row: Row, reference: string | null, other: number | null): Ratio | null {
   const standing = spec.standing(row);
   if (standing) return reference === null ? standing.to_best : standing.to_reference;
@@ -94,62 +98,62 @@ function ratioTo(spec: MetricSpec, row: Row, reference: string | null, other: nu
   return value !== null && other ? { value: value / other, low: null, high: null } : null;
 }
 
-/** Whether a column sorts downwards by nature: the best first. */
-export function naturallyDescending(sort: Sort): boolean {
+/** Return whether a column sorts in descending order by default, with the best first. */
+export function descendingByDefault(sort: Sort): boolean {
   return sort === "throughput" || sort === "density" || sort === "ratio" || sort === "share";
 }
 
-/** The lines shown: filtered, sorted; unranked ones last; pinned ones first. Ranks are what they were. */
-export function shown(all: readonly Line[], route: Route): Line[] {
+/** Return the rows to show: filtered and sorted, pinned rows first and unranked rows last. Ranks do not change. */
+export function visibleRows(all: readonly RankedRow[], route: Route): RankedRow[] {
   const matches = matcher(route);
   const pinned = new Set(route.pinned);
-  const infos = new Map(all.flatMap((line) => (line.info ? [[line.name, line.info] as const] : [])));
-  const matching = all.filter((line) => matches(line.name, line.info));
-  const variants = route.variants
+  const infos = new Map(all.flatMap((entry) => (entry.info ? [[entry.name, entry.info] as const] : [])));
+  const matching = all.filter((entry) => matches(entry.name, entry.info));
+  const variants = route.bestVariantsOnly
     ? bestVariants(
-        matching.map((line) => line.name),
+        matching.map((entry) => entry.name),
         infos,
       )
     : null;
   const matched = new Set(matching);
-  const kept = all.filter(
-    (line) =>
-      (pinned.has(line.name) && !route.hidden.includes(line.name)) ||
-      (matched.has(line) && (!variants || variants.has(line.name))),
+  const visible = all.filter(
+    (entry) =>
+      (pinned.has(entry.name) && !route.hidden.includes(entry.name)) ||
+      (matched.has(entry) && (!variants || variants.has(entry.name))),
   );
-  const natural = naturallyDescending(route.sort);
-  const direction = (route.descending ?? natural) ? -1 : 1;
-  const keyed = kept.map((line, index) => ({ line, index, key: sortKey(line, route.sort) }));
+  const defaultDescending = descendingByDefault(route.sort);
+  const direction = (route.descending ?? defaultDescending) ? -1 : 1;
+  const keyed = visible.map((entry, index) => ({ entry, index, key: sortKey(entry, route.sort) }));
   keyed.sort((a, b) => {
-    const pins = Number(pinned.has(b.line.name)) - Number(pinned.has(a.line.name));
-    if (pins) return pins;
-    const ranked = Number(b.line.row.ranked) - Number(a.line.row.ranked);
-    if (ranked && route.sort !== "name") return ranked;
+    const pinnedOrder = Number(pinned.has(b.entry.name)) - Number(pinned.has(a.entry.name));
+    if (pinnedOrder) return pinnedOrder;
+    const rankedOrder = Number(b.entry.row.ranked) - Number(a.entry.row.ranked);
+    if (rankedOrder && route.sort !== "name") return rankedOrder;
     return compare(a.key, b.key, direction) || a.index - b.index;
   });
-  return keyed.map(({ line }) => line);
+  return keyed.map(({ entry }) => entry);
 }
 
 function compare(a: number | string | null, b: number | string | null, direction: number): number {
-  if (a === null || b === null) return Number(a === null) - Number(b === null); // unknown last, either way
+  if (a === null || b === null) return Number(a === null) - Number(b === null); // unknown values last in both directions
   if (typeof a === "string" || typeof b === "string") return direction * String(a).localeCompare(String(b), "en");
   return direction * (a - b);
 }
 
-function sortKey(line: Line, sort: Sort): number | string | null {
-  const { row } = line;
+function sortKey(entry: RankedRow, sort: Sort): number | string | null {
+  const { row } = entry;
   const known = (value: number | null | undefined): number | null => (isNumber(value) ? value : null);
   switch (sort) {
     case "rank":
-      return known(line.position);
+      return known(entry.position);
     case "name":
-      return line.name.toLowerCase();
+      return entry.name.toLowerCase();
     case "throughput":
       return known(row.throughput?.estimate.median);
     case "share":
-      return known(line.share);
+      return known(entry.share);
     case "ratio":
-      return known(line.ratio?.value);
+      return known(entry.ratio?.value);
     case "cpu":
       return known(row.cpu_per_request?.estimate.median);
     case "memory":
@@ -166,33 +170,33 @@ function sortKey(line: Line, sort: Sort): number | string | null {
   }
 }
 
-/** The words that all have: said once above the table, rather than in each row. */
+/** Return the flags that all rows share. */
 export function commonFlags([first, ...rest]: readonly string[][]): string[] {
-  return first && rest.length > 0 ? first.filter((word) => rest.every((flags) => flags.includes(word))) : [];
+  return first && rest.length > 0 ? first.filter((flag) => rest.every((flags) => flags.includes(flag))) : [];
 }
 
-/** Where a line stands in a group of ties among its neighbours in the list; null when it is tied with nobody shown. */
+/** The position of a row in a group of tied neighbours, or null without a tied neighbour. */
 export type Tie = { parity: 0 | 1; first: boolean; last: boolean } | null;
 
-/** The tie of each line; only lists in rank order have any. */
-export function ties(list: readonly Line[], inRankOrder: boolean): Tie[] {
-  return tiesOf(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
+/** Return the tie of each row. Only lists in rank order have ties. */
+export function rowTies(list: readonly RankedRow[], inRankOrder: boolean): Tie[] {
+  return groupTies(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
 }
 
-/** The tie of each place of a list, by the groups that tie; null is in none. */
-export function tiesOf(groups: readonly (number | false | null)[]): Tie[] {
+/** Return the tie of each position from the tie groups; null belongs to no group. */
+export function groupTies(groups: readonly (number | false | null)[]): Tie[] {
   let parity: 0 | 1 = 1;
-  return groups.map((mine, index) => {
-    if (mine === null || mine === false) return null;
-    const before = groups[index - 1] === mine;
-    const after = groups[index + 1] === mine;
+  return groups.map((group, index) => {
+    if (group === null || group === false) return null;
+    const before = groups[index - 1] === group;
+    const after = groups[index + 1] === group;
     if (!before && !after) return null;
     if (!before) parity = parity === 0 ? 1 : 0;
     return { parity, first: !before, last: !after };
   });
 }
 
-/** The classes of a row by its tie. */
+/** Return the CSS classes of a tie. */
 export function tieClasses(tie: Tie): string[] {
   return tie ? [`tied-${tie.parity}`, tie.first ? "tie-first" : "", tie.last ? "tie-last" : ""] : [];
 }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system says; remembered in this browser where it allows that.
+// The theme: light, dark or the system's. The browser stores it if it permits storage.
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -6,10 +6,10 @@ const KEY = "tfb-theme";
 
 export function theme(): Theme {
   try {
-    const kept = localStorage.getItem(KEY);
-    return kept === "light" || kept === "dark" ? kept : "system";
+    const stored = localStorage.getItem(KEY);
+    return stored === "light" || stored === "dark" ? stored : "system";
   } catch {
-    return "system"; // storage is refused to files from disk in some browsers
+    return "system"; // some browsers refuse storage for files from disk
   }
 }
 
@@ -18,7 +18,7 @@ export function applyTheme(chosen: Theme = theme()): void {
     if (chosen === "system") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, chosen);
   } catch {
-    // as above
+    // storage is unavailable
   }
   if (chosen === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;

@@ -1,4 +1,4 @@
-// The two axes of a chart with their grid.
+// The axes of a chart, with grid lines.
 import { textWidth } from "./labels";
 
 export interface Tick {
@@ -56,13 +56,13 @@ export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
   );
 }
 
-/** Ticks without those whose text would touch their left neighbour's. */
-export function thin(ticks: Tick[], gap = 12): Tick[] {
-  const kept: Tick[] = [];
+/** Remove ticks whose text would touch the text of the tick on their left. */
+export function removeOverlappingTicks(ticks: Tick[], gap = 12): Tick[] {
+  const visible: Tick[] = [];
   for (const tick of [...ticks].sort((a, b) => a.at - b.at)) {
-    const before = kept.at(-1);
-    const needed = before ? (textWidth(before.text) + textWidth(tick.text)) / 2 + gap : 0;
-    if (!before || tick.at - before.at >= needed) kept.push(tick);
+    const previous = visible.at(-1);
+    const needed = previous ? (textWidth(previous.text) + textWidth(tick.text)) / 2 + gap : 0;
+    if (!previous || tick.at - previous.at >= needed) visible.push(tick);
   }
-  return kept;
+  return visible;
 }

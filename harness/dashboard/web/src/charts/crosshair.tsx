@@ -1,19 +1,20 @@
-// A crosshair that stands at the nearest point and tells every series there: by pointer, touch, and arrow keys.
+// A crosshair that shows the values of all series at the nearestStop point. It follows the pointer, touch and the arrow
+// keys.
 import { useState } from "preact/hooks";
 
-/** One value at a place of the crosshair. */
+/** A value at a position of the crosshair. */
 export interface Reading {
   name: string;
-  text: string; // its value with its interval
+  text: string; // value with interval
   y: number; // pixels
-  look: string; // class of its colour
+  colorClass: string; // CSS class
 }
 
-/** A place where the crosshair can stand. */
+/** A position of the crosshair. */
 export interface Stop {
   x: number; // pixels
-  y?: number; // pixels, where a place is a point rather than a line
-  title: string; // the value of the axis
+  y?: number; // pixels; set if the position is a point, not a vertical line
+  title: string; // value on the axis
   readings: Reading[];
 }
 
@@ -31,9 +32,9 @@ export function Crosshair({ title, width, height, stops }: Props) {
   const point = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
     const area = event.currentTarget.getBoundingClientRect();
     const pointer = { x: event.clientX - area.left, y: event.clientY - area.top };
-    const next = nearest(stops, pointer);
+    const next = nearestStop(stops, pointer);
     setAt(next);
-    setRow(closest(stops[next], pointer.y));
+    setRow(closestSeries(stops[next], pointer.y));
   };
   const step = (event: KeyboardEvent): void => {
     const now = at ?? -1;
@@ -53,7 +54,7 @@ export function Crosshair({ title, width, height, stops }: Props) {
       aria-valuemin={1}
       aria-valuemax={stops.length}
       aria-valuenow={(at ?? 0) + 1}
-      aria-valuetext={stop ? spoken(stop) : "none chosen: use the arrow keys"}
+      aria-valuetext={stop ? describe(stop) : "no point selected; use the arrow keys"}
       onPointerMove={point}
       onPointerDown={point}
       onPointerLeave={(event) => event.pointerType === "mouse" && setAt(null)}
@@ -66,7 +67,7 @@ export function Crosshair({ title, width, height, stops }: Props) {
           {stop.readings.map((reading) => (
             <span
               key={reading.name}
-              class={`cross-dot ${reading.look}`}
+              class={`cross-dot ${reading.colorClass}`}
               style={{ left: `${stop.x}px`, top: `${reading.y}px` }}
             />
           ))}
@@ -77,22 +78,22 @@ export function Crosshair({ title, width, height, stops }: Props) {
   );
 }
 
-const PANEL = 280; // pixels, the widest that the readings get
+const MAX_PANEL_WIDTH = 280; // maximum width of the readings, in pixels
 
 function Readings({ stop, width, chosen }: { stop: Stop; width: number; chosen: string | null }) {
-  const right = stop.x + 14 + PANEL <= width || stop.x < width / 2;
+  const right = stop.x + 14 + MAX_PANEL_WIDTH <= width || stop.x < width / 2;
   const place = right
-    ? { left: `${Math.min(stop.x + 14, Math.max(0, width - PANEL))}px` }
-    : { right: `${Math.min(width - stop.x + 14, Math.max(0, width - PANEL))}px` };
+    ? { left: `${Math.min(stop.x + 14, Math.max(0, width - MAX_PANEL_WIDTH))}px` }
+    : { right: `${Math.min(width - stop.x + 14, Math.max(0, width - MAX_PANEL_WIDTH))}px` };
   const top = stop.y === undefined ? 8 : Math.max(0, stop.y - 30);
   return (
-    <div class="readings" style={{ ...place, top: `${top}px`, maxWidth: `${Math.min(PANEL, width)}px` }}>
+    <div class="readings" style={{ ...place, top: `${top}px`, maxWidth: `${Math.min(MAX_PANEL_WIDTH, width)}px` }}>
       <strong>
         <bdi>{stop.title}</bdi>
       </strong>
       <ul>
         {stop.readings.map((reading) => (
-          <li key={reading.name} class={`${reading.look}${reading.name === chosen ? " chosen" : ""}`}>
+          <li key={reading.name} class={`${reading.colorClass}${reading.name === chosen ? " chosen" : ""}`}>
             <i aria-hidden="true" />
             <bdi>{reading.name}</bdi>
             <span>{reading.text}</span>
@@ -103,23 +104,23 @@ function Readings({ stop, width, chosen }: { stop: Stop; width: number; chosen: 
   );
 }
 
-function spoken(stop: Stop): string {
+function describe(stop: Stop): string {
   return `${stop.title}: ${stop.readings.map((reading) => `${reading.name} ${reading.text}`).join("; ")}`;
 }
 
-/** Index of the nearest place; by distance where places are points, else by the x axis alone. */
-export function nearest(stops: readonly Stop[], pointer: { x: number; y: number }): number {
-  let found = 0;
-  let least = Number.POSITIVE_INFINITY;
+/** Return the index of the nearestStop position: by distance between points, otherwise by the x axis. */
+export function nearestStop(stops: readonly Stop[], pointer: { x: number; y: number }): number {
+  let best = 0;
+  let smallest = Number.POSITIVE_INFINITY;
   stops.forEach((stop, index) => {
     const distance =
       stop.y === undefined ? Math.abs(stop.x - pointer.x) : Math.hypot(stop.x - pointer.x, stop.y - pointer.y);
-    if (distance < least) [found, least] = [index, distance];
+    if (distance < smallest) [best, smallest] = [index, distance];
   });
-  return found;
+  return best;
 }
 
-function closest(stop: Stop | undefined, y: number): string | null {
+function closestSeries(stop: Stop | undefined, y: number): string | null {
   const sorted = [...(stop?.readings ?? [])].sort((a, b) => Math.abs(a.y - y) - Math.abs(b.y - y));
   return sorted[0]?.name ?? null;
 }

@@ -1,11 +1,11 @@
-// A chart's figures as a table.
+// The values of a chart as a table.
 import type { Cells } from "../export";
 
-export function FiguresTable({ title, cells }: { title: string; cells: Cells }) {
+export function ValuesTable({ title, cells }: { title: string; cells: Cells }) {
   return (
     <details class="as-table">
-      <summary>Figures as a table</summary>
-      <div class="table-frame" tabIndex={0} role="region" aria-label={`${title}: figures`}>
+      <summary>Show values as a table</summary>
+      <div class="table-frame" tabIndex={0} role="region" aria-label={`${title}: values`}>
         <table>
           <thead>
             <tr>

@@ -1,33 +1,33 @@
-// A forest plot: ratios with their intervals on a log axis around 1.
+// A forest plot: ratios with intervals on a logarithmic axis around 1.
 import type { ComponentChildren } from "preact";
 import { scaleLog } from "d3-scale";
 import type { Ratio } from "../documents";
 import { isNumber, times, timesWithInterval } from "../format";
-import { Axes, type Box, thin } from "./axes";
+import { Axes, type Box, removeOverlappingTicks } from "./axes";
 import { Chart } from "./frame";
-import { shortened, textWidth } from "./labels";
+import { shorten, textWidth } from "./labels";
 
 export interface Effect {
   name: string;
   detail: string;
   ratio: Ratio;
-  tone?: "better" | "worse" | "tie"; // what harness/stats decided; by the interval alone without it
+  tone?: "better" | "worse" | "tie"; // decision of harness/stats; without it, the interval decides
 }
 
 interface Props {
   title: string;
   note: ComponentChildren;
   effects: Effect[];
-  left: string; // what a ratio below 1 is
-  right: string; // what one above 1 is
+  left: string; // meaning of a ratio below 1
+  right: string; // meaning of a ratio above 1
   floor: number | null;
 }
 
-const LINE = 32;
+const ROW_HEIGHT = 32;
 
 export function ForestPlot({ title, note, effects, left, right, floor }: Props) {
-  if (effects.length === 0) return <p class="empty">{title}: there is nothing to draw.</p>;
-  const height = effects.length * LINE + 96;
+  if (effects.length === 0) return <p class="empty">{title}: no data to draw.</p>;
+  const height = effects.length * ROW_HEIGHT + 96;
   const cells = {
     columns: ["comparison", "detail", "ratio", "low", "high"],
     rows: effects.map(({ name, detail, ratio }) => [name, detail, ratio.value, ratio.low, ratio.high]),
@@ -47,15 +47,15 @@ export function ForestPlot({ title, note, effects, left, right, floor }: Props) 
           .domain([low ** 1.06, high ** 1.06])
           .range([box.left, box.right])
           .clamp(true);
-        const xTicks = thin(ticks(low, high).map((value) => ({ at: x(value), text: times(value) })));
-        const at = (index: number): number => box.top + index * LINE + LINE / 2 + 4;
+        const xTicks = removeOverlappingTicks(ticks(low, high).map((value) => ({ at: x(value), text: times(value) })));
+        const at = (index: number): number => box.top + index * ROW_HEIGHT + ROW_HEIGHT / 2 + 4;
         return {
           stops: effects.map((effect, index) => ({
             x: x(effect.ratio.value),
             y: at(index),
             title: effect.name,
             readings: [
-              { name: effect.detail, text: timesWithInterval(effect.ratio), y: at(index), look: "series-quiet" },
+              { name: effect.detail, text: timesWithInterval(effect.ratio), y: at(index), colorClass: "series-quiet" },
             ],
           })),
           svg: (
@@ -72,11 +72,11 @@ export function ForestPlot({ title, note, effects, left, right, floor }: Props) 
               )}
               <Axes box={box} xTicks={xTicks} yTicks={[]} xLabel="" yLabel="" />
               <line class="unity" x1={x(1)} x2={x(1)} y1={box.top - 2} y2={box.bottom} />
-              <Sides box={box} one={x(1)} left={left} right={right} width={width} />
+              <Sides box={box} unity={x(1)} left={left} right={right} width={width} />
               {effects.map((effect, index) => (
-                <g key={`${effect.name} ${effect.detail}`} class={`effect ${toneOf(effect)}`}>
+                <g key={`${effect.name} ${effect.detail}`} class={`effect ${effectClass(effect)}`}>
                   <text class="effect-name" x={box.left - 10} y={at(index)} dy="0.32em" text-anchor="end">
-                    {shortened(effect.name, names - 14)}
+                    {shorten(effect.name, names - 14)}
                   </text>
                   <Whisker ratio={effect.ratio} x={x} y={at(index)} />
                   <rect class="point" x={x(effect.ratio.value) - 4} y={at(index) - 4} width="8" height="8" />
@@ -103,43 +103,43 @@ function Whisker({ ratio, x, y }: { ratio: Ratio; x: (value: number) => number; 
 
 interface SidesProps extends Pick<Props, "left" | "right"> {
   box: Box;
-  one: number;
+  unity: number;
   width: number;
 }
 
-/** What both sides mean: at the line where both fit, else at the two ends of the chart, never over each other. */
-function Sides({ box, one, left, right, width }: SidesProps) {
+/** Labels of the two sides: next to the line if they fit, otherwise shorten, at the ends of the chart. */
+function Sides({ box, unity, left, right, width }: SidesProps) {
   const y = box.top - 16;
-  const fits = one - 8 - textWidth(`← ${left}`) > 0 && one + 8 + textWidth(`${right} →`) < width;
-  const said = (text: string): string => (fits ? text : (text.split(" ")[0] ?? ""));
+  const fits = unity - 8 - textWidth(`← ${left}`) > 0 && unity + 8 + textWidth(`${right} →`) < width;
+  const fitted = (text: string): string => (fits ? text : (text.split(" ")[0] ?? ""));
   return (
     <>
-      <text class="axis-name" x={fits ? one - 8 : 0} y={y} text-anchor={fits ? "end" : "start"}>
-        ← {said(left)}
+      <text class="axis-name" x={fits ? unity - 8 : 0} y={y} text-anchor={fits ? "end" : "start"}>
+        ← {fitted(left)}
       </text>
-      <text class="axis-name" x={fits ? one + 8 : width} y={y} text-anchor={fits ? "start" : "end"}>
-        {said(right)} →
+      <text class="axis-name" x={fits ? unity + 8 : width} y={y} text-anchor={fits ? "start" : "end"}>
+        {fitted(right)} →
       </text>
     </>
   );
 }
 
-function toneOf({ ratio, tone }: Effect): string {
+function effectClass({ ratio, tone }: Effect): string {
   if (tone) return tone === "tie" ? "" : "certain";
   return isNumber(ratio.low) && isNumber(ratio.high) && (ratio.low > 1 || ratio.high < 1) ? "certain" : "";
 }
 
-/** Round ratios within the reach, denser the nearer it is to 1; always 1 itself. */
+/** Return round ratios wiremoveOverlappingTicks the range, including 1, which are denser near 1. */
 function ticks(low: number, high: number): number[] {
-  const reach = Math.max(high, 1 / low);
+  const widest = Math.max(high, 1 / low);
   const steps =
-    reach > 12
+    widest > 12
       ? [2, 5, 10, 20, 50, 100, 1000]
-      : reach > 3
+      : widest > 3
         ? [1.5, 2, 3, 5, 10]
-        : reach > 1.5
+        : widest > 1.5
           ? [1.25, 1.5, 2, 3]
-          : reach > 1.15
+          : widest > 1.15
             ? [1.1, 1.2, 1.4]
             : [1.02, 1.05, 1.1];
   return [...steps.map((step) => 1 / step), 1, ...steps].filter(

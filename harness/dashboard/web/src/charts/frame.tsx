@@ -1,15 +1,14 @@
-// What every chart has: a title, a size that follows the page, a crosshair by pointer, touch and keyboard, its figures as
-// a table for those who do not see it, export.
+// The common parts of all charts: title, responsive size, crosshair, values as a table for accessibility, and export.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Cells } from "../export";
 import { ExportMenu } from "../parts/export-menu";
 import { Crosshair, type Stop } from "./crosshair";
-import { FiguresTable } from "./figures";
+import { ValuesTable } from "./figures";
 
-export interface Drawing {
+export interface ChartDrawing {
   svg: ComponentChildren;
-  stops?: Stop[]; // where the crosshair can stand, from left to right
+  stops?: Stop[]; // positions of the crosshair, from left to right
 }
 
 interface Props {
@@ -17,9 +16,9 @@ interface Props {
   heading?: "h2" | "h3";
   note?: ComponentChildren;
   height: number;
-  cells: Cells; // the figures shown
+  cells: Cells; // the values shown
   legend?: ComponentChildren;
-  children: (width: number) => Drawing;
+  children: (width: number) => ChartDrawing;
 }
 
 export function Chart({ title, heading: Heading = "h2", note, height, cells, legend, children }: Props) {
@@ -53,7 +52,7 @@ export function Chart({ title, heading: Heading = "h2", note, height, cells, leg
               height={height}
               viewBox={`0 0 ${width} ${height}`}
               role="img"
-              aria-label={`${title}. Its figures are in the table below.`}
+              aria-label={`${title}. The table below contains its values.`}
             >
               {drawing.svg}
             </svg>
@@ -63,7 +62,7 @@ export function Chart({ title, heading: Heading = "h2", note, height, cells, leg
           </>
         )}
       </div>
-      <FiguresTable title={title} cells={cells} />
+      <ValuesTable title={title} cells={cells} />
     </figure>
   );
 }

@@ -1,19 +1,19 @@
-// Where labels stand so that none touches another. Pure.
+// Label placement without overlaps. Pure functions.
 
 export interface Placed {
-  at: number; // where the label is wanted
-  y: number; // where it stands
-  index: number; // which one it is
+  at: number; // preferred position
+  y: number; // position without overlap
+  index: number; // index of the label
 }
 
-/** Labels of one column: moved as little as their order and the height of a line allow, within a range. */
-export function spread(wanted: readonly number[], gap: number, range: [number, number]): Placed[] {
-  const placed = wanted
+/** Move the labels of a column as little as possible, so that they keep their order, the gap and the range. */
+export function spread(preferred: readonly number[], gap: number, range: [number, number]): Placed[] {
+  const placed = preferred
     .map((at, index): Placed => ({ at, y: Math.min(range[1], Math.max(range[0], at)), index }))
     .sort((a, b) => a.at - b.at || a.index - b.index);
   for (let index = 1; index < placed.length; index++) {
-    const [before, label] = [placed[index - 1], placed[index]];
-    if (before && label) label.y = Math.max(label.y, before.y + gap);
+    const [previous, label] = [placed[index - 1], placed[index]];
+    if (previous && label) label.y = Math.max(label.y, previous.y + gap);
   }
   let limit = range[1];
   for (let index = placed.length - 1; index >= 0; index--) {
@@ -25,13 +25,13 @@ export function spread(wanted: readonly number[], gap: number, range: [number, n
   return placed;
 }
 
-/** About how wide a text is drawn, in pixels, at a size of 12. */
+/** Estimate the width of a text at font size 12, in pixels. */
 export function textWidth(text: string): number {
   return text.length * 6.6;
 }
 
-/** A name short enough for a number of pixels. */
-export function shortened(name: string, pixels: number): string {
-  const most = Math.max(4, Math.floor(pixels / 6.6));
-  return name.length > most ? `${name.slice(0, most - 1)}…` : name;
+/** Shorten a name to a number of pixels. */
+export function shorten(name: string, pixels: number): string {
+  const maxLength = Math.max(4, Math.floor(pixels / 6.6));
+  return name.length > maxLength ? `${name.slice(0, maxLength - 1)}…` : name;
 }

@@ -1,19 +1,19 @@
-// Lines over a numeric axis with intervals, shaded spans, names at their ends, and a crosshair that tells all series.
+// A line chart with intervals, shaded spans, names at the line ends, and a crosshair over all series.
 import type { ComponentChildren } from "preact";
 import { line as linePath } from "d3-shape";
 import { isNumber } from "../format";
-import { Axes, type Box, thin } from "./axes";
+import { Axes, type Box, removeOverlappingTicks } from "./axes";
 import { Chart } from "./frame";
-import { shortened, spread } from "./labels";
+import { shorten, spread } from "./labels";
 import { markPath } from "./palette";
 import { type Scale, scaleFor } from "./scales";
-import { type Axis, cellsOf, drawable, isDrawable, type Point, type Series, stopsOf } from "./series";
+import { type Axis, seriesCells, drawablePoints, isDrawable, type Point, type Series, crosshairStops } from "./series";
 
 export type { Axis, Point, Series } from "./series";
 
-const NAMED = 720; // pixels of width from which lines have their names at their ends
-const NAMES = 150; // pixels that these take
-const MOST_NAMED = 12;
+const MIN_WIDTH_FOR_NAMES = 720; // minimum width of a chart with names at the line ends, in pixels
+const NAMES_WIDTH = 150; // width of these names, in pixels
+const MAX_NAMED_LINES = 12;
 
 interface Props {
   title: string;
@@ -22,7 +22,7 @@ interface Props {
   series: Series[];
   x: Axis;
   y: Axis;
-  columns: [string, string, string]; // names of series, x and y in the table
+  columns: [string, string, string]; // column names of series, x and y
   spans?: { from: number; to: number; name: string }[];
   marks?: boolean;
   height?: number;
@@ -30,21 +30,21 @@ interface Props {
 
 export function LineChart({ title, heading, note, series, x: xAxis, y: yAxis, columns, ...more }: Props) {
   const { spans = [], marks = true, height = 380 } = more;
-  const points = drawable(series);
-  if (points.length === 0) return <p class="empty">{title}: there is nothing to draw.</p>;
-  const alone = series.length === 1;
+  const points = drawablePoints(series);
+  if (points.length === 0) return <p class="empty">{title}: no data to draw.</p>;
+  const singleSeries = series.length === 1;
   return (
     <Chart
       title={title}
       heading={heading}
       note={note}
       height={height}
-      cells={cellsOf(series, columns)}
-      legend={alone ? null : <Legend series={series} marks={marks} />}
+      cells={seriesCells(series, columns)}
+      legend={singleSeries ? null : <Legend series={series} marks={marks} />}
     >
       {(width) => {
-        const named = !alone && width >= NAMED && series.length <= MOST_NAMED;
-        const box: Box = { left: 64, right: width - (named ? NAMES : 16), top: 34, bottom: height - 46 };
+        const named = !singleSeries && width >= MIN_WIDTH_FOR_NAMES && series.length <= MAX_NAMED_LINES;
+        const box: Box = { left: 64, right: width - (named ? NAMES_WIDTH : 16), top: 34, bottom: height - 46 };
         const xs = [...points.map((point) => point.x), ...spans.flatMap((span) => [span.from, span.to])];
         const ys = points.flatMap((point) => [point.y, point.low, point.high]).filter(isNumber);
         const x = scaleFor(xAxis.kind, xs, [box.left + 8, box.right - 8]);
@@ -55,7 +55,7 @@ export function LineChart({ title, heading, note, series, x: xAxis, y: yAxis, co
         }));
         const yTicks = y.marks(5).map((value) => ({ at: y(value), text: (yAxis.tick ?? yAxis.format)(value) }));
         return {
-          stops: stopsOf(series, x, y, xAxis, yAxis),
+          stops: crosshairStops(series, x, y, xAxis, yAxis),
           svg: (
             <>
               {spans.map((span) => (
@@ -71,9 +71,15 @@ export function LineChart({ title, heading, note, series, x: xAxis, y: yAxis, co
                   </text>
                 </g>
               ))}
-              <Axes box={box} xTicks={thin(xTicks)} yTicks={yTicks} xLabel={xAxis.label} yLabel={yAxis.label} />
-              {series.map((one) => (
-                <SeriesLine key={one.name} series={one} x={x} y={y} marks={marks} />
+              <Axes
+                box={box}
+                xTicks={removeOverlappingTicks(xTicks)}
+                yTicks={yTicks}
+                xLabel={xAxis.label}
+                yLabel={yAxis.label}
+              />
+              {series.map((item) => (
+                <SeriesLine key={item.name} series={item} x={x} y={y} marks={marks} />
               ))}
               {named && <EndNames series={series} y={y} x={x} box={box} />}
             </>
@@ -90,15 +96,15 @@ function SeriesLine({ series, x, y, marks }: { series: Series; x: Scale; y: Scal
     .x((point) => x(point.x))
     .y((point) => y(point.y ?? 0));
   return (
-    <g class={`${series.look.class}${series.strong ? " strong" : ""}`}>
-      <path class="line" fill="none" d={path(series.points) ?? ""} stroke-dasharray={series.look.dash} />
+    <g class={`${series.style.class}${series.strong ? " strong" : ""}`}>
+      <path class="line" fill="none" d={path(series.points) ?? ""} stroke-dasharray={series.style.dash} />
       {series.points.filter(isDrawable).map((point, index) => (
         <g key={index}>
           {isNumber(point.low) && isNumber(point.high) && point.low !== point.high && (
             <line class="error" x1={x(point.x)} x2={x(point.x)} y1={y(point.low)} y2={y(point.high)} />
           )}
           {marks && (
-            <path class="point" transform={`translate(${x(point.x)},${y(point.y)})`} d={markPath(series.look.mark)} />
+            <path class="point" transform={`translate(${x(point.x)},${y(point.y)})`} d={markPath(series.style.mark)} />
           )}
         </g>
       ))}
@@ -106,11 +112,11 @@ function SeriesLine({ series, x, y, marks }: { series: Series; x: Scale; y: Scal
   );
 }
 
-/** Each line's name at its last point, moved apart where two would touch. */
+/** The name of each line at its last point, moved apart where names would overlap. */
 function EndNames({ series, x, y, box }: { series: Series[]; x: Scale; y: Scale; box: Box }) {
-  const ends = series.flatMap((one) => {
-    const last = one.points.filter(isDrawable).at(-1);
-    return last ? [{ one, x: x(last.x), y: y(last.y) }] : [];
+  const ends = series.flatMap((item) => {
+    const last = item.points.filter(isDrawable).at(-1);
+    return last ? [{ item, x: x(last.x), y: y(last.y) }] : [];
   });
   const placed = spread(
     ends.map((end) => end.y),
@@ -123,10 +129,10 @@ function EndNames({ series, x, y, box }: { series: Series[]; x: Scale; y: Scale;
         const end = ends[index];
         if (!end) return null;
         return (
-          <g key={end.one.name} class={end.one.look.class}>
+          <g key={end.item.name} class={end.item.style.class}>
             <path class="leader" fill="none" d={`M${end.x + 6},${end.y}L${box.right + 2},${at}H${box.right + 7}`} />
             <text class="end-name" x={box.right + 11} y={at} dy="0.32em">
-              {shortened(end.one.name, NAMES - 18)}
+              {shorten(end.item.name, NAMES_WIDTH - 18)}
             </text>
           </g>
         );
@@ -138,13 +144,13 @@ function EndNames({ series, x, y, box }: { series: Series[]; x: Scale; y: Scale;
 function Legend({ series, marks }: { series: Series[]; marks: boolean }) {
   return (
     <ul class="legend">
-      {series.map((one) => (
-        <li key={one.name} class={one.look.class}>
+      {series.map((item) => (
+        <li key={item.name} class={item.style.class}>
           <svg width="26" height="12" aria-hidden="true">
-            <line class="line" x1="1" x2="25" y1="6" y2="6" stroke-dasharray={one.look.dash} />
-            {marks && <path class="point" transform="translate(13,6)" d={markPath(one.look.mark)} />}
+            <line class="line" x1="1" x2="25" y1="6" y2="6" stroke-dasharray={item.style.dash} />
+            {marks && <path class="point" transform="translate(13,6)" d={markPath(item.style.mark)} />}
           </svg>
-          <bdi>{one.name}</bdi>
+          <bdi>{item.name}</bdi>
         </li>
       ))}
     </ul>

@@ -1,27 +1,28 @@
-// Colours and dashes of lines: Okabe and Ito's palette, told apart with any colour vision; dashes and marks tell them apart without.
+// Colours, dashes and marks of lines. The colours are the palette of Okabe and Ito, distinguishable with any colour
+// vision.
 
-export const SERIES = 8;
+export const SERIES_COLORS = 8;
 const DASHES = ["", "7 3", "2 3", "10 3 2 3"];
 const MARKS = ["circle", "square", "triangle", "diamond"] as const;
 export type MarkShape = (typeof MARKS)[number];
 
-export interface Look {
-  class: string; // series-0 .. series-7: the colour is the theme's
+export interface SeriesStyle {
+  class: string; // series-0 to series-7; the theme defines the colour
   dash: string;
   mark: MarkShape;
 }
 
-/** The look of the nth line. */
-export function look(index: number): Look {
-  const round = Math.floor(index / SERIES);
+/** Return the style of the nth line. */
+export function seriesStyle(index: number): SeriesStyle {
+  const cycle = Math.floor(index / SERIES_COLORS);
   return {
-    class: `series-${index % SERIES}`,
-    dash: DASHES[(index + round) % DASHES.length] ?? "",
-    mark: MARKS[(index + round) % MARKS.length] ?? "circle",
+    class: `series-${index % SERIES_COLORS}`,
+    dash: DASHES[(index + cycle) % DASHES.length] ?? "",
+    mark: MARKS[(index + cycle) % MARKS.length] ?? "circle",
   };
 }
 
-/** The path of a mark around the origin. */
+/** Return the SVG path of a mark around the origin. */
 export function markPath(shape: MarkShape, radius = 3.5): string {
   const r = radius;
   switch (shape) {

@@ -1,15 +1,17 @@
-// Scales and their ticks: linear, logarithmic. Pure.
+// Linear and logarithmic scales with their ticks. Pure functions.
 import { scaleLinear, scaleLog } from "d3-scale";
 
 export type ScaleKind = "linear" | "log";
 
 export interface Scale {
   (value: number): number;
-  /** Values at which an axis has ticks, about as many as asked for. */
+  /** Return about `count` values for the ticks of an axis. */
   marks(count: number): number[];
 }
 
-/** A scale over the values, wide enough for all; from zero where that is asked for, and possible. */
+/**
+ * Create a scale that covers all values. A linear scale starts at zero if `fromZero` is set and the values allow it.
+ */
 export function scaleFor(kind: ScaleKind, values: readonly number[], range: [number, number], fromZero = false): Scale {
   const usable = kind === "log" ? values.filter((value) => value > 0) : [...values];
   let low = usable.length > 0 ? Math.min(...usable) : 1;
@@ -26,15 +28,15 @@ export function scaleFor(kind: ScaleKind, values: readonly number[], range: [num
   return Object.assign((value: number) => scale(value), { marks: (count: number) => scale.ticks(count) });
 }
 
-/** Whether values span so much that a linear axis would press most of them together. */
-export function wantsLog(values: readonly number[], span = 20): boolean {
+/** Return whether the values span such a wide range that a linear axis would crowd most of them. */
+export function needsLogScale(values: readonly number[], span = 20): boolean {
   const positive = values.filter((value) => value > 0);
   return (
     positive.length > 1 && positive.length === values.length && Math.max(...positive) / Math.min(...positive) > span
   );
 }
 
-/** The 1, 2 and 5 of each decade, fewer of them the more decades there are. */
+/** Return 1, 2 and 5 of each decade, or fewer if there are many decades. */
 function logMarks(low: number, high: number): number[] {
   const decades = Math.log10(high / low);
   const steps = decades > 4 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];

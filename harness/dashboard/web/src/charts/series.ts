@@ -1,8 +1,8 @@
-// The series of a line chart, and what follows from them: its figures as a table, the crosshair's places. Pure.
+// The series of a line chart, with their table of values and crosshair positions. Pure functions.
 import type { Cells } from "../export";
 import { isNumber, span } from "../format";
 import type { Stop } from "./crosshair";
-import type { Look } from "./palette";
+import type { SeriesStyle } from "./palette";
 import type { Scale } from "./scales";
 
 export interface Point {
@@ -10,12 +10,12 @@ export interface Point {
   y: number | null;
   low?: number | null;
   high?: number | null;
-  note?: string; // instead of the x value in words
+  note?: string; // text to show instead of the x value
 }
 
 export interface Series {
   name: string;
-  look: Look;
+  style: SeriesStyle;
   points: Point[];
   strong?: boolean;
 }
@@ -23,39 +23,39 @@ export interface Series {
 export interface Axis {
   label: string;
   kind: "linear" | "log";
-  format: (value: number) => string; // in words
-  tick?: (value: number) => string; // on the axis
+  format: (value: number) => string; // full text
+  tick?: (value: number) => string; // text of an axis tick
   ticks?: number[];
 }
 
-/** The points that can be drawn. */
-export function drawable(series: readonly Series[]): (Point & { y: number })[] {
-  return series.flatMap((one) => one.points.filter(isDrawable));
+/** Return the points with finite coordinates. */
+export function drawablePoints(series: readonly Series[]): (Point & { y: number })[] {
+  return series.flatMap((item) => item.points.filter(isDrawable));
 }
 
 export function isDrawable(point: Point): point is Point & { y: number } {
   return isNumber(point.x) && isNumber(point.y);
 }
 
-/** One line a point; two more columns where there are intervals. */
-export function cellsOf(series: readonly Series[], columns: readonly [string, string, string]): Cells {
-  const withInterval = series.some((one) => one.points.some((point) => isNumber(point.low)));
+/** Return one table row per point, with columns for intervals if there are any. */
+export function seriesCells(series: readonly Series[], columns: readonly [string, string, string]): Cells {
+  const withInterval = series.some((item) => item.points.some((point) => isNumber(point.low)));
   return {
     columns: withInterval ? [...columns, "low", "high"] : [...columns],
-    rows: series.flatMap((one) =>
-      one.points.map((point) => {
-        const row = [one.name, point.note ?? point.x, point.y];
+    rows: series.flatMap((item) =>
+      item.points.map((point) => {
+        const row = [item.name, point.note ?? point.x, point.y];
         return withInterval ? [...row, point.low ?? null, point.high ?? null] : row;
       }),
     ),
   };
 }
 
-/** A place for each value of the x axis with every series that has a point there, from the top of the chart down. */
-export function stopsOf(series: readonly Series[], x: Scale, y: Scale, xAxis: Axis, yAxis: Axis): Stop[] {
+/** Return a crosshair position for each x value, with the series that have a point there, from top to bottom. */
+export function crosshairStops(series: readonly Series[], x: Scale, y: Scale, xAxis: Axis, yAxis: Axis): Stop[] {
   const byX = new Map<number, Stop>();
-  for (const one of series)
-    for (const point of one.points) {
+  for (const item of series)
+    for (const point of item.points) {
       if (!isDrawable(point)) continue;
       const stop = byX.get(point.x) ?? {
         x: x(point.x),
@@ -64,8 +64,8 @@ export function stopsOf(series: readonly Series[], x: Scale, y: Scale, xAxis: Ax
       };
       const interval = span(point.low, point.high, yAxis.format);
       stop.readings.push({
-        name: one.name,
-        look: one.look.class,
+        name: item.name,
+        colorClass: item.style.class,
         y: y(point.y),
         text: [yAxis.format(point.y), interval].filter(Boolean).join(" "),
       });

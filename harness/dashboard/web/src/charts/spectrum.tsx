@@ -1,16 +1,16 @@
-// A latency spectrum: percentiles on an axis that stretches the tail, one line an implementation, with the spread of the
-// trials. Any distribution in seconds fits, whether of a closed loop or at a rate.
+// A latency spectrum: percentiles on an axis that stretches the tail, one line per implementation, with the range of
+// the trials. It shows closed and open loops.
 import type { ComponentChildren } from "preact";
 import { seconds } from "../format";
 import { LineChart } from "./lines";
-import type { Look } from "./palette";
+import type { SeriesStyle } from "./palette";
 
 export interface Spectrum {
   name: string;
-  look: Look;
+  style: SeriesStyle;
   strong?: boolean;
   percentiles: Readonly<Record<string, number>>; // "99.9" -> seconds
-  spread?: Readonly<Record<string, readonly unknown[]>>; // lowest and highest of the trials
+  spread?: Readonly<Record<string, readonly unknown[]>>; // lowest and highest trial
 }
 
 interface Props {
@@ -20,9 +20,9 @@ interface Props {
 }
 
 export function SpectrumChart({ title, note, spectra }: Props) {
-  const series = spectra.map(({ name, look, strong, percentiles, spread }) => ({
+  const series = spectra.map(({ name, style, strong, percentiles, spread }) => ({
     name,
-    look,
+    style,
     strong: strong ?? false,
     points: Object.entries(percentiles)
       .map(([key, value]) => {
@@ -44,7 +44,7 @@ export function SpectrumChart({ title, note, spectra }: Props) {
       note={note}
       series={series}
       x={{
-        label: "percentile (the tail is stretched)",
+        label: "percentile (stretched tail)",
         kind: "log",
         format: (value) => `p${Number((100 - 100 / value).toFixed(3))}`,
         ticks: [2, 4, 10, 20, 100, 1000, 10_000],

@@ -1,13 +1,13 @@
-// One strip a group (a language, a platform): a tick for each implementation on a common axis, the best one marked.
+// One strip per group, such as a language: a tick per implementation on a common axis, with the best one highlighted.
 import { isNumber } from "../format";
-import { Axes, thin } from "./axes";
+import { Axes, removeOverlappingTicks } from "./axes";
 import { Chart } from "./frame";
-import { shortened } from "./labels";
-import { scaleFor, wantsLog } from "./scales";
+import { shorten } from "./labels";
+import { scaleFor, needsLogScale } from "./scales";
 
 export interface Strip {
   name: string;
-  members: { name: string; value: number }[]; // the best first
+  members: { name: string; value: number }[]; // best first
   median: number;
 }
 
@@ -19,13 +19,13 @@ interface Props {
   format: (value: number) => string;
 }
 
-const LINE = 30;
+const ROW_HEIGHT = 30;
 
 export function StripChart({ title, note, strips, label, format }: Props) {
   const values = strips.flatMap((strip) => strip.members.map((member) => member.value)).filter(isNumber);
-  if (values.length === 0) return <p class="empty">{title}: there is nothing to draw.</p>;
-  const height = strips.length * LINE + 84;
-  const kind = wantsLog(values) ? "log" : "linear";
+  if (values.length === 0) return <p class="empty">{title}: no data to draw.</p>;
+  const height = strips.length * ROW_HEIGHT + 84;
+  const kind = needsLogScale(values) ? "log" : "linear";
   return (
     <Chart
       title={title}
@@ -40,10 +40,10 @@ export function StripChart({ title, note, strips, label, format }: Props) {
         const names = width < 560 ? 104 : 180;
         const box = { left: names, right: width - 18, top: 14, bottom: height - 50 };
         const x = scaleFor(kind, values, [box.left + 6, box.right], kind === "linear");
-        const xTicks = thin(
+        const xTicks = removeOverlappingTicks(
           x.marks(Math.max(3, Math.floor(width / 130))).map((value) => ({ at: x(value), text: format(value) })),
         );
-        const at = (index: number): number => box.top + index * LINE + LINE / 2;
+        const at = (index: number): number => box.top + index * ROW_HEIGHT + ROW_HEIGHT / 2;
         return {
           stops: strips.flatMap((strip, index) =>
             strip.members.map((member, place) => ({
@@ -55,7 +55,7 @@ export function StripChart({ title, note, strips, label, format }: Props) {
                   name: strip.name,
                   text: format(member.value),
                   y: at(index),
-                  look: place === 0 ? "series-1" : "series-0",
+                  colorClass: place === 0 ? "series-1" : "series-0",
                 },
               ],
             })),
@@ -73,7 +73,7 @@ export function StripChart({ title, note, strips, label, format }: Props) {
                 <g key={strip.name}>
                   <line class="grid" x1={box.left} x2={box.right} y1={at(index)} y2={at(index)} />
                   <text class="effect-name" x={box.left - 10} y={at(index)} dy="0.32em" text-anchor="end">
-                    {shortened(`${strip.name} · ${strip.members.length}`, names - 14)}
+                    {shorten(`${strip.name} · ${strip.members.length}`, names - 14)}
                   </text>
                   {strip.members.map((member, place) => (
                     <rect

@@ -1,6 +1,6 @@
-// What is behind a run: the machine and its grade, versions, the exact command, settings, builds.
+// The background of a run: machine and grade, versions, exact command, settings, builds.
 import type { Machine, MachineLink, RoleMachine, RunDocument } from "../documents";
-import { bytes, isNumber, moment, percent, seconds, shell } from "../format";
+import { bytes, isNumber, dateTime, percent, seconds, shell } from "../format";
 import { usePage } from "../hooks";
 import { testName } from "../load";
 import { name as loadName } from "../load";
@@ -13,12 +13,12 @@ import { EmbeddedSource } from "../source";
 export function About({ doc }: { doc: RunDocument }) {
   const { source } = usePage();
   const { run } = doc;
-  const leftOut = [...run.left_out, ...(source instanceof EmbeddedSource ? source.leftOut : [])];
-  const logs = !doc.example; // a published round comes without
+  const omitted = [...run.left_out, ...(source instanceof EmbeddedSource ? source.leftOut : [])];
+  const logs = !doc.example; // published rounds have no logs
   return (
     <div class="about">
       <MachineFacts machine={run.machine} />
-      {run.machines.length > 0 && <MachinesFacts machines={run.machines} links={run.links} />}
+      {run.machines.length > 0 && <RoleMachines machines={run.machines} links={run.links} />}
       <Settings doc={doc} />
       <section aria-labelledby="versions">
         <h2 id="versions">Versions</h2>
@@ -27,7 +27,7 @@ export function About({ doc }: { doc: RunDocument }) {
       <Builds doc={doc} />
       {run.problems.length > 0 && (
         <section aria-labelledby="problems" class="wide">
-          <h2 id="problems">What went wrong</h2>
+          <h2 id="problems">Problems</h2>
           <ul>
             {run.problems.map((problem) => (
               <li key={problem}>{problem}</li>
@@ -37,15 +37,15 @@ export function About({ doc }: { doc: RunDocument }) {
       )}
       {logs && (
         <section aria-labelledby="harness-log" class="wide">
-          <h2 id="harness-log">Log of the harness</h2>
+          <h2 id="harness-log">Harness log</h2>
           <LogView run={run.run_id} path="logs/harness.log" />
         </section>
       )}
-      {leftOut.length > 0 && (
+      {omitted.length > 0 && (
         <section aria-labelledby="left-out" class="wide">
-          <h2 id="left-out">{doc.example ? "Left out of this published round" : "Left out of this file"}</h2>
+          <h2 id="left-out">{doc.example ? "Omitted from this published round" : "Omitted from this file"}</h2>
           <ul>
-            {leftOut.map((item) => (
+            {omitted.map((item) => (
               <li key={item}>{item}</li>
             ))}
           </ul>
@@ -55,7 +55,7 @@ export function About({ doc }: { doc: RunDocument }) {
   );
 }
 
-const yesNo = (value: boolean | null): string => (value === null ? "unknown" : value ? "on" : "off");
+const onOff = (value: boolean | null): string => (value === null ? "unknown" : value ? "on" : "off");
 
 function MachineFacts({ machine }: { machine: Machine }) {
   return (
@@ -64,9 +64,7 @@ function MachineFacts({ machine }: { machine: Machine }) {
       {machine.grade && (
         <p>
           <strong>Grade {machine.grade}.</strong>{" "}
-          {machine.concerns.length > 0
-            ? "What would disturb a measurement:"
-            : "Nothing found that would disturb a measurement."}
+          {machine.concerns.length > 0 ? "Likely sources of noise:" : "No likely source of noise was found."}
         </p>
       )}
       {machine.concerns.length > 0 && (
@@ -83,9 +81,9 @@ function MachineFacts({ machine }: { machine: Machine }) {
           ["Memory", bytes(machine.memory_bytes)],
           ["System", `${machine.os}, ${machine.kernel}`],
           ["Governor", machine.governor ?? "unknown"],
-          ["Turbo", yesNo(machine.turbo)],
-          ["SMT", yesNo(machine.smt)],
-          ["Virtualised", machine.virtualised ?? "no, or unknown"],
+          ["Turbo", onOff(machine.turbo)],
+          ["SMT", onOff(machine.smt)],
+          ["Virtualised", machine.virtualised ?? "no or unknown"],
           ["CPU quota", isNumber(machine.cpu_quota) ? `${machine.cpu_quota} CPUs` : ""],
           ["Steal", isNumber(machine.steal_share) ? percent(machine.steal_share) : ""],
           ["Load average", isNumber(machine.load_average) ? machine.load_average.toFixed(2) : ""],
@@ -99,18 +97,18 @@ function MachineFacts({ machine }: { machine: Machine }) {
   );
 }
 
-/** The machines of a run on several, by role, and what the links between them carry. */
-function MachinesFacts({ machines, links }: { machines: RoleMachine[]; links: MachineLink[] }) {
+/** The machines of a distributed run by role, with the quality of their links. */
+function RoleMachines({ machines, links }: { machines: RoleMachine[]; links: MachineLink[] }) {
   return (
     <section aria-labelledby="machines">
       <h2 id="machines">Machines by role</h2>
       <Facts
         facts={[
-          ...machines.map((each): [string, string] => [
-            each.role,
-            `${each.name} (${each.address}), ${each.machine.cpu_model}, ${each.machine.cpus_usable.length} CPUs, ` +
-              `${bytes(each.machine.memory_bytes)}, ${each.machine.kernel}, Docker ${each.engine}, ` +
-              `grade ${each.machine.grade || "unknown"}${each.machine.concerns.length ? `: ${each.machine.concerns.join("; ")}` : ""}`,
+          ...machines.map((item): [string, string] => [
+            item.role,
+            `${item.name} (${item.address}), ${item.machine.cpu_model}, ${item.machine.cpus_usable.length} CPUs, ` +
+              `${bytes(item.machine.memory_bytes)}, ${item.machine.kernel}, Docker ${item.engine}, ` +
+              `grade ${item.machine.grade || "unknown"}${item.machine.concerns.length ? `: ${item.machine.concerns.join("; ")}` : ""}`,
           ]),
           ...links.map((link): [string, string] => [
             `${link.of} to ${link.to}`,
@@ -136,8 +134,8 @@ function Settings({ doc }: { doc: RunDocument }) {
       <Facts
         facts={[
           ["Environment", <bdi>{run.environment}</bdi>],
-          ["Began", moment(run.started_at)],
-          ["Ended", run.completed_at ? moment(run.completed_at) : ""],
+          ["Started", dateTime(run.started_at)],
+          ["Ended", run.completed_at ? dateTime(run.completed_at) : ""],
           ["Profile", <bdi>{run.profile}</bdi>],
           ["Runtime", run.runtime],
           ["Design", run.design],
@@ -148,14 +146,14 @@ function Settings({ doc }: { doc: RunDocument }) {
           [
             "Noise floor",
             floor
-              ? `${percent(floor.throughput)} of throughput, ${percent(floor.cpu_per_request)} of CPU per request (${floor.implementation} against itself, ${floor.pairs} pairs, ${moment(floor.measured_at)})`
+              ? `${percent(floor.throughput)} of throughput, ${percent(floor.cpu_per_request)} of CPU per request (${floor.implementation} against itself, ${floor.pairs} pairs, ${dateTime(floor.measured_at)})`
               : "not calibrated",
           ],
           ["Confidence", percent(ranking.confidence)],
         ]}
       />
       <details>
-        <summary>Every setting</summary>
+        <summary>All settings</summary>
         <pre tabIndex={0}>
           <code>{JSON.stringify(run.settings, null, 1)}</code>
         </pre>

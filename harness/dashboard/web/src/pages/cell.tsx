@@ -1,19 +1,19 @@
-// The drill-down of one implementation x test type: every trial, its validity checks and seconds, verification, build, logs.
+// Details of one implementation and test type: trials, validity checks, time series, verification, build, logs.
 import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { label, type Load, name as loadName, testName } from "../load";
 import { Facts, Problems, Waiting } from "../parts/basics";
-import { Gates, Verification } from "../parts/evidence";
+import { ValidityChecks, Verification } from "../parts/checks";
 import { LogView } from "../parts/log-view";
 import { Trials } from "../parts/trials";
-import { Seconds } from "../parts/seconds";
+import { TimeSeries } from "../parts/time-series";
 import { SourceLink } from "../parts/source-link";
 import { Tabs } from "../parts/tabs";
 
-/** A fact that is there. */
-function known(fact: string) {
+/** Return a fact, or an empty text if it is missing. */
+function factOrEmpty(fact: string) {
   return fact && fact !== "None" ? <bdi>{fact}</bdi> : "";
 }
 
@@ -25,10 +25,10 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
   const loaded = useDocument(`cell ${route.run} ${route.implementation} ${test}#${version}`, () =>
     source.cell(route.run, route.implementation, test),
   );
-  useEffect(() => scrollTo(0, 0), [route.implementation]); // not where the table was left that led here
+  useEffect(() => scrollTo(0, 0), [route.implementation]); // start at the top instead of the table's scroll position
   const row = ranking.test_types[test]?.headline.rows.find((item) => item.implementation === route.implementation);
   const declared = info?.test_types.length ? info.test_types : [test];
-  // Those of the run: an implementation may have others, which nobody asked for.
+  // Only test types of this run: the implementation may declare others.
   const tests = declared.filter((kind) => kind === test || kind in doc.run.loads || kind in ranking.test_types);
   return (
     <article class="cell">
@@ -41,11 +41,11 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
       {info && (
         <Facts
           facts={[
-            ["Language", known(info.language)],
-            ["Platform", known(info.platform)],
-            ["Web server", known(info.webserver)],
-            ["Database", known(info.database)],
-            ["ORM", known(info.orm)],
+            ["Language", factOrEmpty(info.language)],
+            ["Platform", factOrEmpty(info.platform)],
+            ["Web server", factOrEmpty(info.webserver)],
+            ["Database", factOrEmpty(info.database)],
+            ["ORM", factOrEmpty(info.orm)],
             ["Classification", <bdi>{[info.classification, info.approach].filter(Boolean).join(", ")}</bdi>],
             ["Tags", info.tags.length ? <bdi>{info.tags.join(", ")}</bdi> : ""],
             ["Notes", info.notes ? <bdi>{info.notes}</bdi> : ""],
@@ -75,7 +75,7 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
             {row.cpu_per_request && (
               <>
                 {" "}
-                · <strong>{micros(row.cpu_per_request.estimate.median)} µs</strong> CPU a request
+                · <strong>{micros(row.cpu_per_request.estimate.median)} µs</strong> CPU per request
                 {isNumber(row.cpu_per_request.estimate.low) &&
                   ` [${micros(row.cpu_per_request.estimate.low)}, ${micros(row.cpu_per_request.estimate.high)}]`}
               </>
@@ -96,37 +96,37 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
           </p>
         )}
         {loaded.state === "ready" ? (
-          <Evidence cell={loaded.value} doc={doc} headline={row?.load ?? null} />
+          <CellDetails cell={loaded.value} doc={doc} headline={row?.load ?? null} />
         ) : (
-          <Waiting loaded={loaded} what="the trials" />
+          <Waiting loaded={loaded} subject="the trials" />
         )}
       </div>
     </article>
   );
 }
 
-function Evidence({ cell, doc, headline }: { cell: CellDocument; doc: RunDocument; headline: Load | null }) {
+function CellDetails({ cell, doc, headline }: { cell: CellDocument; doc: RunDocument; headline: Load | null }) {
   const { route, go } = usePage();
   const loads = [...new Map(cell.trials.map((trial) => [label(trial.load), trial.load])).values()];
-  const chosen =
+  const selected =
     loads.find((load) => label(load) === (route.load || (headline ? label(headline) : ""))) ?? loads.at(-1);
-  const trials = cell.trials.filter((trial) => chosen && label(trial.load) === label(chosen));
+  const trials = cell.trials.filter((trial) => selected && label(trial.load) === label(selected));
   const info = doc.run.implementations.find((item) => item.name === cell.implementation);
-  const extra = new Set(doc.problems.map((problem) => problem.message));
+  const shownProblems = new Set(doc.problems.map((problem) => problem.message));
   return (
     <>
-      <Problems problems={cell.problems.filter((problem) => !extra.has(problem.message))} />
+      <Problems problems={cell.problems.filter((problem) => !shownProblems.has(problem.message))} />
       {cell.trials.length === 0 && (
         <p class="empty">
-          There is no trial of this test type
+          There are no trials of this test type
           {doc.run.profile === "TechEmpower" ? " in a TechEmpower results file" : ""}.
         </p>
       )}
-      {loads.length > 1 && chosen && (
+      {loads.length > 1 && selected && (
         <div class="toolbar">
           <label>
             <span>Load</span>
-            <select value={label(chosen)} onChange={(event) => go({ load: event.currentTarget.value })}>
+            <select value={label(selected)} onChange={(event) => go({ load: event.currentTarget.value })}>
               {loads.map((load) => (
                 <option key={label(load)} value={label(load)}>
                   {loadName(load)}
@@ -137,16 +137,16 @@ function Evidence({ cell, doc, headline }: { cell: CellDocument; doc: RunDocumen
         </div>
       )}
       {trials.length > 0 && <Trials trials={trials} />}
-      {trials.length > 0 && <Seconds trials={trials} all={cell.trials} />}
-      {trials.length > 0 && <Gates trials={trials} />}
-      <Verification verdicts={cell.verdicts} trials={cell.trials} passedLeftOut={doc.example} />
+      {trials.length > 0 && <TimeSeries trials={trials} all={cell.trials} />}
+      {trials.length > 0 && <ValidityChecks trials={trials} />}
+      <Verification verdicts={cell.verdicts} trials={cell.trials} passedOmitted={doc.example} />
       <section aria-labelledby="starts">
         <h3 id="starts">Starts, build and logs</h3>
         {info?.build && (
           <Facts
             facts={[
               ["Build", `${info.build.status}${info.build.reason ? `: ${info.build.reason}` : ""}`],
-              ["Took", isNumber(info.build.duration) ? seconds(info.build.duration) : ""],
+              ["Duration", isNumber(info.build.duration) ? seconds(info.build.duration) : ""],
               [
                 "Tools",
                 <bdi>
@@ -170,7 +170,7 @@ function Evidence({ cell, doc, headline }: { cell: CellDocument; doc: RunDocumen
           <div key={process.process} class="start">
             <p>
               Process {process.process + 1}: {process.status}
-              {isNumber(process.startup_time) && `, started up in ${seconds(process.startup_time)}`}
+              {isNumber(process.startup_time) && `, startup time ${seconds(process.startup_time)}`}
               {process.reason && (
                 <>
                   : <bdi>{process.reason}</bdi>

@@ -1,14 +1,22 @@
-// What talks claim, and what was measured on it: one article a claim, by talk, with conditions and what would decide it.
+// Claims of talks and the measurements that test them: one article per claim, grouped by talk.
 import type { ClaimVerdict, StatementVerdict } from "../documents";
-import { byTalk, MEANING, measured, places, said, tally, type Word } from "../claims";
-import { moment } from "../format";
+import {
+  claimedValue,
+  countByVerdict,
+  groupByTalk,
+  intervalPositions,
+  measuredValue,
+  type Verdict,
+  VERDICT_MEANINGS,
+} from "../claim-verdicts";
+import { dateTime } from "../format";
 import { useDocument, usePage } from "../hooks";
 import { Waiting } from "../parts/basics";
 
 export function ClaimsPage() {
   const { source } = usePage();
   const loaded = useDocument("claims", () => source.claims());
-  if (loaded.state !== "ready") return <Waiting loaded={loaded} what="the claims" />;
+  if (loaded.state !== "ready") return <Waiting loaded={loaded} subject="the claims" />;
   const { verdicts, problem } = loaded.value;
   return (
     <>
@@ -23,20 +31,20 @@ export function ClaimsPage() {
       {verdicts.length === 0 ? (
         !problem && (
           <p class="empty">
-            No claim has been measured into these results: <code>./tfb claims run</code> does.
+            No claim has been measured yet. Run <code>./tfb claims run</code>.
           </p>
         )
       ) : (
         <>
           <p>
-            {tally(verdicts)
+            {countByVerdict(verdicts)
               .filter(([, count]) => count > 0)
-              .map(([word, count]) => `${count} ${word}`)
+              .map(([verdict, count]) => `${count} ${verdict}`)
               .join(", ")}
-            . Talks claim these; each verdict holds for the machine that it was measured on. In the pictures the tick is
-            1, the band what was said, and the bar the interval.
+            . Each verdict holds only for the machine on which it was measured. In the charts, the tick is 1, the band
+            is the claimed range, and the bar is the interval.
           </p>
-          {byTalk(verdicts).map(([talk, members]) => (
+          {groupByTalk(verdicts).map(([talk, members]) => (
             <section key={talk}>
               <h2>
                 <bdi>{talk}</bdi>
@@ -54,18 +62,18 @@ export function ClaimsPage() {
 
 function Claim({ verdict }: { verdict: ClaimVerdict }) {
   const facts: [string, string][] = [
-    ["Where", verdict.page],
-    ["Said", verdict.said],
+    ["Source", verdict.page],
+    ["Claim", verdict.said],
     ["Conditions", verdict.conditions],
-    ["Here", verdict.here],
-    ["Disturbed by", verdict.concerns.join("; ")],
+    ["Conditions here", verdict.here],
+    ["Sources of noise", verdict.concerns.join("; ")],
     ["Runs", verdict.runs.join(", ")],
-    ["Measured", `${moment(verdict.measured_at)}, profile ${verdict.profile}, ${verdict.machine}`],
+    ["Measured", `${dateTime(verdict.measured_at)}, profile ${verdict.profile}, ${verdict.machine}`],
   ];
   return (
     <article class="claim" id={verdict.claim}>
       <h3>
-        <Verdict word={verdict.verdict} /> <bdi>{verdict.title}</bdi>
+        <VerdictLabel verdict={verdict.verdict} /> <bdi>{verdict.title}</bdi>
       </h3>
       <p>
         <bdi>{verdict.sentence}</bdi>
@@ -86,7 +94,7 @@ function Claim({ verdict }: { verdict: ClaimVerdict }) {
         <table class="plain-table">
           <thead>
             <tr>
-              {["Verdict", "Statement", "Said", "Measured"].map((head) => (
+              {["Verdict", "Statement", "Claimed", "Measured"].map((head) => (
                 <th scope="col" key={head}>
                   {head}
                 </th>
@@ -108,11 +116,11 @@ function Statement({ statement }: { statement: StatementVerdict }) {
   return (
     <tr>
       <td>
-        <Verdict word={statement.verdict} />
+        <VerdictLabel verdict={statement.verdict} />
       </td>
       <th scope="row">
         <bdi>{statement.name}</bdi>
-        {statement.context && <span class="quiet"> (context: decides nothing)</span>}
+        {statement.context && <span class="quiet"> (context only)</span>}
         <div class="quiet">
           {statement.metric} {statement.metric && "of"} <bdi>{statement.of}</bdi>
           {statement.to && (
@@ -124,14 +132,14 @@ function Statement({ statement }: { statement: StatementVerdict }) {
         </div>
         <div class="quiet">
           {statement.reason}
-          {statement.takes && `; to tell more: ${statement.takes}`}
+          {statement.takes && `; to decide it: ${statement.takes}`}
         </div>
         {statement.theory && <div class="quiet">{statement.theory}</div>}
       </th>
-      <td class="number">{said(statement)}</td>
+      <td class="number">{claimedValue(statement)}</td>
       <td class="number">
-        {measured(statement)}
-        <Picture statement={statement} />
+        {measuredValue(statement)}
+        <IntervalDrawing statement={statement} />
         {statement.processes > 0 && (
           <div class="quiet">
             {statement.processes} processes
@@ -146,28 +154,36 @@ function Statement({ statement }: { statement: StatementVerdict }) {
 const WIDTH = 160;
 const HEIGHT = 18;
 
-/** The interval against what was said, on a logarithmic line with a tick at 1; the figures beside it say the same. */
-function Picture({ statement }: { statement: StatementVerdict }) {
-  const found = places(statement);
-  if (!found) return null;
-  const { one, value, low, high, meant } = found;
+/**
+ * The interval and the claimed range on a logarithmic line with a tick at 1. The text beside it has the same values.
+ */
+function IntervalDrawing({ statement }: { statement: StatementVerdict }) {
+  const positions = intervalPositions(statement);
+  if (!positions) return null;
+  const { unity, value, low, high, claimed } = positions;
   return (
-    <svg class="claim-picture" width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
-      {meant && (
-        <rect class="meant" x={meant[0] * WIDTH} width={(meant[1] - meant[0]) * WIDTH} y={3} height={HEIGHT - 6} />
+    <svg class="claim-drawing" width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+      {claimed && (
+        <rect
+          class="claimed"
+          x={claimed[0] * WIDTH}
+          width={(claimed[1] - claimed[0]) * WIDTH}
+          y={3}
+          height={HEIGHT - 6}
+        />
       )}
-      <line class="one" x1={one * WIDTH} x2={one * WIDTH} y1={0} y2={HEIGHT} />
+      <line class="unity" x1={unity * WIDTH} x2={unity * WIDTH} y1={0} y2={HEIGHT} />
       <line class="interval" x1={low * WIDTH} x2={high * WIDTH} y1={HEIGHT / 2} y2={HEIGHT / 2} />
       <circle cx={value * WIDTH} cy={HEIGHT / 2} r={3} />
     </svg>
   );
 }
 
-/** The verdict in a word whose colour is not all that tells it. */
-function Verdict({ word }: { word: Word }) {
+/** A verdict. Its text carries the meaning; the colour only supports it. */
+function VerdictLabel({ verdict }: { verdict: Verdict }) {
   return (
-    <span class={`verdict ${word.replaceAll(" ", "-")}`} title={MEANING[word]}>
-      {word}
+    <span class={`verdict ${verdict.replaceAll(" ", "-")}`} title={VERDICT_MEANINGS[verdict]}>
+      {verdict}
     </span>
   );
 }

@@ -1,22 +1,22 @@
-// The overall score: tests chosen, heat colours relative to the best of each test.
+// The overall score over selected test types, with colours relative to the best value of each test type.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument } from "../documents";
-import { scoreBars, scoreCells } from "../exported";
+import { scoreBars, scoreCells } from "../export-data";
 import { bestVariants, matcher } from "../filter";
 import { times } from "../format";
-import { usePage, useWanted } from "../hooks";
-import { measured, type MetricSpec, SPECS } from "../metrics";
-import { scorable, type ScoreLine, scoreLines } from "../overall";
+import { usePage, useOptionalDocument } from "../hooks";
+import { availableMetrics, type MetricSpec, SPECS } from "../metrics";
+import { scorable, type ScoreRow, scoreRows } from "../scores";
 import { BarsExport } from "../parts/export-menu";
 import { STEPS } from "../parts/heat";
 import { Notes } from "../parts/notes";
 import { OverallTable } from "../parts/overall-table";
-import { Said } from "../parts/basics";
+import { CommonFlags } from "../parts/basics";
 import { Toolbar } from "../parts/toolbar";
 import { ScoredTests } from "../parts/scored-tests";
 import type { Route, View } from "../route";
-import { scoresOver } from "../source";
-import { commonFlags, tiesOf } from "../table";
+import { scoresFor } from "../source";
+import { commonFlags, groupTies } from "../table";
 import { Groups } from "../views/groups";
 
 interface Props {
@@ -30,24 +30,27 @@ export function Overall({ doc, infos, view, version }: Props) {
   const { source, route } = usePage();
   const { run, ranking } = doc;
   const tests = useMemo(() => scorable(ranking), [ranking]);
-  const counting = useMemo(() => tests.filter((test) => !route.without.includes(test)), [tests, route.without]);
-  const estimated = route.metric === "throughput" || route.metric === "cpu";
-  const asked = ranking.reference !== null && estimated && counting.length > 0 ? counting : null;
-  const known = asked && scoresOver(doc, asked);
-  const scores = useWanted(
-    `overall ${route.run} ${asked?.join(" ") ?? ""}#${version}`,
-    asked && !known ? () => source.overall(route.run, asked) : null,
+  const counting = useMemo(
+    () => tests.filter((test) => !route.excludedTests.includes(test)),
+    [tests, route.excludedTests],
   );
-  const served = known ?? (scores.state === "ready" ? scores.value : null);
+  const estimated = route.metric === "throughput" || route.metric === "cpu";
+  const countedTypes = ranking.reference !== null && estimated && counting.length > 0 ? counting : null;
+  const localScores = countedTypes && scoresFor(doc, countedTypes);
+  const scores = useOptionalDocument(
+    `overall ${route.run} ${countedTypes?.join(" ") ?? ""}#${version}`,
+    countedTypes && !localScores ? () => source.overall(route.run, countedTypes) : null,
+  );
+  const served = localScores ?? (scores.state === "ready" ? scores.value : null);
   const all = useMemo(
-    () => scoreLines(ranking, infos, route.metric, counting, served),
+    () => scoreRows(ranking, infos, route.metric, counting, served),
     [ranking, infos, route.metric, counting, served],
   );
-  const list = kept(all, infos, route);
-  const said = useMemo(() => commonFlags(all.filter((line) => line.score !== null).map((line) => line.flags)), [all]);
+  const list = visibleScores(all, infos, route);
+  const flagsOfAll = useMemo(() => commonFlags(all.filter((row) => row.score !== null).map((row) => row.flags)), [all]);
   const spec = SPECS[route.metric];
   const metrics = useMemo(
-    () => measured(Object.values(ranking.test_types).flatMap((test) => test.headline.rows)),
+    () => availableMetrics(Object.values(ranking.test_types).flatMap((test) => test.headline.rows)),
     [ranking],
   );
   const title = `Overall score by ${spec.name}: ${doc.title}`;
@@ -58,30 +61,30 @@ export function Overall({ doc, infos, view, version }: Props) {
         <BarsExport
           title={title}
           cells={() => scoreCells(list, tests)}
-          drawn={() => ({ heading: title, rows: scoreBars(list) })}
+          bars={() => ({ heading: title, rows: scoreBars(list) })}
         />
       </Toolbar>
       {view === "groups" ? (
         <Groups
-          members={list.flatMap((line) =>
-            line.score !== null && line.share !== null
-              ? [{ name: line.name, info: line.info, value: line.score, share: line.share }]
+          members={list.flatMap((row) =>
+            row.score !== null && row.share !== null
+              ? [{ name: row.name, info: row.info, value: row.score, share: row.share }]
               : [],
           )}
           lowerIsBetter={false}
-          what={route.metric === "throughput" ? "score" : `${spec.name} score`}
+          metric={route.metric === "throughput" ? "score" : `${spec.name} score`}
           subject="Overall"
           format={times}
         />
       ) : (
         <>
-          <Said words={said} />
+          <CommonFlags flags={flagsOfAll} />
           <OverallTable
             list={list}
             tests={tests}
             counting={counting}
-            head={headOf(spec, ranking.reference)}
-            said={said}
+            scoreHeader={scoreHeader(spec, ranking.reference)}
+            commonFlags={flagsOfAll}
             reference={ranking.reference}
             caption={`Overall: geometric mean of ${spec.name} over ${tests.length} test types`}
           />
@@ -93,50 +96,53 @@ export function Overall({ doc, infos, view, version }: Props) {
   );
 }
 
-/** What the score is: how many times better than the reference. */
-function headOf(spec: MetricSpec, reference: string | null): string {
+/** Return the header of the score column. */
+function scoreHeader(spec: MetricSpec, reference: string | null): string {
   if (reference === null) return `${spec.name} score`;
   return spec.lowerIsBetter ? `× less ${spec.name} than ${reference}` : `× ${spec.name} of ${reference}`;
 }
 
-function kept(all: readonly ScoreLine[], infos: ReadonlyMap<string, ImplementationInfo>, route: Route): ScoreLine[] {
+function visibleScores(
+  all: readonly ScoreRow[],
+  infos: ReadonlyMap<string, ImplementationInfo>,
+  route: Route,
+): ScoreRow[] {
   const matches = matcher(route);
-  const matching = all.filter((line) => matches(line.name, line.info));
-  const names = matching.map((line) => line.name);
-  const variants = route.variants ? bestVariants(names, infos) : new Set(names);
-  const pins = (line: ScoreLine): number => Number(route.pinned.includes(line.name));
-  return matching.filter((line) => variants.has(line.name)).sort((a, b) => pins(b) - pins(a));
+  const matching = all.filter((row) => matches(row.name, row.info));
+  const names = matching.map((row) => row.name);
+  const variants = route.bestVariantsOnly ? bestVariants(names, infos) : new Set(names);
+  const pinned = (row: ScoreRow): number => Number(route.pinned.includes(row.name));
+  return matching.filter((row) => variants.has(row.name)).sort((a, b) => pinned(b) - pinned(a));
 }
 
 interface ExplanationProps {
-  list: ScoreLine[];
-  all: ScoreLine[];
+  list: ScoreRow[];
+  all: ScoreRow[];
   doc: RunDocument;
 }
 
 function Explanation({ list, all, doc: { ranking } }: ExplanationProps) {
-  const intervals = all.some((line) => line.low !== null);
-  const tied = tiesOf(list.map((line) => line.tie)).some((tie) => tie !== null);
+  const intervals = all.some((row) => row.low !== null);
+  const tied = groupTies(list.map((row) => row.tieGroup)).some((tie) => tie !== null);
   return (
     <p class="legend-line quiet">
       {list.length < all.length && (
         <strong>
-          {list.length} of {all.length} shown; ranks are among all.{" "}
+          {list.length} of {all.length} shown; ranks refer to all.{" "}
         </strong>
       )}
-      {list.length === 0 && <strong>Nothing matches the filter. </strong>}
+      {list.length === 0 && <strong>No implementation matches the filter. </strong>}
       <span class="heat-key">
         best
         {Array.from({ length: STEPS }, (_, step) => (
           <i key={step} class={`heat-${step}`} aria-hidden="true" />
         ))}
-        a tenth of it
+        a tenth of the best
       </span>{" "}
-      The score is the geometric mean of the tests' factors beside it; one that lacks a test has no score, rather than a
-      zero.{" "}
+      The score is the geometric mean of the factors of its tests. An implementation that lacks a test has no score.{" "}
       {intervals
-        ? `Small print: 95 % intervals; ranks are the possible ranks${tied ? ", and shaded neighbours are tied" : ""}.`
-        : "These are point estimates: intervals and possible ranks are the harness's own, of throughput and CPU per request."}{" "}
+        ? `Small print: 95 % intervals. Ranks are possible ranks${tied ? "; shaded neighbours are tied" : ""}.`
+        : "These are point estimates; intervals and possible ranks only exist for throughput and CPU per request."}{" "}
       Scoring version {ranking.scoring_version}.
     </p>
   );

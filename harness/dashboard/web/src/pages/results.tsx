@@ -1,20 +1,20 @@
-// The results of a run: tabs of test types, views of each, and what the route chooses of them.
+// The results of a run: tabs for test types and views, as selected by the route.
 import { useMemo } from "preact/hooks";
 import type { RunDocument } from "../documents";
-import { usePage, useWanted } from "../hooks";
+import { usePage, useOptionalDocument } from "../hooks";
 import { label, testName } from "../load";
-import { Answer } from "../parts/answer";
+import { Summary } from "../parts/summary";
 import { Waiting } from "../parts/basics";
 import { Tabs } from "../parts/tabs";
-import { byName } from "../table";
+import { infosByName } from "../table";
 import { About } from "./about";
 import { Overall } from "./overall";
 import { TestView } from "./test-view";
 import { OrderOperations } from "../views/order-operations";
 import { OrderRanking } from "../views/orders";
-import { mayHaveLatency, ordersOf, OVERALL, testTabs, viewTabs } from "./views";
+import { mayHaveLatency, orderResults, OVERALL, testTabs, viewTabs } from "./view-tabs";
 
-const PLACE = 2; // the part of an answer that the heading above says already
+const ENVIRONMENT_SENTENCE = 2; // shown in the heading instead
 
 interface Props {
   doc: RunDocument;
@@ -28,31 +28,31 @@ export function Results({ doc, version }: Props) {
   const test = tabs.includes(route.test) ? route.test : (tabs[0] ?? "");
   const headline = ranking.test_types[test]?.headline ?? null;
   const needsLoads = (route.load !== "" || route.view === "load") && test !== OVERALL && test !== "";
-  const details = useWanted(
+  const details = useOptionalDocument(
     `test ${route.run} ${test}#${version}`,
     needsLoads ? () => source.test(route.run, test) : null,
   );
-  const infos = useMemo(() => byName(run), [run]);
+  const infos = useMemo(() => infosByName(run), [run]);
   if (tabs.length === 0)
     return run.status === "running" || route.view !== "about" ? (
       <p class="empty">
         {run.status === "running"
-          ? "Nothing has been measured yet: the ranking appears with the first process."
-          : "This run has no ranking: nothing was measured."}
+          ? "Nothing has been measured yet. The ranking appears after the first process."
+          : "This run has no ranking because nothing was measured."}
       </p>
     ) : (
       <About doc={doc} />
     );
-  const atLoad =
+  const tableAtLoad =
     details.state === "ready"
       ? details.value?.tables.find((table) => table.load && label(table.load) === route.load)
       : undefined;
-  const table = route.load === "" ? headline : (atLoad ?? null);
+  const table = route.load === "" ? headline : (tableAtLoad ?? null);
   const views = viewTabs(doc, test, headline, mayHaveLatency(doc, test));
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
-  const orders = ordersOf(doc, test);
-  const others = (route.load && !orders) || (test === OVERALL && route.without.length); // than what the answer is of
-  const said = others ? undefined : doc.sentences[test]?.[route.metric];
+  const orders = orderResults(doc, test);
+  const partial = (route.load && !orders) || (test === OVERALL && route.excludedTests.length); // the summary covers other data
+  const sentences = partial ? undefined : doc.sentences[test]?.[route.metric];
   return (
     <>
       <Tabs
@@ -63,7 +63,7 @@ export function Results({ doc, version }: Props) {
         tabs={tabs.map((id) => ({ id, label: id === OVERALL ? "Overall" : testName(id) }))}
       />
       <div id="results" role="tabpanel" aria-label={test === OVERALL ? "Overall" : testName(test)} class="results">
-        {view !== "about" && <Answer parts={said?.filter((_, part) => part !== PLACE)} />}
+        {view !== "about" && <Summary parts={sentences?.filter((_, part) => part !== ENVIRONMENT_SENTENCE)} />}
         <Tabs
           quiet
           label="Views"
@@ -96,8 +96,10 @@ export function Results({ doc, version }: Props) {
             />
           ) : (
             <Waiting
-              loaded={details.state === "ready" ? { state: "failed", message: "this load has no table" } : details}
-              what={`load ${route.load}`}
+              loaded={
+                details.state === "ready" ? { state: "failed", message: "there is no table for this load" } : details
+              }
+              subject={`load ${route.load}`}
             />
           )}
         </div>

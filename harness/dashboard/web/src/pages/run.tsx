@@ -1,7 +1,7 @@
-// A run: its answer and ranking above the fold, the charts behind it, and the live view while it goes on.
+// A run: summary and ranking, then charts, and live progress while it is running.
 import { useEffect, useMemo } from "preact/hooks";
 import type { RunDocument } from "../documents";
-import { moment } from "../format";
+import { dateTime } from "../format";
 import { href, Provider, useDocument, usePage } from "../hooks";
 import { Problems, Status, Waiting } from "../parts/basics";
 import { Live } from "../parts/live";
@@ -14,17 +14,16 @@ export function RunPage() {
   const live = useLive(route.run);
   const loaded = useDocument(`run ${route.run}#${live.version}`, () => source.run(route.run));
   const leading = loaded.state === "ready" ? loaded.value.ranking.leading : "throughput";
-  const shown = useMemo(
-    () => ({ source, route: route.named ? route : { ...route, metric: leading }, go }),
+  const page = useMemo(
+    () => ({ source, route: route.metricChosen ? route : { ...route, metric: leading }, go }),
     [source, route, leading, go],
   );
-  if (loaded.state !== "ready") return <Waiting loaded={loaded} what={`run ${route.run}`} />;
+  if (loaded.state !== "ready") return <Waiting loaded={loaded} subject={`run ${route.run}`} />;
   const run = loaded.value;
-  const { told } = live;
   return (
-    <Provider value={shown}>
-      <Heading doc={run} status={told?.status ?? run.run.status} />
-      {told && <Live told={told} connected={live.connected} />}
+    <Provider value={page}>
+      <Heading doc={run} status={live.document?.status ?? run.run.status} />
+      {live.document && <Live document={live.document} connected={live.connected} />}
       <Problems problems={run.problems} />
       {route.view === "cell" ? (
         <CellPage doc={run} version={live.version} />
@@ -48,7 +47,7 @@ function Heading({ doc: { run, title, example }, status }: { doc: RunDocument; s
       <Status status={status} />
       {example && <span class="status example">published round</span>}
       <p class="quiet">
-        {moment(run.started_at)} · profile <bdi>{run.profile}</bdi>
+        {dateTime(run.started_at)} · profile <bdi>{run.profile}</bdi>
         {machine.cpus_online > 0 && (
           <>
             {" "}
@@ -61,7 +60,7 @@ function Heading({ doc: { run, title, example }, status }: { doc: RunDocument; s
             · <a href={href({ page: "run", run: run.run_id, view: "about" })}>machine grade {machine.grade}</a>
           </>
         )}
-        {run.completed_at && ` · ended ${moment(run.completed_at)}`}
+        {run.completed_at && ` · ended ${dateTime(run.completed_at)}`}
       </p>
     </div>
   );

@@ -1,19 +1,19 @@
-// One test type: its toolbar, and its table or charts.
+// One test type: toolbar, and table or charts.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument, Table, TestDocument } from "../documents";
-import { rankingBars, rankingCells } from "../exported";
+import { rankingBars, rankingCells } from "../export-data";
 import { usePage } from "../hooks";
 import { label, name as loadName, testName } from "../load";
-import { bestValue, measured, SPECS } from "../metrics";
-import { columnsOf } from "../parts/columns";
+import { bestValue, availableMetrics, SPECS } from "../metrics";
+import { rankingColumns } from "../parts/columns";
 import { BarsExport } from "../parts/export-menu";
 import { Notes } from "../parts/notes";
 import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
-import { Said } from "../parts/basics";
+import { CommonFlags } from "../parts/basics";
 import type { View } from "../route";
-import { commonFlags, type Line, lines, shown, ties } from "../table";
-import { Charts } from "../views/charts";
+import { commonFlags, type RankedRow, rankRows, visibleRows, rowTies } from "../table";
+import { Charts } from "../views/chart-view";
 import { Groups } from "../views/groups";
 
 interface Props {
@@ -30,27 +30,27 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
   const { route } = usePage();
   const { run, ranking } = doc;
   const all = useMemo(
-    () => lines(table, infos, route.metric, ranking.reference),
+    () => rankRows(table, infos, route.metric, ranking.reference),
     [table, infos, route.metric, ranking.reference],
   );
-  const said = useMemo(
-    () => commonFlags(all.filter((line) => line.row.throughput).map((line) => line.row.flags)),
+  const flagsOfAll = useMemo(
+    () => commonFlags(all.filter((entry) => entry.row.throughput).map((entry) => entry.row.flags)),
     [all],
   );
-  const list = useMemo(() => shown(all, route), [all, route]);
+  const list = useMemo(() => visibleRows(all, route), [all, route]);
   const spec = SPECS[route.metric];
   const columns = useMemo(
-    () => columnsOf(all, route.metric, ranking.reference, said),
-    [all, route.metric, ranking.reference, said],
+    () => rankingColumns(all, route.metric, ranking.reference, flagsOfAll),
+    [all, route.metric, ranking.reference, flagsOfAll],
   );
-  const metrics = useMemo(() => measured(table.rows), [table]);
+  const metrics = useMemo(() => availableMetrics(table.rows), [table]);
   const headline = ranking.test_types[test]?.headline;
   const title = `${testName(test)} by ${spec.name}: ${doc.title}`;
   return (
     <>
       <Toolbar
         loads={run.loads[test] ?? []}
-        headline={headline?.load ? `headline: ${loadName(headline.load)}` : "headline: each at its best"}
+        headline={headline?.load ? `headline: ${loadName(headline.load)}` : "headline: best load of each"}
         infos={run.implementations}
         metrics={metrics}
         columns={view === "table" ? columns : null}
@@ -59,7 +59,7 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
           <BarsExport
             title={title}
             cells={() => rankingCells(list)}
-            drawn={() => ({
+            bars={() => ({
               heading: title,
               rows: rankingBars(list, spec, bestValue(spec, table.rows)),
             })}
@@ -67,16 +67,16 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
         )}
       </Toolbar>
       {view === "table" ? (
-        <Ranked list={list} all={all} said={said} columns={columns} doc={doc} table={table} test={test} />
+        <Ranked list={list} all={all} commonFlags={flagsOfAll} columns={columns} doc={doc} table={table} test={test} />
       ) : view === "groups" ? (
         <Groups
-          members={list.flatMap((line) =>
-            line.figure && line.share !== null
-              ? [{ name: line.name, info: line.info, value: line.figure.median, share: line.share }]
+          members={list.flatMap((entry) =>
+            entry.figure && entry.share !== null
+              ? [{ name: entry.name, info: entry.info, value: entry.figure.median, share: entry.share }]
               : [],
           )}
           lowerIsBetter={spec.lowerIsBetter}
-          what={spec.name}
+          metric={spec.name}
           subject={testName(test)}
           format={(value) => [spec.figure(value), spec.id === "cpu" ? "µs" : ""].filter(Boolean).join(" ")}
         />
@@ -88,22 +88,22 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
 }
 
 interface RankedProps {
-  list: Line[];
-  all: Line[];
-  said: string[];
-  columns: ReturnType<typeof columnsOf>;
+  list: RankedRow[];
+  all: RankedRow[];
+  commonFlags: string[];
+  columns: ReturnType<typeof rankingColumns>;
   doc: RunDocument;
   table: Table;
   test: string;
 }
 
-function Ranked({ list, all, said, columns, doc: { ranking }, table, test }: RankedProps) {
+function Ranked({ list, all, commonFlags: flagsOfAll, columns, doc: { ranking }, table, test }: RankedProps) {
   const { route } = usePage();
   const loadsDiffer = useMemo(
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
     [table],
   );
-  // The same element while what it shows is the same: its rows are then not compared again.
+  // The element is memoized so that unchanged rows are not compared again.
   const ranked = useMemo(
     () => (
       <RankingTable
@@ -114,14 +114,14 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test }: Ran
         caption={`${testName(test)}: implementations by ${columns.spec.name}`}
         testType={test}
         loadsDiffer={loadsDiffer}
-        said={said}
+        commonFlags={flagsOfAll}
       />
     ),
-    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said],
+    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, flagsOfAll],
   );
   return (
     <>
-      <Said words={said} />
+      <CommonFlags flags={flagsOfAll} />
       {ranked}
       <Legend list={list} all={all} confidence={ranking.confidence} columns={columns} />
       <Notes notes={ranking.notes} />
@@ -130,42 +130,42 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test }: Ran
 }
 
 interface LegendProps {
-  list: Line[];
-  all: Line[];
+  list: RankedRow[];
+  all: RankedRow[];
   confidence: number;
-  columns: ReturnType<typeof columnsOf>;
+  columns: ReturnType<typeof rankingColumns>;
 }
 
 function Legend({ list, all, confidence, columns }: LegendProps) {
-  const ranked = all.some((line) => line.row.ranked && line.standing);
-  const tied = ties(list, true).some((tie) => tie !== null);
-  const several = list.some(({ standing }) => standing && standing.rank.low < standing.rank.high);
-  const intervals = all.some((line) => line.figure && line.figure.low !== null);
+  const ranked = all.some((entry) => entry.row.ranked && entry.standing);
+  const tied = rowTies(list, true).some((tie) => tie !== null);
+  const ambiguousRanks = list.some(({ standing }) => standing && standing.rank.low < standing.rank.high);
+  const intervals = all.some((entry) => entry.figure && entry.figure.low !== null);
   return (
     <p class="legend-line quiet">
       {list.length < all.length && (
         <strong>
-          {list.length} of {all.length} shown; ranks are among all {all.length}.{" "}
+          {list.length} of {all.length} shown; ranks refer to all {all.length}.{" "}
         </strong>
       )}
-      {list.length === 0 && <strong>Nothing matches the filter. </strong>}
+      {list.length === 0 && <strong>No implementation matches the filter. </strong>}
       {columns.share &&
         (columns.spec.lowerIsBetter
-          ? "Bars are the best's figure over the row's own: the longest is the best. "
-          : "Bars are shares of the best. ")}
+          ? "Bars show the best value divided by the row's value, so the longest bar is the best. "
+          : "Bars show shares of the best value. ")}
       {intervals &&
-        `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over processes. `}
+        `Small print and whiskers are ${Math.round(confidence * 100)} % intervals of the median over processes. `}
       {ranked &&
         !intervals &&
-        several &&
-        "There is one process of each, so nothing has an interval, and no rank is excluded. "}
+        ambiguousRanks &&
+        "Each implementation has one process, so there are no intervals and no rank is excluded. "}
       {ranked &&
         intervals &&
-        several &&
-        "Rank is the possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th. "}
+        ambiguousRanks &&
+        "Ranks are possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th. "}
       {ranked && tied && (
         <>
-          <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied: their difference may be chance.
+          <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied; their difference may be chance.
         </>
       )}
     </p>

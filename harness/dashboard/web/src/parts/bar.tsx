@@ -1,4 +1,4 @@
-// A bar as long as a row's share of the best, with its interval as a whisker: longer is better for every metric.
+// A bar whose length is the share of the best value, with the interval as a whisker. Longer is better for every metric.
 import { isNumber } from "../format";
 import type { MetricSpec } from "../metrics";
 import type { Figure } from "../table";
@@ -28,4 +28,4 @@ export function Bar({ figure, spec, best, pinned }: Props) {
   );
 }
 
-const SCALE = 0.96; // of the width for the best: room for the upper end of its interval
+const SCALE = 0.96; // share of the width for the best value, with room for its interval

@@ -1,64 +1,58 @@
-// Small parts used all over: waiting and failure, status, words with their meaning, facts.
+// Small components used on many pages: loading and errors, status, flags, facts.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { ReadProblem } from "../documents";
 import type { Loaded } from "../hooks";
-import { meaning } from "../flags";
+import { flagMeaning } from "../flags";
 
-export function Waiting({ loaded, what }: { loaded: Loaded<unknown>; what: string }) {
+export function Waiting({ loaded, subject }: { loaded: Loaded<unknown>; subject: string }) {
   if (loaded.state === "failed")
     return (
       <p class="problem" role="alert">
-        Cannot show {what}: {loaded.message}
+        Cannot show {subject}: {loaded.message}
       </p>
     );
   return (
     <p class="waiting" role="status">
-      Reading {what} …
+      Loading {subject} …
     </p>
   );
 }
 
-const STATUS: Record<string, string> = {
-  running: "running",
-  complete: "complete",
-  incomplete: "incomplete",
-  failed: "failed",
-  interrupted: "interrupted",
-};
+const STATUSES = ["running", "complete", "incomplete", "failed", "interrupted"];
 
 export function Status({ status }: { status: string }) {
-  return <span class={`status ${Object.hasOwn(STATUS, status) ? status : ""}`}>{status}</span>;
+  return <span class={`status ${STATUSES.includes(status) ? status : ""}`}>{status}</span>;
 }
 
-/** A word beside a figure; its meaning shows on hover and on focus. */
-export function Word({ word, tone = "warn" }: { word: string; tone?: "warn" | "fail" | "quiet" }) {
+/** A flag of a value; its explanation appears on hover and focus. */
+export function Flag({ flag, tone = "warn" }: { flag: string; tone?: "warn" | "fail" | "quiet" }) {
   const id = useId();
   return (
-    <span class="word-frame">
-      <button type="button" class={`word ${tone}`} aria-describedby={id}>
-        <bdi>{word}</bdi>
+    <span class="flag-frame">
+      <button type="button" class={`flag ${tone}`} aria-describedby={id}>
+        <bdi>{flag}</bdi>
       </button>
       <span role="tooltip" id={id} class="tip">
-        {meaning(word)}
+        {flagMeaning(flag)}
       </span>
     </span>
   );
 }
 
-/** The words of every row, above their table. */
-export function Said({ words }: { words: readonly string[] }) {
-  return words.length === 0 ? null : (
-    <p class="said">
+/** The flags that all rows of a table share, shown above the table. */
+export function CommonFlags({ flags }: { flags: readonly string[] }) {
+  return flags.length === 0 ? null : (
+    <p class="common-flags">
       All rows:{" "}
-      {words.map((word) => (
-        <Word key={word} word={word} />
+      {flags.map((flag) => (
+        <Flag key={flag} flag={flag} />
       ))}
     </p>
   );
 }
 
-/** What of a run cannot be shown, folded away when it is long. */
+/** The parts of a run that cannot be shown; collapsed if there are many. */
 export function Problems({ problems }: { problems: ReadProblem[] }) {
   if (problems.length === 0) return null;
   return (
@@ -79,7 +73,7 @@ export function Problems({ problems }: { problems: ReadProblem[] }) {
   );
 }
 
-/** Terms with their values, two columns. */
+/** Terms with their values in two columns. */
 export function Facts({ facts }: { facts: [string, ComponentChildren][] }) {
   return (
     <dl class="facts">

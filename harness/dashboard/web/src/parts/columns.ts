@@ -1,7 +1,7 @@
-// The columns of a ranking: the chosen metric first, with bar, share and ratio; then what else was measured.
-import { measured, type MetricSpec, SPECS } from "../metrics";
+// The columns of a ranking: the selected metric with bar, share and ratio, then other measured values.
+import { availableMetrics, type MetricSpec, SPECS } from "../metrics";
 import type { Metric, Sort } from "../route";
-import type { Line } from "../table";
+import type { RankedRow } from "../table";
 
 export interface Column {
   sort: Sort;
@@ -13,7 +13,7 @@ export interface Column {
 export interface Columns {
   spec: MetricSpec;
   others: MetricSpec[];
-  ranked: boolean; // false of a run whose figures rank nothing
+  ranked: boolean; // false if the run's profile produces no ranking
   share: boolean;
   ratio: boolean;
   startup: boolean;
@@ -22,29 +22,27 @@ export interface Columns {
   all: Column[];
 }
 
-/** The columns that have something to show; empty ones are left out. */
-export function columnsOf(
-  list: readonly Line[],
+/** Return the columns with content. */
+export function rankingColumns(
+  list: readonly RankedRow[],
   metric: Metric,
   reference: string | null,
-  said: readonly string[],
+  commonFlags: readonly string[],
 ): Columns {
   const spec = SPECS[metric];
-  const rows = list.map((line) => line.row);
-  const others = measured(rows).filter((other) => other.always && other.id !== spec.id);
+  const rows = list.map((entry) => entry.row);
+  const others = availableMetrics(rows).filter((other) => other.always && other.id !== spec.id);
   const ranked = rows.some((row) => row.ranked);
-  const share = list.filter((line) => line.share !== null).length > 1;
-  const ratio = reference !== null && list.some((line) => line.ratio !== null);
+  const share = list.filter((entry) => entry.share !== null).length > 1;
+  const ratio = reference !== null && list.some((entry) => entry.ratio !== null);
   const startup = rows.some((row) => row.startup_time !== null);
   const errors = rows.some((row) => row.errors > 0);
-  const flags = rows.some((row) => row.reason !== "" || row.flags.some((word) => !said.includes(word)));
+  const flags = rows.some((row) => row.reason !== "" || row.flags.some((flag) => !commonFlags.includes(flag)));
   const all: (Column | false)[] = [
     ranked && {
       sort: "rank",
       label: "Rank",
-      title: spec.processes
-        ? "Possible ranks (95 %)"
-        : "Places of the medians: nothing says which differences are real",
+      title: spec.processes ? "Possible ranks (95 %)" : "Ranks of the medians, without a test of the differences",
       class: "c-rank",
     },
     { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
@@ -57,7 +55,7 @@ export function columnsOf(
     share && {
       sort: "share",
       label: "% of best",
-      title: spec.lowerIsBetter ? "The best's figure over this one's" : "This figure over the best's",
+      title: spec.lowerIsBetter ? "Best value divided by this value" : "This value divided by the best value",
       class: "c-share",
     },
     ratio && {

@@ -1,7 +1,7 @@
-// Export of what is shown: its figures, or a drawing of them.
+// Export of the shown data, as values or as a drawing.
 import { render } from "preact";
 import { type Cells, saveCsv, saveJson, savePng, saveSvg } from "../export";
-import { Drawing, type DrawnRow } from "./drawing";
+import { BarDrawing, type BarRow } from "./bar-drawing";
 import { Menu } from "./menu";
 
 type Save = (svg: SVGSVGElement, name: string) => unknown;
@@ -9,7 +9,7 @@ type Save = (svg: SVGSVGElement, name: string) => unknown;
 interface Props {
   title: string;
   cells: () => Cells;
-  draw: (save: Save) => void; // hands the drawing over
+  draw: (save: Save) => void; // passes the drawing to `save`
 }
 
 export function ExportMenu({ title, cells, draw }: Props) {
@@ -33,17 +33,17 @@ export function ExportMenu({ title, cells, draw }: Props) {
   );
 }
 
-/** The export of a table, whose rows are drawn for it as bars. */
-export function BarsExport({ title, cells, drawn }: Omit<Props, "draw"> & { drawn: () => Bars }) {
+/** The export of a table whose rows are drawn as bars. */
+export function BarsExport({ title, cells, bars }: Omit<Props, "draw"> & { bars: () => Bars }) {
   const draw = (save: Save): void => {
-    const holder = document.createElement("div");
-    holder.className = "drawing";
-    document.body.append(holder);
-    render(<Drawing {...drawn()} />, holder);
-    const svg = holder.querySelector("svg");
+    const container = document.createElement("div");
+    container.className = "drawing";
+    document.body.append(container);
+    render(<BarDrawing {...bars()} />, container);
+    const svg = container.querySelector("svg");
     void Promise.resolve(svg && save(svg, title)).finally(() => {
-      render(null, holder);
-      holder.remove();
+      render(null, container);
+      container.remove();
     });
   };
   return <ExportMenu title={title} cells={cells} draw={draw} />;
@@ -51,5 +51,5 @@ export function BarsExport({ title, cells, drawn }: Omit<Props, "draw"> & { draw
 
 interface Bars {
   heading: string;
-  rows: DrawnRow[];
+  rows: BarRow[];
 }

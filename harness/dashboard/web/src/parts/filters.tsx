@@ -1,7 +1,7 @@
-// The choice of facets, presets and variants; made only while its panel is open.
+// Selection of facets, presets and variants. The panel is only rendered while it is open.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo } from "../documents";
-import { type FacetValue, facets, folded, type Preset, presets } from "../filter";
+import { type FacetValue, facets, foldCase, type Preset, presets } from "../filter";
 import { usePage } from "../hooks";
 import { FACETS, type Facet, noFacets } from "../route";
 import { Menu } from "./menu";
@@ -18,52 +18,57 @@ export const FACET_NAMES: Record<Facet, string> = {
 
 export function Filters({ infos }: { infos: readonly ImplementationInfo[] }) {
   const { route } = usePage();
-  const set =
-    FACETS.reduce((sum, facet) => sum + route.facets[facet].length, 0) + route.hidden.length + Number(route.variants);
+  const activeCount =
+    FACETS.reduce((sum, facet) => sum + route.facets[facet].length, 0) +
+    route.hidden.length +
+    Number(route.bestVariantsOnly);
   return (
-    <Menu label="Filters" badge={set} align="right">
-      <Panel infos={infos} set={set} />
+    <Menu label="Filters" badge={activeCount} align="right">
+      <Panel infos={infos} activeCount={activeCount} />
     </Menu>
   );
 }
 
-function Panel({ infos, set }: { infos: readonly ImplementationInfo[]; set: number }) {
+function Panel({ infos, activeCount }: { infos: readonly ImplementationInfo[]; activeCount: number }) {
   const { route, go } = usePage();
   const all = useMemo(() => facets(infos), [infos]);
-  const offered = useMemo(() => presets(infos), [infos]);
-  const variants = useMemo(() => new Set(infos.map((info) => folded(info.framework))).size < infos.length, [infos]);
+  const availablePresets = useMemo(() => presets(infos), [infos]);
+  const hasVariants = useMemo(
+    () => new Set(infos.map((info) => foldCase(info.framework))).size < infos.length,
+    [infos],
+  );
   const choose = (facet: Facet, keys: string[]): void => go({ facets: { ...route.facets, [facet]: keys } });
-  const preset = (chosen: Preset): void => go({ facets: { ...noFacets(), ...chosen.facets } });
+  const applyPreset = (preset: Preset): void => go({ facets: { ...noFacets(), ...preset.facets } });
   return (
     <div class="filters">
       <div class="filter-acts">
         <button
           type="button"
-          disabled={set === 0}
-          onClick={() => go({ hidden: [], variants: false, facets: noFacets() })}
+          disabled={activeCount === 0}
+          onClick={() => go({ hidden: [], bestVariantsOnly: false, facets: noFacets() })}
         >
           Reset
         </button>
-        {offered.map((one) => (
-          <button type="button" key={one.name} onClick={() => preset(one)}>
-            {one.name}
+        {availablePresets.map((item) => (
+          <button type="button" key={item.name} onClick={() => applyPreset(item)}>
+            {item.name}
           </button>
         ))}
-        {variants && (
+        {hasVariants && (
           <label class="check">
             <input
               type="checkbox"
-              checked={route.variants}
-              onChange={(event) => go({ variants: event.currentTarget.checked })}
+              checked={route.bestVariantsOnly}
+              onChange={(event) => go({ bestVariantsOnly: event.currentTarget.checked })}
             />
             Best variant of each framework
           </label>
         )}
       </div>
-      {all.length === 0 && <p>All implementations have the same facts.</p>}
+      {all.length === 0 && <p>All implementations have the same properties.</p>}
       <div class="facets">
         {all.map(({ facet, values }) => (
-          <FacetChoice key={facet} facet={facet} values={values} onChoose={(keys) => choose(facet, keys)} />
+          <FacetSelect key={facet} facet={facet} values={values} onChoose={(keys) => choose(facet, keys)} />
         ))}
         {route.hidden.length > 0 && (
           <fieldset>
@@ -91,15 +96,15 @@ interface ChoiceProps {
   onChoose: (keys: string[]) => void;
 }
 
-/** One facet. Nothing chosen means everything; "none" of a facet is every box empty but the first one ticked next. */
-function FacetChoice({ facet, values, onChoose }: ChoiceProps) {
+/** One facet. An empty selection means that all values are shown. */
+function FacetSelect({ facet, values, onChoose }: ChoiceProps) {
   const { route } = usePage();
-  const chosen = new Set(route.facets[facet].map(folded));
+  const selected = new Set(route.facets[facet].map(foldCase));
   return (
     <fieldset>
       <legend>{FACET_NAMES[facet]}</legend>
       <p class="all-none">
-        <button type="button" class="plain" disabled={chosen.size === 0} onClick={() => onChoose([])}>
+        <button type="button" class="plain" disabled={selected.size === 0} onClick={() => onChoose([])}>
           any
         </button>
         <button type="button" class="plain" onClick={() => onChoose(values.map(({ key }) => key))}>
@@ -108,7 +113,7 @@ function FacetChoice({ facet, values, onChoose }: ChoiceProps) {
         <button
           type="button"
           class="plain"
-          onClick={() => onChoose(values.map(({ key }) => key).filter((key) => !chosen.has(key)))}
+          onClick={() => onChoose(values.map(({ key }) => key).filter((key) => !selected.has(key)))}
         >
           invert
         </button>
@@ -117,9 +122,9 @@ function FacetChoice({ facet, values, onChoose }: ChoiceProps) {
         <label class="check" key={key}>
           <input
             type="checkbox"
-            checked={chosen.has(key)}
+            checked={selected.has(key)}
             onChange={(event) => {
-              const others = [...chosen].filter((item) => item !== key);
+              const others = [...selected].filter((item) => item !== key);
               onChoose(event.currentTarget.checked ? [...others, key] : others);
             }}
           />

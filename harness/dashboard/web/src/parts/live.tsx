@@ -1,28 +1,28 @@
-// The live view: where a run stands, the trial that is running, and its last trials.
+// Live progress of a run: current activity, running trial and latest trials.
 import type { LiveDocument, RunProgress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
-import { look } from "../charts/palette";
+import { seriesStyle } from "../charts/palette";
 import { micros, percent, rate, seconds, tick } from "../format";
 import { name as loadName, testName } from "../load";
-import { Word } from "./basics";
+import { Flag } from "./basics";
 import { number, PlainTable } from "./plain-table";
 
-export function Live({ told, connected }: { told: LiveDocument; connected: boolean }) {
-  const { progress, trials } = told;
-  const ended = told.status !== "running";
+export function Live({ document: live, connected }: { document: LiveDocument; connected: boolean }) {
+  const { progress, trials } = live;
+  const ended = live.status !== "running";
   return (
     <section class="live" aria-label="Run in progress">
-      <Line told={told} connected={connected} ended={ended} />
-      {!ended && <Done progress={progress} />}
-      {!ended && (progress?.windows.length ?? 0) > 1 && <Running progress={progress} />}
-      {trials.length > 0 && !ended && <LastTrials trials={trials} />}
+      <ActivityLine live={live} connected={connected} ended={ended} />
+      {!ended && <TimeBar progress={progress} />}
+      {!ended && (progress?.windows.length ?? 0) > 1 && <RunningTrial progress={progress} />}
+      {trials.length > 0 && !ended && <LatestTrials trials={trials} />}
     </section>
   );
 }
 
-function Line({ told, connected, ended }: { told: LiveDocument; connected: boolean; ended: boolean }) {
-  const { progress, silent_for: silentFor } = told;
-  const doing = [
+function ActivityLine({ live, connected, ended }: { live: LiveDocument; connected: boolean; ended: boolean }) {
+  const { progress, silent_for: silentFor } = live;
+  const activity = [
     progress?.stage,
     progress?.implementation,
     progress?.test_type && testName(progress.test_type),
@@ -35,11 +35,11 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
       <span class={ended || silentFor !== null ? "pulse still" : "pulse"} aria-hidden="true" />
       <p role="status">
         {ended ? (
-          `The run is ${told.status}.`
+          `The run is ${live.status}.`
         ) : silentFor !== null ? (
-          `Nothing has been written for ${seconds(silentFor)}: the run may have been killed.`
+          `The run has written nothing for ${seconds(silentFor)}; it may have been killed.`
         ) : (
-          <bdi>{doing || "waiting for the run to say what it does"}</bdi>
+          <bdi>{activity || "waiting for the first progress report"}</bdi>
         )}
       </p>
       <span class="quiet">
@@ -53,33 +53,33 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
   );
 }
 
-/** How much of the expected time is behind us: it moves from the first second, unlike a count of processes. */
-export function shareDone(progress: RunProgress | null): number | null {
+/** Return the elapsed share of the expected time, which advances from the first second unlike a count of processes. */
+export function elapsedShare(progress: RunProgress | null): number | null {
   if (!progress) return null;
   const { elapsed, remaining } = progress;
   return remaining !== null && elapsed + remaining > 0 ? elapsed / (elapsed + remaining) : null;
 }
 
-function Done({ progress }: { progress: RunProgress | null }) {
-  const share = shareDone(progress);
+function TimeBar({ progress }: { progress: RunProgress | null }) {
+  const share = elapsedShare(progress);
   if (share === null) return null;
   return <progress max={1} value={share} aria-label={`${percent(share)} of the expected time`} />;
 }
 
-/** The trial that is running, second by second. */
-function Running({ progress }: { progress: RunProgress | null }) {
+/** The running trial, second by second. */
+function RunningTrial({ progress }: { progress: RunProgress | null }) {
   const windows = progress?.windows ?? [];
   return (
     <LineChart
-      title={`${progress?.implementation ?? ""}: the trial that is running`}
+      title={`${progress?.implementation ?? ""}: running trial`}
       heading="h3"
       series={[
         {
           name: "requests/s",
-          look: look(0),
-          points: windows.map((second) => ({
-            x: second.start + second.duration,
-            y: second.responses === null || second.duration <= 0 ? null : second.responses / second.duration,
+          style: seriesStyle(0),
+          points: windows.map((item) => ({
+            x: item.start + item.duration,
+            y: item.responses === null || item.duration <= 0 ? null : item.responses / item.duration,
           })),
         },
       ]}
@@ -91,12 +91,12 @@ function Running({ progress }: { progress: RunProgress | null }) {
   );
 }
 
-function LastTrials({ trials }: { trials: Trial[] }) {
+function LatestTrials({ trials }: { trials: Trial[] }) {
   return (
     <details open>
-      <summary>Last trials</summary>
+      <summary>Latest trials</summary>
       <PlainTable
-        label="Last trials"
+        label="Latest trials"
         heads={["Implementation", "Test", "Load", number("Requests/s"), number("CPU µs/req"), "Notes"]}
         rows={trials.map((trial) => ({
           key: trial.id,
@@ -106,7 +106,7 @@ function LastTrials({ trials }: { trials: Trial[] }) {
             trial.validity
               .filter((check) => check.flag)
               .map((check) => (
-                <Word key={check.name} word={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
+                <Flag key={check.name} flag={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
               )),
           ],
         }))}

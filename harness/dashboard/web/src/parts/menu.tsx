@@ -1,4 +1,3 @@
-// A button with a panel below it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
@@ -19,7 +18,7 @@ export function Menu({
   const id = useId();
   useEffect(() => {
     if (!open) return;
-    const away = (event: Event): void => {
+    const closeOutside = (event: Event): void => {
       if (!(event.target instanceof Node && frame.current?.contains(event.target))) setOpen(false);
     };
     const onEscape = (event: KeyboardEvent): void => {
@@ -27,10 +26,10 @@ export function Menu({
       setOpen(false);
       frame.current?.querySelector("button")?.focus();
     };
-    addEventListener("pointerdown", away);
+    addEventListener("pointerdown", closeOutside);
     addEventListener("keydown", onEscape);
     return () => {
-      removeEventListener("pointerdown", away);
+      removeEventListener("pointerdown", closeOutside);
       removeEventListener("keydown", onEscape);
     };
   }, [open]);

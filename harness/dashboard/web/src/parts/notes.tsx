@@ -1,4 +1,4 @@
-// What harness/stats noted on a ranking.
+// The notes of harness/stats on a ranking.
 
 export function Notes({ notes }: { notes: readonly string[] }) {
   if (notes.length === 0) return null;

@@ -1,38 +1,38 @@
-// The overall table: score with interval, and each test type's ratio in a heat colour relative to its best.
+// The overall table: score with interval, and the ratio of each test type, coloured relative to its best.
 import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../load";
-import type { ScoreLine } from "../overall";
-import { type Tie, tieClasses, tiesOf } from "../table";
+import type { ScoreRow } from "../scores";
+import { type Tie, tieClasses, groupTies } from "../table";
 import { Bar } from "./bar";
-import { Word } from "./basics";
+import { Flag } from "./basics";
 import { heat } from "./heat";
-import { Facts, LanguageDot } from "./language";
-import { useGrowing } from "./more";
+import { LanguageDot, LanguageFacts } from "./language";
+import { useIncrementalRows } from "./incremental-rows";
 import { RowMenu } from "./row-menu";
 
 interface Props {
-  list: ScoreLine[];
+  list: ScoreRow[];
   tests: string[];
   counting: readonly string[]; // those of them that are in the score
-  head: string; // of the score's column
-  said: readonly string[]; // flags of every row, which stand above the table
+  scoreHeader: string; // header of the score column
+  commonFlags: readonly string[]; // shown above the table
   reference: string | null;
   caption: string;
 }
 
-const HIGHER = { lowerIsBetter: false };
+const HIGHER_IS_BETTER = { lowerIsBetter: false };
 
-export function OverallTable({ list, tests, counting, head, caption, said, reference }: Props) {
+export function OverallTable({ list, tests, counting, scoreHeader, caption, commonFlags, reference }: Props) {
   const { route } = usePage();
   const subject = `${route.run} ${route.text} ${JSON.stringify(route.facets)}`;
-  const [limit, end] = useGrowing(subject, list.length);
-  const tied = tiesOf(list.map((line) => line.tie));
-  const best = list.reduce((most, line) => Math.max(most, line.score ?? 0), 0) || null;
+  const [limit, end] = useIncrementalRows(subject, list.length);
+  const tied = groupTies(list.map((row) => row.tieGroup));
+  const best = list.reduce((highest, row) => Math.max(highest, row.score ?? 0), 0) || null;
   return (
     <div class="table-frame ranking-frame">
       <table class="ranking overall" role="table" aria-rowcount={list.length + 1}>
-        <caption class="unseen">{caption}</caption>
+        <caption class="visually-hidden">{caption}</caption>
         <thead role="rowgroup">
           <tr role="row">
             <th role="columnheader" scope="col" class="c-rank">
@@ -42,7 +42,7 @@ export function OverallTable({ list, tests, counting, head, caption, said, refer
               Implementation
             </th>
             <th role="columnheader" scope="col" class="c-rate">
-              {head}
+              {scoreHeader}
             </th>
             {tests.map((test) => (
               <th
@@ -56,21 +56,21 @@ export function OverallTable({ list, tests, counting, head, caption, said, refer
               </th>
             ))}
             <th role="columnheader" scope="col" class="c-acts">
-              <span class="unseen">Actions</span>
+              <span class="visually-hidden">Actions</span>
             </th>
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {list.slice(0, limit).map((line, index) => (
-            <ScoreRow
-              key={line.name}
-              line={line}
+          {list.slice(0, limit).map((row, index) => (
+            <ScoreTableRow
+              key={row.name}
+              row={row}
               tie={tied[index] ?? null}
               tests={tests}
               counting={counting}
               best={best}
-              words={line.flags.filter((word) => !said.includes(word))}
-              isReference={line.name === reference}
+              flags={row.flags.filter((flag) => !commonFlags.includes(flag))}
+              isReference={row.name === reference}
             />
           ))}
         </tbody>
@@ -81,27 +81,27 @@ export function OverallTable({ list, tests, counting, head, caption, said, refer
 }
 
 interface RowProps {
-  line: ScoreLine;
+  row: ScoreRow;
   tests: string[];
   counting: readonly string[]; // those of them that are in the score
   best: number | null;
   tie: Tie;
-  words: string[];
+  flags: string[];
   isReference: boolean;
 }
 
-function ScoreRow({ line, tests, counting, best, tie, words, isReference }: RowProps) {
+function ScoreTableRow({ row, tests, counting, best, tie, flags, isReference }: RowProps) {
   const { route } = usePage();
-  const { name, info } = line;
+  const { name, info } = row;
   const pinned = route.pinned.includes(name);
-  const figure = isNumber(line.score) ? { median: line.score, low: line.low, high: line.high, processes: null } : null;
+  const figure = isNumber(row.score) ? { median: row.score, low: row.low, high: row.high, processes: null } : null;
   return (
     <tr
       role="row"
       class={[...tieClasses(tie), pinned ? "pinned" : "", figure ? "" : "unranked"].filter(Boolean).join(" ")}
     >
       <td role="cell" class="c-rank">
-        {line.rank ? ranks(line.rank) : (line.position ?? "–")}
+        {row.rank ? ranks(row.rank) : (row.position ?? "–")}
       </td>
       <th role="rowheader" scope="row" class="c-name">
         <LanguageDot info={info} />
@@ -109,35 +109,35 @@ function ScoreRow({ line, tests, counting, best, tie, words, isReference }: RowP
           href={href({
             ...route,
             view: "cell",
-            test: tests.find((test) => Object.hasOwn(line.ratios, test)) ?? "",
+            test: tests.find((test) => Object.hasOwn(row.ratios, test)) ?? "",
             implementation: name,
           })}
         >
           <bdi>{name}</bdi>
         </a>
         <span class="facts-line">
-          <Facts info={info} name={name} />
-          {words.map((word) => (
-            <Word key={word} word={word} />
+          <LanguageFacts info={info} name={name} />
+          {flags.map((flag) => (
+            <Flag key={flag} flag={flag} />
           ))}
         </span>
       </th>
       <td role="cell" class="c-rate">
         <span class="measure">
-          <Bar figure={figure} spec={HIGHER} best={best} pinned={pinned} />
+          <Bar figure={figure} spec={HIGHER_IS_BETTER} best={best} pinned={pinned} />
           <span class="figure-pair">
             <span class="figure">{figure ? times(figure.median) : "no score"}</span>
             <small>
               {!figure
-                ? missing(line)
-                : span(line.low, line.high, factor) || (isReference ? "reference" : `${percent(line.share)} of best`)}
+                ? missingTests(row)
+                : span(row.low, row.high, factor) || (isReference ? "reference" : `${percent(row.share)} of best`)}
             </small>
           </span>
         </span>
       </td>
       {tests.map((test) => {
-        const ratio = line.ratios[test];
-        const classes = isNumber(ratio) ? `c-part heat heat-${heat(line.shares[test])}` : "c-part none";
+        const ratio = row.ratios[test];
+        const classes = isNumber(ratio) ? `c-part heat heat-${heat(row.shares[test])}` : "c-part none";
         return (
           <td
             role="cell"
@@ -156,6 +156,6 @@ function ScoreRow({ line, tests, counting, best, tie, words, isReference }: RowP
   );
 }
 
-function missing(line: ScoreLine): string {
-  return line.missing.length > 0 ? `without ${line.missing.map(testName).join(", ")}` : "";
+function missingTests(row: ScoreRow): string {
+  return row.missing.length > 0 ? `without ${row.missing.map(testName).join(", ")}` : "";
 }

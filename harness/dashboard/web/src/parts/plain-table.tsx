@@ -1,7 +1,7 @@
-// A table of figures in a frame that scrolls: one cell heads each row, numbers stand to the right.
+// A scrollable table of values. One cell heads each row, and numbers are right-aligned.
 import type { ComponentChildren } from "preact";
 
-type Head = string | { number: string; class?: string }; // the class is of the whole column
+type Head = string | { number: string; class?: string }; // class of the whole column
 interface Cell {
   show: ComponentChildren;
   class?: string;
@@ -13,13 +13,13 @@ interface Row {
   cells: (ComponentChildren | Cell)[];
 }
 interface Props {
-  label: string; // of the frame
+  label: string; // accessible name
   heads: readonly Head[];
   rows: readonly Row[];
-  header?: number; // the column that heads its row
+  header?: number; // index of the column that heads each row
 }
 
-/** The head of a column of numbers. */
+/** Return the header of a column of numbers. */
 export function number(text: string): Head {
   return { number: text };
 }

@@ -1,31 +1,31 @@
-// One row of the ranking.
+// A row of the ranking.
 import { bytes, count, percent, ranks, seconds } from "../format";
 import { href, usePage } from "../hooks";
 import { name as loadName } from "../load";
 import type { MetricSpec } from "../metrics";
-import { type Line, type Tie, tieClasses } from "../table";
+import { type RankedRow, type Tie, tieClasses } from "../table";
 import { Bar } from "./bar";
-import { Word } from "./basics";
+import { Flag } from "./basics";
 import type { Columns } from "./columns";
-import { Facts, LanguageDot } from "./language";
+import { LanguageDot, LanguageFacts } from "./language";
 import { RowMenu } from "./row-menu";
-import { RatioPair, SmallPrint } from "./small";
+import { RatioFigure, FigureWithInterval } from "./figure";
 
 interface Props {
-  line: Line;
+  entry: RankedRow;
   index: number;
   tie: Tie;
   best: number | null;
   columns: Columns;
   testType: string;
   showLoad: boolean;
-  said: string[];
+  commonFlags: string[];
   pinned: boolean;
 }
 
-export function RankingRow({ line, index, tie, best, columns, testType, said, ...state }: Props) {
+export function RankingRow({ entry, index, tie, best, columns, testType, commonFlags, ...state }: Props) {
   const { route } = usePage();
-  const { row, info, name } = line;
+  const { row, info, name } = entry;
   const { spec } = columns;
   const classes = [...tieClasses(tie), state.pinned ? "pinned" : "", row.ranked || !columns.ranked ? "" : "unranked"]
     .filter(Boolean)
@@ -34,7 +34,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
     <tr role="row" class={classes} aria-rowindex={index + 2}>
       {columns.ranked && (
         <td role="cell" class="c-rank">
-          {rankText(line)}
+          {rankText(entry)}
         </td>
       )}
       <th role="rowheader" scope="row" class="c-name">
@@ -43,17 +43,17 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
           <bdi>{name}</bdi>
         </a>
         <span class="facts-line">
-          <Facts info={info} name={name} />
+          <LanguageFacts info={info} name={name} />
           {state.showLoad && row.load && <span>{loadName(row.load)}</span>}
         </span>
       </th>
       <td role="cell" class="c-rate" data-label={spec.column}>
         <span class="measure">
-          {columns.ranked && <Bar figure={line.figure} spec={spec} best={best} pinned={state.pinned} />}
-          <SmallPrint
-            value={line.figure?.median}
-            low={line.figure?.low}
-            high={line.figure?.high}
+          {columns.ranked && <Bar figure={entry.figure} spec={spec} best={best} pinned={state.pinned} />}
+          <FigureWithInterval
+            value={entry.figure?.median}
+            low={entry.figure?.low}
+            high={entry.figure?.high}
             show={spec.figure}
             strong
           />
@@ -61,16 +61,16 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
       </td>
       {columns.share && (
         <td role="cell" class="c-share">
-          {percent(line.share)}
+          {percent(entry.share)}
         </td>
       )}
       {columns.ratio && (
         <td role="cell" class="c-ratio">
-          <RatioPair ratio={line.ratio} />
+          <RatioFigure ratio={entry.ratio} />
         </td>
       )}
       {columns.others.map((other) => (
-        <OtherMetric key={other.id} spec={other} line={line} />
+        <OtherMetric key={other.id} spec={other} entry={entry} />
       ))}
       {columns.startup && (
         <td role="cell" class="c-first" data-label="startup">
@@ -83,16 +83,16 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
         </td>
       )}
       {columns.flags && (
-        <td role="cell" class="c-words">
+        <td role="cell" class="c-flags">
           {row.reason && (
             <span class="reason">
               <bdi>{row.reason}</bdi>
             </span>
           )}
           {row.flags
-            .filter((word) => !said.includes(word))
-            .map((word) => (
-              <Word key={word} word={word} />
+            .filter((flag) => !commonFlags.includes(flag))
+            .map((flag) => (
+              <Flag key={flag} flag={flag} />
             ))}
         </td>
       )}
@@ -103,21 +103,21 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
   );
 }
 
-function rankText({ row, standing, position }: Line): string {
+function rankText({ row, standing, position }: RankedRow): string {
   if (!row.ranked) return "–";
   return standing ? ranks(standing.rank) : position === null ? "–" : String(position);
 }
 
-/** A metric that the table is not ranked by. */
-function OtherMetric({ spec, line }: { spec: MetricSpec; line: Line }) {
-  const value = spec.value(line.row);
-  const estimate = spec.standing(line.row)?.estimate;
+/** A metric other than the one that ranks the table. */
+function OtherMetric({ spec, entry }: { spec: MetricSpec; entry: RankedRow }) {
+  const value = spec.value(entry.row);
+  const estimate = spec.standing(entry.row)?.estimate;
   return (
     <td role="cell" class={`c-other c-${spec.id}${value === null ? " unknown" : ""}`} data-label={spec.column}>
       {spec.id === "memory" ? (
         bytes(value)
       ) : (
-        <SmallPrint value={value} low={estimate?.low} high={estimate?.high} show={spec.figure} />
+        <FigureWithInterval value={value} low={estimate?.low} high={estimate?.high} show={spec.figure} />
       )}
     </td>
   );

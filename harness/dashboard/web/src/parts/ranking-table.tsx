@@ -1,51 +1,51 @@
-// The ranking table: rank intervals, bars with whiskers, intervals in small print, tie groups shaded, sortable.
+// The sortable ranking table: possible ranks, bars with whiskers, intervals and shaded tie groups.
 import { usePage } from "../hooks";
 import { bestValue } from "../metrics";
 import type { Sort } from "../route";
-import { type Line, naturallyDescending, ties } from "../table";
+import { type RankedRow, descendingByDefault, rowTies } from "../table";
 import type { Columns } from "./columns";
-import { useGrowing } from "./more";
+import { useIncrementalRows } from "./incremental-rows";
 import { RankingRow } from "./ranking-row";
 
 interface Props {
-  subject: string; // names what is listed: another subject begins at its top again
-  list: Line[];
-  all: Line[];
+  subject: string; // identifies the list; a new subject starts at the top
+  list: RankedRow[];
+  all: RankedRow[];
   columns: Columns;
   caption: string;
   testType: string;
   loadsDiffer: boolean;
-  said: string[]; // words that hold for every row and stand above the table
+  commonFlags: string[]; // shown above the table
 }
 
 export function RankingTable({ subject, list, all, columns, caption, ...more }: Props) {
   const { route } = usePage();
-  const [limit, end] = useGrowing(subject, list.length);
+  const [limit, end] = useIncrementalRows(subject, list.length);
   const best = bestValue(
     columns.spec,
-    all.map((line) => line.row),
+    all.map((entry) => entry.row),
   );
   const ascendingRank = route.sort === "rank" && route.descending !== true;
-  const tied = ties(list, ascendingRank && route.pinned.length === 0);
+  const tied = rowTies(list, ascendingRank && route.pinned.length === 0);
   return (
     <div class="table-frame ranking-frame">
       <table class="ranking" role="table" aria-rowcount={list.length + 1}>
-        <caption class="unseen">{caption}</caption>
+        <caption class="visually-hidden">{caption}</caption>
         <Head columns={columns} />
         <tbody role="rowgroup">
-          {list.slice(0, limit).map((line, index) => (
-            // By place, not by name: filtering then changes what stands in the rows, which is cheaper than new rows.
+          {list.slice(0, limit).map((entry, index) => (
+            // Keyed by position: after filtering, updating existing rows is cheaper than creating rows.
             <RankingRow
               key={index}
-              line={line}
+              entry={entry}
               index={index}
               tie={tied[index] ?? null}
               best={best}
               columns={columns}
               testType={more.testType}
               showLoad={more.loadsDiffer}
-              said={more.said}
-              pinned={route.pinned.includes(line.name)}
+              commonFlags={more.commonFlags}
+              pinned={route.pinned.includes(entry.name)}
             />
           ))}
         </tbody>
@@ -57,10 +57,10 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
 
 function Head({ columns }: { columns: Columns }) {
   const { route, go } = usePage();
-  const descending = route.descending ?? naturallyDescending(route.sort);
+  const descending = route.descending ?? descendingByDefault(route.sort);
   const sortBy = (sort: Sort): void => {
-    const natural = naturallyDescending(sort);
-    const now = route.descending ?? naturallyDescending(route.sort);
+    const natural = descendingByDefault(sort);
+    const now = route.descending ?? descendingByDefault(route.sort);
     go(route.sort === sort ? { descending: now === natural ? !natural : null } : { sort, descending: null });
   };
   return (
@@ -80,12 +80,12 @@ function Head({ columns }: { columns: Columns }) {
           </th>
         ))}
         {columns.flags && (
-          <th role="columnheader" scope="col" class="c-words">
+          <th role="columnheader" scope="col" class="c-flags">
             Notes
           </th>
         )}
         <th role="columnheader" scope="col" class="c-acts">
-          <span class="unseen">Actions</span>
+          <span class="visually-hidden">Actions</span>
         </th>
       </tr>
     </thead>

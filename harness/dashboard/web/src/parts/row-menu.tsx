@@ -1,30 +1,30 @@
-// What can be done with a row: a menu, placed over the page, since a table clips what hangs out of it.
+// The menu of a row. It is placed above the page, because tables clip their contents.
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { usePage } from "../hooks";
 
-interface Place {
-  name: string; // whose: another row's may come to stand here
-  top: number;
+interface MenuPosition {
+  name: string; // implementation; the row may later show another implementation
+  top: number; // pixels
   right: number;
 }
 
 export function RowMenu({ name }: { name: string }) {
-  const [opened, setPlace] = useState<Place | null>(null);
-  const place = opened?.name === name ? opened : null;
+  const [opened, setPosition] = useState<MenuPosition | null>(null);
+  const position = opened?.name === name ? opened : null;
   const button = useRef<HTMLButtonElement>(null);
   const open = (): void => {
     const box = button.current?.getBoundingClientRect();
-    if (place || !box) setPlace(null);
+    if (position || !box) setPosition(null);
     else
-      setPlace({
+      setPosition({
         name,
         top: Math.min(box.bottom + 4, innerHeight - 240),
         right: Math.max(8, document.documentElement.clientWidth - box.right),
       });
   };
   const close = (): void => {
-    setPlace(null);
+    setPosition(null);
     button.current?.focus();
   };
   return (
@@ -34,7 +34,7 @@ export function RowMenu({ name }: { name: string }) {
         class="act"
         ref={button}
         aria-label={`Actions for ${name}`}
-        aria-expanded={place !== null}
+        aria-expanded={position !== null}
         onClick={open}
       >
         <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
@@ -43,39 +43,39 @@ export function RowMenu({ name }: { name: string }) {
           <circle cx="13" cy="8" r="1.5" />
         </svg>
       </button>
-      {place && <Actions name={name} place={place} button={button} onClose={close} />}
+      {position && <Actions name={name} position={position} button={button} onClose={close} />}
     </>
   );
 }
 
 interface ActionsProps {
   name: string;
-  place: Place;
-  button: RefObject<HTMLButtonElement | null>; // closes by its own click
+  position: MenuPosition;
+  button: RefObject<HTMLButtonElement | null>; // its click closes the menu, too
   onClose: () => void;
 }
 
-function Actions({ name, place, button, onClose }: ActionsProps) {
+function Actions({ name, position, button, onClose }: ActionsProps) {
   const { route, go } = usePage();
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
     frame.current?.querySelector<HTMLElement>("button")?.focus({ preventScroll: true });
-    const away = (event: Event): void => {
+    const closeOutside = (event: Event): void => {
       const at = event.target;
       if (!(at instanceof Node && [frame, button].some(({ current }) => current?.contains(at)))) onClose();
     };
     const onEscape = (event: KeyboardEvent): void => {
       if (event.key === "Escape") onClose();
     };
-    addEventListener("pointerdown", away);
+    addEventListener("pointerdown", closeOutside);
     addEventListener("scroll", onClose, { passive: true });
     addEventListener("keydown", onEscape);
     return () => {
-      removeEventListener("pointerdown", away);
+      removeEventListener("pointerdown", closeOutside);
       removeEventListener("scroll", onClose);
       removeEventListener("keydown", onEscape);
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- the menu is made anew each time that it opens
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the menu is created each time it opens
   }, []);
   const toggle = (key: "pinned" | "hidden"): void => {
     const now = route[key];
@@ -89,7 +89,7 @@ function Actions({ name, place, button, onClose }: ActionsProps) {
       ref={frame}
       role="group"
       aria-label={`Actions for ${name}`}
-      style={{ top: `${place.top}px`, right: `${place.right}px` }}
+      style={{ top: `${position.top}px`, right: `${position.right}px` }}
     >
       <button type="button" onClick={() => toggle("pinned")}>
         {route.pinned.includes(name) ? "Unpin" : "Pin to the top"}

@@ -1,4 +1,4 @@
-// Which test types count for the overall score; in the URL, so that a link shows the same score.
+// Selection of the test types in the overall score. It is part of the URL, so that a link shows the same score.
 import { usePage } from "../hooks";
 import { testName } from "../load";
 import { Menu } from "./menu";
@@ -14,7 +14,7 @@ export function ScoredTests({ tests, counting }: { tests: string[]; counting: re
               type="checkbox"
               checked={counting.includes(test)}
               onChange={() =>
-                go({ without: tests.filter((other) => counting.includes(other) === (other === test)) }, "replace")
+                go({ excludedTests: tests.filter((other) => counting.includes(other) === (other === test)) }, "replace")
               }
             />
             {testName(test)}

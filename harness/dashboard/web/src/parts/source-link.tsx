@@ -1,4 +1,4 @@
-// An implementation's folder: a link where the repository has a web address, else its path.
+// The folder of an implementation, as a link if the repository has a web address.
 import type { ImplementationInfo, RunDocument } from "../documents";
 
 export function SourceLink({ doc, info }: { doc: RunDocument; info: ImplementationInfo }) {
@@ -17,7 +17,7 @@ export function SourceLink({ doc, info }: { doc: RunDocument; info: Implementati
   );
 }
 
-/** Address of a folder at a revision; null for anything that is no plain relative path on an https or http host. */
+/** Return the URL of a folder at a revision, or null if base or folder are not plain. */
 export function folderAddress(base: string | null, revision: string | null, folder: string): string | null {
   if (!base || !/^https?:\/\//.test(base) || !/^[\w.+#-]+(\/[\w.+# -]+)*$/.test(folder) || folder.includes(".."))
     return null;

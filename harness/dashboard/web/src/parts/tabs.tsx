@@ -1,4 +1,3 @@
-// A row of tabs.
 import { useRef } from "preact/hooks";
 
 export interface Tab {
@@ -7,7 +6,7 @@ export interface Tab {
   note?: string;
 }
 
-/** A row of tabs, moved through with the arrow keys. */
+/** A row of tabs with arrow-key navigation. */
 export function Tabs({
   label,
   tabs,

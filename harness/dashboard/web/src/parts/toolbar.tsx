@@ -1,4 +1,4 @@
-// What is shown of a table: load, metric, order, filters and export.
+// The toolbar of a table: load, metric, order, filters and export.
 import type { ComponentChildren } from "preact";
 import type { ImplementationInfo } from "../documents";
 import { usePage } from "../hooks";
@@ -10,25 +10,25 @@ import { Filters } from "./filters";
 
 interface Props {
   loads: readonly Load[];
-  headline: string; // name of the headline load
+  headline: string; // text for the headline load
   infos: readonly ImplementationInfo[];
-  metrics: MetricSpec[]; // that can be chosen
-  columns: Columns | null; // to sort by on a narrow page, which has no column heads
+  metrics: MetricSpec[]; // selectable metrics
+  columns: Columns | null; // for sorting on narrow pages, which have no column headers
   children?: ComponentChildren;
 }
 
 export function Toolbar({ loads, headline, infos, metrics, columns, children }: Props) {
   const { route, go } = usePage();
   return (
-    <div class="toolbar" role="group" aria-label="What is shown">
+    <div class="toolbar" role="group" aria-label="View options">
       {metrics.length > 1 && (
         <label>
-          <span>{columns && !columns.ranked ? "Figure" : "Rank by"}</span>
+          <span>{columns && !columns.ranked ? "Metric" : "Rank by"}</span>
           <select
             value={route.metric}
             onChange={(event) => {
               const metric = METRICS.find((item) => item === event.currentTarget.value);
-              if (metric) go({ metric, named: true, sort: "rank", descending: null });
+              if (metric) go({ metric, metricChosen: true, sort: "rank", descending: null });
             }}
           >
             {metrics.map((spec) => (
@@ -71,7 +71,7 @@ export function Toolbar({ loads, headline, infos, metrics, columns, children }: 
         </label>
       )}
       <label class="search">
-        <span class="unseen">Filter by words</span>
+        <span class="visually-hidden">Filter by text</span>
         <input
           type="search"
           value={route.text}

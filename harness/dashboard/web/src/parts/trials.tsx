@@ -1,14 +1,14 @@
-// The trials of one cell: their figures, and the commands that loaded it.
+// The trials of a cell with their values and load commands.
 import type { Trial } from "../documents";
 import { bytes, count, isNumber, micros, percent, rate, seconds, shell } from "../format";
 import { trialName } from "../load";
-import { Word } from "./basics";
+import { Flag } from "./basics";
 import { number, PlainTable } from "./plain-table";
 
 export function Trials({ trials }: { trials: Trial[] }) {
   return (
     <section aria-labelledby="trials">
-      <h3 id="trials">Every trial</h3>
+      <h3 id="trials">All trials</h3>
       <PlainTable
         label="Trials"
         heads={[
@@ -19,7 +19,7 @@ export function Trials({ trials }: { trials: Trial[] }) {
         ]}
         rows={trials.map((trial) => ({
           key: trial.id,
-          class: keptOut(trial) ? "kept-out" : "",
+          class: isExcluded(trial) ? "excluded" : "",
           cells: [
             ...[trialName(trial), rate(trial.throughput), micros(trial.cpu_per_request)],
             ...["50", "99", "99.9"].map((key) => seconds(trial.latency?.percentiles[key])),
@@ -29,13 +29,13 @@ export function Trials({ trials }: { trials: Trial[] }) {
             percent(trial.generator_cpu_seconds / trial.duration / Math.max(1, trial.generator_threads)),
             isNumber(trial.database_cpu_seconds) ? percent(trial.database_cpu_seconds / trial.duration) : "–",
             <>
-              {keptOut(trial) && <span class="reason">kept out </span>}
+              {isExcluded(trial) && <span class="reason">excluded </span>}
               {trial.validity
                 .filter((check) => check.flag)
                 .map((check) => (
-                  <Word key={check.name} word={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
+                  <Flag key={check.name} flag={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
                 ))}
-              {trial.steady === false && <Word word="warm-up unsettled" />}
+              {trial.steady === false && <Flag flag="warm-up unsettled" />}
             </>,
           ],
         }))}
@@ -50,7 +50,7 @@ export function Trials({ trials }: { trials: Trial[] }) {
   );
 }
 
-function keptOut({ validity }: Trial): boolean {
+function isExcluded({ validity }: Trial): boolean {
   return validity.some((check) => check.outcome === "fail");
 }
 
@@ -65,15 +65,15 @@ function errorKinds({ errors }: Trial): string {
     .join(", ");
 }
 
-/** The generator's command line of every trial, as it was run from the repository's root. */
+/** The load generator's command line of each trial, run from the repository's root. */
 function Commands({ trials }: { trials: Trial[] }) {
-  const known = trials.filter((trial) => trial.command.length > 0);
-  if (known.length === 0) return null;
+  const withCommand = trials.filter((trial) => trial.command.length > 0);
+  if (withCommand.length === 0) return null;
   return (
     <details>
-      <summary>Commands that loaded it</summary>
+      <summary>Load generator commands</summary>
       <pre tabIndex={0}>
-        <code>{known.map((trial) => `# ${trialName(trial)}\n${shell(trial.command)}`).join("\n")}</code>
+        <code>{withCommand.map((trial) => `# ${trialName(trial)}\n${shell(trial.command)}`).join("\n")}</code>
       </pre>
     </details>
   );

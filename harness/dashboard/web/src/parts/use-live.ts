@@ -1,53 +1,53 @@
-// Follows a run while it goes on: asks every second where it stands, and says when to fetch the ranking anew.
+// Polls the progress of a run, and signals when to reload the ranking.
 import { useEffect, useState } from "preact/hooks";
 import type { LiveDocument } from "../documents";
 import { usePage } from "../hooks";
 
-const SECONDS = 1; // between two questions
-const REFRESH_SECONDS = 6; // at most one new ranking in that time
+const POLL_SECONDS = 1; // poll interval
+const REFRESH_SECONDS = 6; // minimum time between two reloads of the ranking
 
 export interface LiveState {
   connected: boolean;
-  told: LiveDocument | null; // null until the server has said something, and of a run that has ended before
-  version: number; // counts the rankings to fetch
+  document: LiveDocument | null; // null before the first response, and for runs that ended before
+  version: number; // incremented when the ranking should be reloaded
 }
 
-const NOTHING: LiveState = { connected: false, told: null, version: 0 };
+const INITIAL_STATE: LiveState = { connected: false, document: null, version: 0 };
 
 export function useLive(run: string): LiveState {
   const { source } = usePage();
-  const [state, setState] = useState<LiveState>(NOTHING);
+  const [state, setState] = useState<LiveState>(INITIAL_STATE);
   useEffect(() => {
-    setState(NOTHING);
+    setState(INITIAL_STATE);
     if (source.offline || run.includes(":")) return;
-    source.forget(run); // it may have been resumed since
+    source.forget(run); // the run may have been resumed
     let current = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let seen: string | null = null;
-    let fetched = 0;
-    const look = async (): Promise<void> => {
-      const told = await source.live(run).catch(() => null);
+    let seenVersion: string | null = null;
+    let lastReload = 0;
+    const poll = async (): Promise<void> => {
+      const progress = await source.live(run).catch(() => null);
       if (!current) return;
-      const ended = told !== null && told.status !== "running";
-      const news = told !== null && told.version !== (seen ??= told.version);
-      const fetches = ended || (news && Date.now() - fetched > REFRESH_SECONDS * 1000);
-      if (told && fetches) {
-        seen = told.version;
-        fetched = Date.now();
+      const ended = progress !== null && progress.status !== "running";
+      const changed = progress !== null && progress.version !== (seenVersion ??= progress.version);
+      const reload = ended || (changed && Date.now() - lastReload > REFRESH_SECONDS * 1000);
+      if (progress && reload) {
+        seenVersion = progress.version;
+        lastReload = Date.now();
         source.forget(run);
       }
       setState((now) => ({
-        connected: told !== null,
-        told: told ?? now.told,
-        version: now.version + (fetches ? 1 : 0),
+        connected: progress !== null,
+        document: progress ?? now.document,
+        version: now.version + (reload ? 1 : 0),
       }));
-      if (!ended) timer = setTimeout(() => void look(), SECONDS * 1000);
+      if (!ended) timer = setTimeout(() => void poll(), POLL_SECONDS * 1000);
     };
     source.run(run).then(
       (doc) => {
-        if (current && doc.run.status === "running") void look();
+        if (current && doc.run.status === "running") void poll();
       },
-      () => undefined, // the page itself says what is wrong with the run
+      () => undefined, // the page shows the error
     );
     return () => {
       current = false;

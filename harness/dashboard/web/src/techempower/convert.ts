@@ -1,5 +1,5 @@
-// Turns a results.json of TechEmpower's toolset into the documents of this page. It holds one trial a cell, so there are
-// no intervals: places are those of point estimates, and the page says so.
+// Conversion of a results.json of TechEmpower's toolset. The file has one trial per cell, so there are no intervals and
+// ranks are those of point estimates.
 import type {
   CellLatency,
   CheckResult,
@@ -15,35 +15,37 @@ import type {
   TestDocument,
   VerdictSummary,
 } from "../documents";
-import { answers } from "./answers";
+import { summarize } from "./summarize";
 import { duration as seconds, number, numbers, type Raw, record, strings, text } from "./read";
 
-const ONLY_ONE = "single measurement";
+const SINGLE_MEASUREMENT = "single measurement";
 
-/** Everything that can be shown of a results file. Throws an Error that says what is missing when it is none. */
+/** Convert a results file. Throw an Error with the missing part if it is not a results file. */
 export function convert(raw: unknown, id: string): Embedded {
   const file = record(raw);
   const data = record(file.rawData);
   if (Object.keys(data).length === 0)
-    throw new Error("This is not a results.json of TechEmpower's toolset: it has no rawData.");
+    throw new Error("This is not a results.json of TechEmpower's toolset, because it has no rawData.");
   const testTypes = Object.keys(data).filter((key) => !["slocCounts", "commitCounts"].includes(key));
   const duration = number(file.duration) ?? 15;
   const names = new Set<string>(strings(file.frameworks));
   for (const test of testTypes) for (const name of Object.keys(record(data[test]))) names.add(name);
-  const loads = Object.fromEntries(testTypes.map((test) => [test, loadsOf(test, file, record(data[test]))]));
+  const loads = Object.fromEntries(testTypes.map((test) => [test, testLoadList(test, file, record(data[test]))]));
   const problems: string[] = [];
   const measured = testTypes.map((test) => measure(test, record(data[test]), loads[test] ?? [], duration, problems));
   const failed = record(file.failed);
-  const implementations = [...names].map((name) => information(name, file.testMetadata, data, failed));
+  const implementations = [...names].map((name) => implementationInfo(name, file.testMetadata, data, failed));
   const tests: Record<string, TestDocument> = {};
   const rankings: Embedded["document"]["ranking"]["test_types"] = {};
   for (const cells of measured) {
     const test = cells.test;
     const all = implementations.filter((info) => info.test_types.includes(test)).map((info) => info.name);
     const reasons = new Map(strings(failed[test]).map((name) => [name, "failed"]));
-    const mine = loads[test] ?? [];
-    const queries = mine.some((load) => load.queries !== null);
-    const tables = mine.map((load, index) => table(test, load, all, (name) => cellAt(cells, name, index), reasons));
+    const testLoads = loads[test] ?? [];
+    const queries = testLoads.some((load) => load.queries !== null);
+    const tables = testLoads.map((load, index) =>
+      table(test, load, all, (name) => cellAt(cells, name, index), reasons),
+    );
     const headline = queries
       ? (tables.at(-1) ?? table(test, null, all, () => null, reasons))
       : table(test, null, all, (name) => best(cells, name), reasons);
@@ -65,14 +67,14 @@ export function convert(raw: unknown, id: string): Embedded {
     orders: null,
     noise_floor: null,
     notes: [
-      "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real. Ratios and scores are relative to the best of each test.",
+      "A results file of TechEmpower's toolset has one measurement per cell and no intervals, so it does not show which differences are real. Ratios and scores are relative to the best of each test.",
     ],
   };
   return {
     document: {
       title,
       example: false,
-      sentences: answers(ranking, implementations, text(file.environmentDescription)),
+      sentences: summarize(ranking, implementations, text(file.environmentDescription)),
       run: {
         schema_version: 1,
         run_id: id,
@@ -119,7 +121,7 @@ export function convert(raw: unknown, id: string): Embedded {
 
 interface Cells {
   test: string;
-  byName: Map<string, (Cell | null)[]>; // by load
+  byName: Map<string, (Cell | null)[]>; // one item per load
 }
 
 interface Cell {
@@ -133,7 +135,7 @@ function measure(test: string, data: Raw, loads: ClosedLoop[], duration: number,
   const byName = new Map<string, (Cell | null)[]>();
   for (const [name, trials] of Object.entries(data)) {
     if (!Array.isArray(trials)) {
-      problems.push(`${test}, ${name}: is not a list of trials`);
+      problems.push(`${test}, ${name}: expected a list of trials`);
       continue;
     }
     byName.set(
@@ -163,7 +165,10 @@ function measure(test: string, data: Raw, loads: ClosedLoop[], duration: number,
   return { test, byName };
 }
 
-/** wrk's average, deviation and maximum: all that a results file keeps. Pipelined tests have none that means anything. */
+/**
+ * Return wrk's average, deviation and maximum, the only latencies in the file. Those of pipelined tests are
+ * meaningless.
+ */
 function latencies({ test, byName }: Cells): LatencyDocument {
   const cells = [...byName].flatMap(([implementation, all]) =>
     all.flatMap((cell): CellLatency[] =>
@@ -190,8 +195,8 @@ function cellAt(cells: Cells, name: string, index: number): Cell | null {
 }
 
 function best(cells: Cells, name: string): Cell | null {
-  const mine = (cells.byName.get(name) ?? []).filter((cell) => cell !== null);
-  return mine.reduce<Cell | null>((top, cell) => (!top || cell.throughput > top.throughput ? cell : top), null);
+  const measured = (cells.byName.get(name) ?? []).filter((cell) => cell !== null);
+  return measured.reduce<Cell | null>((top, cell) => (!top || cell.throughput > top.throughput ? cell : top), null);
 }
 
 function table(
@@ -211,12 +216,12 @@ function table(
     load: entry.cell.load,
     throughput: standing(entry.cell.throughput, index + 1, top),
     errors: entry.cell.errors,
-    flags: [ONLY_ONE],
+    flags: [SINGLE_MEASUREMENT],
     trials: 1,
   }));
-  const there = new Set(ranked.map((row) => row.implementation));
+  const present = new Set(ranked.map((row) => row.implementation));
   const missing = names
-    .filter((name) => !there.has(name))
+    .filter((name) => !present.has(name))
     .map((name): Row => ({ ...emptyRow(name), ranked: false, reason: reasons.get(name) ?? "missing" }));
   return {
     test_type: test,
@@ -258,8 +263,8 @@ function standing(value: number, position: number, top: number): Standing {
   };
 }
 
-function loadsOf(test: string, file: Raw, data: Raw): ClosedLoop[] {
-  const most = Math.max(0, ...Object.values(data).map((trials) => (Array.isArray(trials) ? trials.length : 0)));
+function testLoadList(test: string, file: Raw, data: Raw): ClosedLoop[] {
+  const trialCount = Math.max(0, ...Object.values(data).map((trials) => (Array.isArray(trials) ? trials.length : 0)));
   const at = (key: string): number[] => numbers(file[key]);
   const sweeps = at("concurrencyLevels");
   const highest = Math.max(1, ...sweeps);
@@ -278,12 +283,12 @@ function loadsOf(test: string, file: Raw, data: Raw): ClosedLoop[] {
         : test === "plaintext"
           ? at("pipelineConcurrencyLevels").map((count) => load(count, null, 16))
           : sweeps.map((count) => load(count));
-  // A file may name fewer loads than it holds trials: number the rest, rather than drop them.
-  for (let index = sweep.length; index < most; index++) sweep.push(load(index + 1));
+  // A file may declare fewer loads than it has trials. Number the other loads.
+  for (let index = sweep.length; index < trialCount; index++) sweep.push(load(index + 1));
   return sweep;
 }
 
-function information(name: string, metadata: unknown, data: Raw, failed: Raw): ImplementationInfo {
+function implementationInfo(name: string, metadata: unknown, data: Raw, failed: Raw): ImplementationInfo {
   const facts = record(Array.isArray(metadata) ? metadata.find((item) => record(item).name === name) : undefined);
   const tests = Object.keys(data).filter(
     (test) => Object.hasOwn(record(data[test]), name) || strings(failed[test]).includes(name),

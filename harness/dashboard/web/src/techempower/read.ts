@@ -1,4 +1,4 @@
-// Reads values of a file that anybody may have written: what is of another kind is absent, never a surprise later.
+// Readers for values of an untrusted file. A value of the wrong type counts as missing.
 
 export type Raw = Record<string, unknown>;
 
@@ -28,9 +28,9 @@ export function numbers(value: unknown): number[] {
 
 const UNITS: Record<string, number> = { us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
 
-/** wrk's durations, ``841.23us`` or ``1.02s``, in seconds. */
+/** Parse wrk's durations, such as ``841.23us`` or ``1.02s``, as seconds. */
 export function duration(value: unknown): number | null {
-  const found = /^\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s|m|h)\s*$/.exec(text(value));
-  const unit = found?.[2] ? UNITS[found[2]] : undefined;
-  return found?.[1] && unit ? Number(found[1]) * unit : null;
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s|m|h)\s*$/.exec(text(value));
+  const unit = match?.[2] ? UNITS[match[2]] : undefined;
+  return match?.[1] && unit ? Number(match[1]) * unit : null;
 }

@@ -1,7 +1,7 @@
-// A summary by language, platform or another fact: each group's implementations on one axis, its best and its median.
+// A summary by language, platform or another fact: each group's implementations on one axis, with best and median.
 import type { ImplementationInfo } from "../documents";
 import { StripChart } from "../charts/strips";
-import { facetValues, folded } from "../filter";
+import { facetValues, foldCase } from "../filter";
 import { percent } from "../format";
 import { usePage } from "../hooks";
 import { FACET_NAMES } from "../parts/filters";
@@ -11,19 +11,19 @@ import { FACETS } from "../route";
 export interface Member {
   name: string;
   info: ImplementationInfo | null;
-  value: number; // the metric, or the score
-  share: number; // of the best
+  value: number; // value of the metric or score
+  share: number; // share of the best
 }
 
 interface Props {
   members: Member[];
   lowerIsBetter: boolean;
-  what: string; // the metric's name
-  subject: string; // the test type's name
+  metric: string; // name of the metric
+  subject: string; // name of the test type
   format: (value: number) => string;
 }
 
-export function Groups({ members, lowerIsBetter, what, subject, format }: Props) {
+export function Groups({ members, lowerIsBetter, metric, subject, format }: Props) {
   const { route, go } = usePage();
   const groups = grouped(members, route.group, lowerIsBetter);
   const name = FACET_NAMES[route.group].toLowerCase();
@@ -48,21 +48,21 @@ export function Groups({ members, lowerIsBetter, what, subject, format }: Props)
         </label>
       </div>
       <StripChart
-        title={`${subject}: ${what} by ${name}`}
-        note={`A tick is an implementation, the highlighted one the best of its ${name}; the dot is the median. ${lowerIsBetter ? "Lower is better." : "Higher is better."} Groups differ in which implementations they happen to hold.`}
+        title={`${subject}: ${metric} by ${name}`}
+        note={`Each tick is an implementation, the highlighted tick is the best of its ${name}, and the dot is the median. ${lowerIsBetter ? "Lower is better." : "Higher is better."} Groups contain different sets of implementations.`}
         strips={groups.map((group) => ({
           name: group.name,
           members: group.members.map((member) => ({ name: member.name, value: member.value })),
           median: group.median,
         }))}
-        label={what}
+        label={metric}
         format={format}
       />
       <PlainTable
         label={`${subject} by ${name}`}
         heads={[
           ...[FACET_NAMES[route.group], number("Implementations"), "Best"],
-          ...[`Its ${what}`, "% of best", "Median"].map(number),
+          ...[`Its ${metric}`, "% of best", "Median"].map(number),
         ]}
         rows={groups.map((group) => ({
           key: group.name,
@@ -78,19 +78,19 @@ export function Groups({ members, lowerIsBetter, what, subject, format }: Props)
 
 interface Group {
   name: string;
-  members: Member[]; // the best first
+  members: Member[]; // best first
   median: number;
 }
 
-/** Members by a fact, the group with the best member first. Tags put a member into several groups. */
+/** Group members by a fact, with the group of the best member first. Tags put a member into several groups. */
 export function grouped(members: readonly Member[], facet: (typeof FACETS)[number], lowerIsBetter: boolean): Group[] {
   const byKey = new Map<string, Group>();
   const direction = lowerIsBetter ? 1 : -1;
   for (const member of [...members].sort((a, b) => direction * (a.value - b.value)))
     for (const value of facetValues(member.info, facet)) {
-      const group = byKey.get(folded(value)) ?? { name: value, members: [], median: 0 };
+      const group = byKey.get(foldCase(value)) ?? { name: value, members: [], median: 0 };
       group.members.push(member);
-      byKey.set(folded(value), group);
+      byKey.set(foldCase(value), group);
     }
   return [...byKey.values()].map((group) => ({
     ...group,

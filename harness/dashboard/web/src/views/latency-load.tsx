@@ -1,31 +1,31 @@
-// Latency at given rates: the ranking by the capacity at the goal, p99 over load, and the figures at every rate.
+// Latency at given rates: ranking by capacity at the goal, p99 over load, and values at each rate.
 import type { GoalRow, LatencyTable, RatePoint } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { LineChart } from "../charts/lines";
 import { isNumber, ranks, seconds } from "../format";
 import { number, PlainTable } from "../parts/plain-table";
-import type { Line } from "../table";
-import type { Looks } from "./looks";
+import type { RankedRow } from "../table";
+import type { StyleFor } from "./series-styles";
 
 interface Props {
   table: LatencyTable;
-  few: Line[];
-  list: Line[];
-  looks: Looks;
+  drawn: RankedRow[];
+  list: RankedRow[];
+  styleFor: StyleFor;
   pinned: readonly string[];
   where: string; // name of the test type
 }
 
 const POINTS = ["50", "90", "99", "99.9"];
 
-export function LatencyAtRates({ table, few, list, looks, pinned, where }: Props) {
-  const drawn = few.flatMap((line) => rowOf(table, line));
+export function LatencyAtRates({ table, drawn: drawnRows, list, styleFor, pinned, where }: Props) {
+  const drawn = drawnRows.flatMap((entry) => goalRow(table, entry));
   const goal = `p${table.goal.percentile} within ${seconds(table.goal.seconds)}`;
   return (
     <>
       <p class="quiet note">
         Kind of latency: <strong>open loop, from the intended send time</strong>. Poisson arrivals at each rate,
-        whatever the server does; medians of the processes with 95 % intervals.
+        independent of the server; medians of the processes with 95 % intervals.
       </p>
       <IntervalChart
         title={`${where}: capacity with ${goal}`}
@@ -38,7 +38,7 @@ export function LatencyAtRates({ table, few, list, looks, pinned, where }: Props
                   value: row.capacity.estimate.median,
                   low: row.capacity.estimate.low,
                   high: row.capacity.estimate.high,
-                  look: looks(row.implementation).class,
+                  colorClass: styleFor(row.implementation).class,
                 },
               ]
             : [],
@@ -49,28 +49,30 @@ export function LatencyAtRates({ table, few, list, looks, pinned, where }: Props
       />
       <LineChart
         title={`${where}: 99th percentile over load`}
-        note="Only loads whose validity checks passed: beyond the last point a rate was not achieved, or the generator was late."
+        note="Only loads with passed validity checks: beyond the last point, a rate was not achieved or the generator was late."
         series={drawn.map((row) => ({
           name: row.implementation,
-          look: looks(row.implementation),
+          style: styleFor(row.implementation),
           strong: pinned.includes(row.implementation),
           points: row.points.flatMap((point) => {
             const p99 = point.percentiles["99"];
-            return p99 ? [{ x: point.rate, y: p99.median, low: p99.low, high: p99.high, note: asked(point) }] : [];
+            return p99
+              ? [{ x: point.rate, y: p99.median, low: p99.low, high: p99.high, note: describeRate(point) }]
+              : [];
           }),
         }))}
         x={{ label: "requests/s (log scale)", kind: "log", format: rate }}
         y={{ label: "latency p99 (log scale)", kind: "log", format: seconds }}
         columns={["implementation", "requests_per_second", "latency_p99_seconds"]}
       />
-      <GoalTable rows={list.flatMap((line) => rowOf(table, line))} goal={goal} where={where} />
-      <PointTable rows={list.flatMap((line) => rowOf(table, line))} where={where} />
+      <GoalTable rows={list.flatMap((entry) => goalRow(table, entry))} goal={goal} where={where} />
+      <PointTable rows={list.flatMap((entry) => goalRow(table, entry))} where={where} />
     </>
   );
 }
 
-function rowOf(table: LatencyTable, line: Line): GoalRow[] {
-  const row = table.rows.find((one) => one.implementation === line.name);
+function goalRow(table: LatencyTable, entry: RankedRow): GoalRow[] {
+  const row = table.rows.find((candidate) => candidate.implementation === entry.name);
   return row ? [row] : [];
 }
 
@@ -78,8 +80,8 @@ function rate(value: number): string {
   return `${Math.round(value).toLocaleString("en")} req/s`;
 }
 
-function asked(point: RatePoint): string {
-  const share = isNumber(point.share) ? `${Math.round(point.share * 100)} % of its own capacity` : "the same for all";
+function describeRate(point: RatePoint): string {
+  const share = isNumber(point.share) ? `${Math.round(point.share * 100)} % of its own capacity` : "same rate for all";
   return `${rate(point.rate)}, ${share}`;
 }
 
@@ -89,7 +91,7 @@ function GoalTable({ rows, goal, where }: { rows: GoalRow[]; goal: string; where
     <PlainTable
       label={`${where}: capacity with ${goal}`}
       header={1}
-      heads={["Rank", "Implementation", ...["Met", "Missed at", "Closed loop"].map(number), "Remarks"]}
+      heads={["Rank", "Implementation", ...["Met", "Missed at", "Closed loop"].map(number), "Notes"]}
       rows={ordered.map((row) => ({
         key: row.implementation,
         cells: [
@@ -109,12 +111,12 @@ function PointTable({ rows, where }: { rows: GoalRow[]; where: string }) {
   return (
     <PlainTable
       label={`${where}: latency at every rate`}
-      heads={["Implementation", "Load", ...[...POINTS.map((key) => `p${key}`), "Maximum seen"].map(number), "Remarks"]}
+      heads={["Implementation", "Load", ...[...POINTS.map((key) => `p${key}`), "Maximum"].map(number), "Notes"]}
       rows={rows.flatMap((row) =>
         row.points.map((point) => ({
           key: `${row.implementation} ${point.purpose} ${point.share ?? point.rate}`,
           cells: [
-            ...[row.implementation, asked(point)],
+            ...[row.implementation, describeRate(point)],
             ...[...POINTS.map((key) => point.percentiles[key]?.median), point.maximum].map((value) => seconds(value)),
             point.flags.join(", "),
           ],

@@ -1,22 +1,22 @@
-// The latency figures of every implementation; a column that nobody has is not shown.
+// The latencies of all implementations. Columns without values are omitted.
 import type { CellLatency } from "../documents";
 import { isNumber, seconds } from "../format";
 import { heat } from "../parts/heat";
 import { number, PlainTable } from "../parts/plain-table";
-import type { Line } from "../table";
+import type { RankedRow } from "../table";
 
-/** One implementation's latency under the table's load. */
+/** The latency of one implementation. */
 export interface LatencyEntry {
-  line: Line;
+  row: RankedRow;
   cell: CellLatency;
 }
 
-type Read = (entry: LatencyEntry) => number | null | undefined;
+type ReadValue = (entry: LatencyEntry) => number | null | undefined;
 
-const COLUMNS: [string, Read][] = [
+const COLUMNS: [string, ReadValue][] = [
   ["Average", ({ cell }) => cell.mean],
   ["Deviation", ({ cell }) => cell.stdev],
-  ...["50", "75", "90", "99", "99.9", "99.99"].map((key): [string, Read] => [
+  ...["50", "75", "90", "99", "99.9", "99.99"].map((key): [string, ReadValue] => [
     `p${key}`,
     ({ cell }) => cell.percentiles[key],
   ]),
@@ -38,9 +38,9 @@ export function LatencyTable({ entries, where }: { entries: LatencyEntry[]; wher
       label={`${where}: latency`}
       heads={["Implementation", ...columns.map(([name]) => number(name))]}
       rows={entries.map((entry) => ({
-        key: entry.line.name,
+        key: entry.row.name,
         cells: [
-          entry.line.name,
+          entry.row.name,
           ...columns.map(([, read], index) => {
             const value = read(entry);
             const share = isNumber(value) && value > 0 ? (best[index] ?? value) / value : null;

@@ -1,4 +1,4 @@
-// Latency: the spectrum of percentiles where there is one, the 99th compared, and the figures of every implementation.
+// Latency: spectrum of percentiles if available, comparison of the 99th percentiles, and a table.
 import type { CellLatency, RunDocument } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { SpectrumChart } from "../charts/spectrum";
@@ -6,66 +6,66 @@ import { isNumber, seconds } from "../format";
 import { useDocument, usePage } from "../hooks";
 import { label, name as loadName, testName } from "../load";
 import { Waiting } from "../parts/basics";
-import type { Line } from "../table";
+import type { RankedRow } from "../table";
 import { LatencyAtRates } from "./latency-load";
 import { type LatencyEntry, LatencyTable } from "./latency-table";
-import type { Looks } from "./looks";
+import type { StyleFor } from "./series-styles";
 
 interface Props {
-  few: Line[];
-  list: Line[];
-  looks: Looks;
+  drawn: RankedRow[];
+  list: RankedRow[];
+  styleFor: StyleFor;
   doc: RunDocument;
   test: string;
-  rest: string;
+  omittedNote: string;
   version: number;
 }
 
-export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
+export function Latency({ drawn: drawnRows, list, styleFor, doc, test, omittedNote, version }: Props) {
   const { source, route } = usePage();
   const loaded = useDocument(`latency ${route.run} ${test}#${version}`, () => source.latency(route.run, test));
-  if (loaded.state !== "ready") return <Waiting loaded={loaded} what="the latencies" />;
+  if (loaded.state !== "ready") return <Waiting loaded={loaded} subject="the latencies" />;
   const loads = doc.run.loads[test] ?? [];
-  const there = loads.filter((load) => loaded.value.cells.some((cell) => label(cell.load) === label(load)));
-  const wanted = there.find((load) => label(load) === route.load) ?? there.at(-1);
-  const at = new Map(
+  const available = loads.filter((load) => loaded.value.cells.some((cell) => label(cell.load) === label(load)));
+  const selected = available.find((load) => label(load) === route.load) ?? available.at(-1);
+  const cellByName = new Map(
     loaded.value.cells
-      .filter((cell) => wanted && label(cell.load) === label(wanted))
+      .filter((cell) => selected && label(cell.load) === label(selected))
       .map((cell) => [cell.implementation, cell]),
   );
-  if (!wanted || at.size === 0)
+  if (!selected || cellByName.size === 0)
     return (
       <p class="empty">
         {loads.some((load) => load.depth > 1)
-          ? "There is no latency of a pipelined test: the load generator's figures mean nothing there."
-          : "This run has no latencies of this test type."}
+          ? "There is no latency of a pipelined test: the load generator's figures mean nothing available."
+          : "This run has no latencies for this test type."}
       </p>
     );
-  const drawn = few.flatMap((line) => cellOf(at, line));
+  const drawn = drawnRows.flatMap((row) => latencyEntry(cellByName, row));
   const atRates = doc.ranking.latency[test];
   const spectra = drawn.filter(({ cell }) => Object.keys(cell.percentiles).length > 0);
-  const where = `${testName(test)} at ${loadName(wanted)}`;
+  const where = `${testName(test)} at ${loadName(selected)}`;
   return (
     <>
       {atRates && (
         <LatencyAtRates
           table={atRates}
-          few={few}
+          drawn={drawnRows}
           list={list}
-          looks={looks}
+          styleFor={styleFor}
           pinned={route.pinned}
           where={testName(test)}
         />
       )}
-      <Kind cells={[...at.values()]} rest={rest} />
+      <LatencyKind cells={[...cellByName.values()]} omittedNote={omittedNote} />
       {spectra.length > 0 && (
         <SpectrumChart
           title={`${where}: latency by percentile`}
-          note="Medians of the processes; the bars span the lowest and the highest process. Lower is better."
-          spectra={spectra.map(({ line, cell }) => ({
-            name: line.name,
-            look: looks(line.name),
-            strong: route.pinned.includes(line.name),
+          note="Medians of the processes; bars range from the lowest to the highest process. Lower is better."
+          spectra={spectra.map(({ row, cell }) => ({
+            name: row.name,
+            style: styleFor(row.name),
+            strong: route.pinned.includes(row.name),
             percentiles: cell.percentiles,
             spread: cell.spread,
           }))}
@@ -76,19 +76,19 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
         note={
           spectra.length > 0
             ? "Point: median of the processes. Bar: lowest and highest process."
-            : "Averages hide the tail: see the maximum in the table."
+            : "Averages hide the tail; see the maximum in the table."
         }
-        rows={drawn.flatMap(({ line, cell }) => {
+        rows={drawn.flatMap(({ row, cell }) => {
           const value = spectra.length > 0 ? cell.percentiles["99"] : cell.mean;
           const [low, high] = cell.spread["99"] ?? [];
           return isNumber(value)
             ? [
                 {
-                  name: line.name,
+                  name: row.name,
                   value,
                   low: isNumber(low) && low !== high ? low : null,
                   high: isNumber(high) && low !== high ? high : null,
-                  look: looks(line.name).class,
+                  colorClass: styleFor(row.name).class,
                 },
               ]
             : [];
@@ -97,25 +97,25 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
         format={seconds}
         column="latency_seconds"
       />
-      <LatencyTable entries={list.flatMap((line) => cellOf(at, line))} where={where} />
+      <LatencyTable entries={list.flatMap((row) => latencyEntry(cellByName, row))} where={where} />
     </>
   );
 }
 
-function cellOf(at: ReadonlyMap<string, CellLatency>, line: Line): LatencyEntry[] {
-  const cell = at.get(line.name);
-  return cell ? [{ line, cell }] : [];
+function latencyEntry(cells: ReadonlyMap<string, CellLatency>, row: RankedRow): LatencyEntry[] {
+  const cell = cells.get(row.name);
+  return cell ? [{ row, cell }] : [];
 }
 
-/** What kind of latency it is: a closed loop's is no client's at a given rate. */
-function Kind({ cells, rest }: { cells: CellLatency[]; rest: string }) {
+/** The kind of latency. That of a closed loop is not what a client experiences at a given rate. */
+function LatencyKind({ cells, omittedNote }: { cells: CellLatency[]; omittedNote: string }) {
   const bases = [...new Set(cells.map((cell) => cell.basis))];
   return (
     <p class="quiet note">
       Kind of latency: <strong>{bases.join("; ")}</strong>.{" "}
       {bases.some((basis) => basis.includes("closed")) &&
-        "Measured at saturation by a closed loop: service time under full load, not what a client sees at a given rate."}
-      {rest}
+        "Measured by a closed loop at saturation. This is the service time under full load, not the latency of a client at a given rate."}
+      {omittedNote}
     </p>
   );
 }

@@ -1,4 +1,4 @@
-// The order service's use cases, operation by operation: what each customer waited for, at one factor of the arrivals.
+// Response times of the order service by use case and operation, at one factor of the arrivals.
 import type { OrderPoint, OrderResults } from "../documents";
 import { seconds, span } from "../format";
 import { usePage } from "../hooks";
@@ -11,14 +11,14 @@ interface Props {
 export function OrderOperations({ orders }: Props) {
   const factors = orders.tables.map((table) => table.factor);
   const { route, go } = usePage();
-  const chosen = factors.find((factor) => `x${factor}` === route.load) ?? factors.at(-1) ?? 1;
-  const cases = useCases(orders, chosen);
+  const selected = factors.find((factor) => `x${factor}` === route.load) ?? factors.at(-1) ?? 1;
+  const cases = useCases(orders, selected);
   return (
     <>
       <p>
         <label>
-          Factor of the arrivals{" "}
-          <select value={`x${chosen}`} onChange={(event) => go({ load: event.currentTarget.value })}>
+          Factor of arrivals{" "}
+          <select value={`x${selected}`} onChange={(event) => go({ load: event.currentTarget.value })}>
             {factors.map((value) => (
               <option key={value} value={`x${value}`}>
                 ×{value}
@@ -30,24 +30,24 @@ export function OrderOperations({ orders }: Props) {
       {cases.map(([name, operations]) => (
         <section key={name} aria-label={name}>
           <h2>{name}</h2>
-          <OperationTable name={name} operations={operations} orders={orders} factor={chosen} />
+          <OperationTable name={name} operations={operations} orders={orders} factor={selected} />
         </section>
       ))}
     </>
   );
 }
 
-/** Each use case with its operations, in the order in which they were recorded; "" is the whole arrival. */
+/** Return each use case with its operations, in recorded order; "" is the whole arrival. */
 function useCases(orders: OrderResults, factor: number): [string, string[]][] {
-  const found = new Map<string, string[]>();
+  const operationsByCase = new Map<string, string[]>();
   for (const points of Object.values(orders.points))
     for (const point of points) {
       if (point.factor !== factor) continue;
-      const operations = found.get(point.use_case) ?? [];
+      const operations = operationsByCase.get(point.use_case) ?? [];
       if (!operations.includes(point.operation)) operations.push(point.operation);
-      found.set(point.use_case, operations);
+      operationsByCase.set(point.use_case, operations);
     }
-  return [...found];
+  return [...operationsByCase];
 }
 
 interface TableProps extends Props {
@@ -60,16 +60,16 @@ function OperationTable({ name, operations, orders, factor }: TableProps) {
   return (
     <PlainTable
       label={`${name}, response times`}
-      heads={["Implementation", "Operation", ...["p50", "p90", "p99", "Answered", "Failed"].map(number)]}
+      heads={["Implementation", "Operation", ...["p50", "p90", "p99", "Responses", "Failures"].map(number)]}
       rows={Object.entries(orders.points).flatMap(([implementation, points]) =>
         operations.flatMap((operation) =>
           points
-            .filter((one) => one.factor === factor && one.use_case === name && one.operation === operation)
+            .filter((point) => point.factor === factor && point.use_case === name && point.operation === operation)
             .map((point) => ({
               key: `${implementation} ${operation}`,
               cells: [
-                ...[implementation, operation || "the whole arrival"],
-                ...["50", "90", "99"].map((key) => figure(point, key)),
+                ...[implementation, operation || "whole arrival"],
+                ...["50", "90", "99"].map((key) => formatPercentile(point, key)),
                 ...[point.answered.toLocaleString("en"), point.failed.toLocaleString("en")],
               ],
             })),
@@ -79,8 +79,8 @@ function OperationTable({ name, operations, orders, factor }: TableProps) {
   );
 }
 
-/** A percentile with its interval; one that too few requests were beyond is not shown. */
-function figure(point: OrderPoint, key: string): string {
+/** Format a percentile with its interval. Percentiles of too few requests are missing. */
+function formatPercentile(point: OrderPoint, key: string): string {
   const estimate = point.percentiles[key];
   if (!estimate) return "–";
   const ends = span(estimate.low, estimate.high, seconds);

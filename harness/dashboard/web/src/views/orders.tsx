@@ -1,10 +1,10 @@
-// The order service: who answers "create order" soonest at each factor of the arrivals, at what cost, and up to where.
+// The order service: response times of "create order" at each factor of arrivals, costs, and capacity.
 import { IntervalChart, type IntervalRow } from "../charts/intervals";
 import type { ImplementationInfo, OrderRow, OrderResults, OrderTable, RunDocument, Standing } from "../documents";
 import { bytes, isNumber, micros, ranks, seconds, span } from "../format";
 import { href, usePage } from "../hooks";
 import { number, PlainTable } from "../parts/plain-table";
-import { looksOf, type Looks } from "./looks";
+import { assignStyles, type StyleFor } from "./series-styles";
 
 interface Props {
   doc: RunDocument;
@@ -13,24 +13,25 @@ interface Props {
 }
 
 export function OrderRanking({ doc, orders, infos }: Props) {
-  const looks = looksOf(doc, []);
-  const hardest = [...orders.tables].reverse();
+  const styleFor = assignStyles(doc, []);
+  const tables = [...orders.tables].reverse();
   return (
     <>
       <p class="quiet note">
-        Arrivals of five use cases at given rates (open loop, Poisson), whatever the server does: ×1 is 445 arrivals and
-        1,000 requests a minute. Response times count <strong>from the due time</strong>: an arrival's first request
-        from its drawn moment, a later one from the answer before it. Medians of the processes with 95 % intervals.
+        Arrivals of five use cases at given rates (open loop, Poisson), independent of the server: ×1 is 445 arrivals
+        and 1,000 requests per minute. Response times are measured <strong>from the due time</strong>: the drawn time of
+        the arrival for its first request, and the previous response for later requests. Medians of the processes with
+        95 % intervals.
       </p>
-      {hardest.map((table) => (
-        <AtFactor key={table.factor} table={table} infos={infos} looks={looks} />
+      {tables.map((table) => (
+        <AtFactor key={table.factor} table={table} infos={infos} styleFor={styleFor} />
       ))}
-      <Capacity orders={orders} looks={looks} />
+      <Capacity orders={orders} styleFor={styleFor} />
     </>
   );
 }
 
-function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["infos"]; looks: Looks }) {
+function AtFactor({ table, infos, styleFor }: { table: OrderTable; infos: Props["infos"]; styleFor: StyleFor }) {
   const { route } = usePage();
   const title = `×${table.factor}: response time of "create order"`;
   return (
@@ -38,18 +39,18 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
       <IntervalChart
         title={title}
         note="The median of each process, from the due time. Bar: 95 % interval over processes. Lower is better."
-        rows={table.rows.flatMap((row) => bar(row.implementation, row.response, looks))}
+        rows={table.rows.flatMap((row) => intervalRow(row.implementation, row.response, styleFor))}
         label="response time"
         format={seconds}
         column="response_time_p50_seconds"
       />
       <PlainTable
-        label={`${title}, all figures`}
+        label={`${title}, all values`}
         header={1}
         heads={[
           ...["Rank", "Implementation"],
-          ...["p50", "p90", "p99", "CPU per arrival", "of the database", "Memory"].map(number),
-          "Remarks",
+          ...["p50", "p90", "p99", "CPU per arrival", "Database CPU", "Memory"].map(number),
+          "Notes",
         ]}
         rows={table.rows.map((row) => ({
           key: row.implementation,
@@ -62,7 +63,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
             >
               <bdi>{row.implementation}</bdi>
             </a>,
-            ...figures(row),
+            ...formatCosts(row),
             [row.ranked ? "" : row.reason, ...row.flags].filter(Boolean).join(", "),
           ],
         }))}
@@ -71,7 +72,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
   );
 }
 
-function figures(row: OrderRow): string[] {
+function formatCosts(row: OrderRow): string[] {
   const cpu = row.cpu_per_request?.estimate;
   return [
     ...["50", "90", "99"].map((key) => {
@@ -84,7 +85,7 @@ function figures(row: OrderRow): string[] {
   ];
 }
 
-/** ``1.2 ms [1.1–1.4 ms]``, or the median alone with one process. */
+/** Format an estimate as ``1.2 ms [1.1, 1.4]``, without the interval if there is none. */
 function withSpan(
   estimate: { median: number; low: number | null; high: number | null },
   format: (value: number) => string,
@@ -93,13 +94,13 @@ function withSpan(
   return ends ? `${format(estimate.median)} ${ends}` : format(estimate.median);
 }
 
-function bar(name: string, standing: Standing | null, looks: Looks): IntervalRow[] {
+function intervalRow(name: string, standing: Standing | null, styleFor: StyleFor): IntervalRow[] {
   if (!standing) return [];
   const { median, low, high } = standing.estimate;
-  return [{ name, value: median, low, high, look: looks(name).class }];
+  return [{ name, value: median, low, high, colorClass: styleFor(name).class }];
 }
 
-function Capacity({ orders, looks }: { orders: OrderResults; looks: Looks }) {
+function Capacity({ orders, styleFor }: { orders: OrderResults; styleFor: StyleFor }) {
   const rows = orders.capacities ?? [];
   if (!orders.goal || rows.length === 0) return null;
   const goal = `p${orders.goal.percentile} of "create order" within ${seconds(orders.goal.seconds)}`;
@@ -107,20 +108,20 @@ function Capacity({ orders, looks }: { orders: OrderResults; looks: Looks }) {
     <section aria-label="Capacity">
       <IntervalChart
         title={`Highest factor with ${goal}`}
-        note="The highest factor that was tried and met the goal. Bar: 95 % interval over processes. Higher is better."
-        rows={rows.flatMap((row) => (row.ranked ? bar(row.implementation, row.capacity, looks) : []))}
-        label="factor of the arrivals"
+        note="The highest tested factor that met the goal. Bar: 95 % interval over processes. Higher is better."
+        rows={rows.flatMap((row) => (row.ranked ? intervalRow(row.implementation, row.capacity, styleFor) : []))}
+        label="factor of arrivals"
         format={(value) => `×${Number(value.toPrecision(3))}`}
         column="factor"
       />
       {rows.some((row) => row.reason || row.flags.length > 0) && (
         <ul class="quiet">
           {rows.map((row) => {
-            const said = [row.reason, ...row.flags].filter(Boolean).join(", ");
+            const notes = [row.reason, ...row.flags].filter(Boolean).join(", ");
             return (
-              said && (
+              notes && (
                 <li key={row.implementation}>
-                  <bdi>{row.implementation}</bdi>: {said}
+                  <bdi>{row.implementation}</bdi>: {notes}
                 </li>
               )
             );

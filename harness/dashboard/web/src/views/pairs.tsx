@@ -1,24 +1,24 @@
-// Head to head: every implementation as a multiple of the reference, with intervals.
+// Head to head: each implementation as a multiple of the reference, with intervals.
 import type { RunDocument } from "../documents";
 import { ForestPlot } from "../charts/forest";
 import { isNumber } from "../format";
 import { usePage } from "../hooks";
 import { testName } from "../load";
 import { SPECS } from "../metrics";
-import type { Line } from "../table";
+import type { RankedRow } from "../table";
 
-const MOST = 60;
+const MAX_EFFECTS = 60;
 
-export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; test: string }) {
+export function Pairs({ list, doc, test }: { list: RankedRow[]; doc: RunDocument; test: string }) {
   const { route } = usePage();
   const spec = SPECS[route.metric];
   const baseline = doc.ranking.reference ?? "the best";
   const noise = doc.ranking.noise_floor;
   const floor = noise && spec.processes ? (spec.id === "cpu" ? noise.cpu_per_request : noise.throughput) : null;
   const effects = list
-    .slice(0, MOST)
-    .flatMap((line) =>
-      line.name !== baseline && line.ratio ? [{ name: line.name, detail: testName(test), ratio: line.ratio }] : [],
+    .slice(0, MAX_EFFECTS)
+    .flatMap((entry) =>
+      entry.name !== baseline && entry.ratio ? [{ name: entry.name, detail: testName(test), ratio: entry.ratio }] : [],
     );
   const intervals = effects.some(({ ratio }) => ratio.low !== null);
   return (
@@ -28,11 +28,12 @@ export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; tes
         <>
           {spec.lowerIsBetter && "Lower is better. "}
           {intervals
-            ? `Ratios with their ${Math.round(doc.ranking.confidence * 100)} % intervals. A hollow square has 1 in its interval: the difference may be chance.`
-            : "Ratios of single figures: without intervals, nothing says which differences are real."}
+            ? `Ratios with ${Math.round(doc.ranking.confidence * 100)} % intervals. The interval of a hollow square contains 1, so the difference may be chance.`
+            : "Ratios of single measurements without intervals, so it is unknown which differences are real."}
           {isNumber(floor) &&
             ` The shaded band is this machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
-          {list.length > MOST && ` The first ${MOST} of ${list.length} are drawn: filter to choose others.`}
+          {list.length > MAX_EFFECTS &&
+            ` The first ${MAX_EFFECTS} of ${list.length} are shown; filter to select others.`}
         </>
       }
       effects={effects}

@@ -1,7 +1,7 @@
-// How quickly 500 implementations x 7 test types open and filter: `npm run benchmark`. Generates the run, starts the
-// server, and reports medians over fresh pages: to the frame after the change, and what the page's main thread took of a
-// CPU for it, which a busy machine changes less. `npm run benchmark -- --base FOLDER` measures another checkout, its page
-// built, in turns with this one.
+// Measures how quickly the page opens and filters 500 implementations x 7 test types: `npm run benchmark`. It generates
+// the run, starts the server, and reports medians over fresh pages: the time to the next frame, and the CPU time of the
+// page's main thread, which depends less on other load. `npm run benchmark -- --base FOLDER` alternates with another
+// checkout whose page has been built.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ execFileSync(PYTHON, ["-m", "harness.tests.doubles.sample_data", results, "large
 const megabytes = (name) => (statSync(join(results, "20250616-large", name)).size / 1e6).toFixed(1);
 console.log(`ranking.json ${megabytes("ranking.json")} MB, trials.jsonl ${megabytes("trials.jsonl")} MB`);
 
-/** The server of a checkout; its answer is figures by what was measured. */
+/** Start the server of a checkout. */
 async function serve(name, checkout) {
   const child = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0"], {
     cwd: checkout,
@@ -31,8 +31,8 @@ async function serve(name, checkout) {
   });
   const url = await new Promise((done) =>
     child.stdout.on("data", (chunk) => {
-      const found = /dashboard: (http\S+)/.exec(chunk);
-      if (found) done(found[1]);
+      const match = /dashboard:  (http\S+)/.exec(chunk);
+      if (match) done(match[1]);
     }),
   );
   return { name, url, child, figures: new Map() };
@@ -46,23 +46,23 @@ const browser = await chromium.launch({
   args: ["--no-sandbox"],
 });
 
-/** Milliseconds from the start of the navigation to the frame in which the first row stands. */
+/** Return the milliseconds from the start of navigation to the frame with the first row. */
 async function open(page, address) {
   await page.goto("about:blank");
   await page.goto(address, { waitUntil: "commit" });
   return page.evaluate(
     () =>
       new Promise((done) => {
-        const look = () =>
+        const check = () =>
           document.querySelector("tbody tr")
             ? requestAnimationFrame(() => setTimeout(() => done(performance.now())))
-            : requestAnimationFrame(look);
-        look();
+            : requestAnimationFrame(check);
+        check();
       }),
   );
 }
 
-/** Milliseconds from a change in the page to the frame after it is drawn. */
+/** Return the milliseconds from a change to the next frame. */
 function change(page, selector, value) {
   return page.evaluate(
     ([selector, value]) =>
@@ -80,28 +80,28 @@ function change(page, selector, value) {
   );
 }
 
-/** Seconds of CPU that the main threads of the page have taken. */
+/** Return the CPU seconds of the page's main threads. */
 async function cpu(session) {
   const { metrics } = await session.send("Performance.getMetrics");
   return metrics.find(({ name }) => name === "TaskDuration").value;
 }
 
-async function measure(server, keep) {
+async function measure(server, record) {
   const fresh = async () => {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable", { timeDomain: "threadTicks" });
     return [page, session];
   };
-  const timed = async (what, act, opens = false) => {
-    const before = opens ? 0 : await cpu(session); // a page of the server has a process of its own, which begins at 0
-    const took = await act();
-    if (!keep) return took;
-    const known = server.figures.get(what) ?? { wall: [], cpu: [] };
-    known.wall.push(took);
-    known.cpu.push(((await cpu(session)) - before) * 1000);
-    server.figures.set(what, known);
-    return took;
+  const timed = async (label, action, isNewPage = false) => {
+    const before = isNewPage ? 0 : await cpu(session); // a new page has its own process, which starts at 0
+    const duration = await action();
+    if (!record) return duration;
+    const values = server.figures.get(label) ?? { wall: [], cpu: [] };
+    values.wall.push(duration);
+    values.cpu.push(((await cpu(session)) - before) * 1000);
+    server.figures.set(label, values);
+    return duration;
   };
   let [page, session] = await fresh();
   const first = await timed("open on Overall, to the first row drawn", () => open(page, `${server.url}${RUN}`), true);
@@ -127,16 +127,16 @@ for (const server of servers)
 for (let repeat = 0; repeat < Number(options.repeats); repeat++)
   for (const server of repeat % 2 ? [...servers].reverse() : servers) await measure(server, true);
 
-const told = (values) => {
+const summarize = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
   const round = (value) => Math.round(value ?? 0);
   return `${round(sorted[Math.floor(sorted.length / 2)])} (${round(sorted[0])}–${round(sorted.at(-1))})`;
 };
 console.log(`\nmedian (lowest–highest) of ${options.repeats} fresh pages, in ms: to the frame; CPU of the page`);
-for (const what of servers[0].figures.keys())
+for (const label of servers[0].figures.keys())
   for (const { name, figures } of servers) {
-    const { wall, cpu: taken } = figures.get(what);
-    console.log(`${what.padEnd(42)}${name.padEnd(6)}${told(wall).padEnd(22)}${told(taken)}`);
+    const { wall, cpu: cpuTimes } = figures.get(label);
+    console.log(`${label.padEnd(42)}${name.padEnd(6)}${summarize(wall).padEnd(22)}${summarize(cpuTimes)}`);
   }
 await browser.close();
 for (const { child } of servers) child.kill("SIGINT");

@@ -1,4 +1,4 @@
-// What every end-to-end test stands on: generated runs, the real server, a real Chromium, and eyes for what goes wrong.
+// Fixtures of the end-to-end tests: generated runs, the real server, Chromium, and detection of page errors.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,24 +8,29 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { expect, inject } from "vitest";
 import { PYTHON, ROOT } from "./generated";
 
-const BROKEN = ["corrupt", "empty", "list"]; // folders that come with the hostile run
+const BROKEN = ["corrupt", "empty", "list"]; // unreadable folders that belong to the hostile run
 
-/** Chromium of the system, or the one that TFB_CHROMIUM names. */
+/** Return the path of TFB_CHROMIUM or of the system's Chromium. */
 function chromiumPath(): string {
-  const known = [process.env.TFB_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-  const found = known.find((path) => path && existsSync(path));
-  if (!found) throw new Error("no Chromium: apt-get install chromium, or set TFB_CHROMIUM to its path");
-  return found;
+  const candidates = [
+    process.env.TFB_CHROMIUM,
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome",
+  ];
+  const path = candidates.find((candidate) => candidate && existsSync(candidate));
+  if (!path) throw new Error("Chromium not found: run apt-get install chromium, or set TFB_CHROMIUM to its path");
+  return path;
 }
 
-export interface Stage {
+export interface Site {
   results: string;
   url: string;
   browser: Browser;
   stop: () => Promise<void>;
 }
 
-/** The run of a folder, saved as one file. */
+/** Save the run of a folder as a single HTML file. */
 export function save(folder: string, file: string): void {
   const code = [
     ...["from pathlib import Path", "from harness.dashboard.saved import of_run"],
@@ -34,21 +39,21 @@ export function save(folder: string, file: string): void {
   execFileSync(PYTHON, ["-c", code.join("; ")], { cwd: ROOT });
 }
 
-/** Generated runs, served: copies, which a test may change. */
-export async function raise(...runs: string[]): Promise<Stage> {
+/** Serve copies of generated runs, which a test may change. */
+export async function serveRuns(...runs: string[]): Promise<Site> {
   const all = inject("generated");
-  const wanted = readdirSync(all).filter(
+  const names = readdirSync(all).filter(
     (name) =>
       runs.some((run) => name.endsWith(`-${run}`) || name === `${run}.json`) ||
       (runs.includes("hostile") && BROKEN.includes(name)),
   );
   return serve((results) => {
-    for (const name of wanted) cpSync(join(all, name), join(results, name), { recursive: true });
+    for (const name of names) cpSync(join(all, name), join(results, name), { recursive: true });
   });
 }
 
-/** A results folder that `fill` writes, served by the real server, and a browser. */
-export async function serve(fill: (results: string) => void): Promise<Stage> {
+/** Serve a results folder that `fill` writes, and start a browser. */
+export async function serve(fill: (results: string) => void): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), "tfb-dashboard-"));
   const results = join(folder, "results");
   mkdirSync(results);
@@ -79,8 +84,8 @@ function address(server: ChildProcess): Promise<string> {
     let text = "";
     server.stdout?.on("data", (chunk: Buffer) => {
       text += chunk.toString();
-      const found = /dashboard: (http\S+)/.exec(text);
-      if (found?.[1]) done(found[1]);
+      const match = /dashboard:  (http\S+)/.exec(text);
+      if (match?.[1]) done(match[1]);
     });
     server.on("exit", (status) => fail(new Error(`the server ended with status ${status}: ${text}`)));
   });
@@ -89,11 +94,11 @@ function address(server: ChildProcess): Promise<string> {
 export interface Visit {
   page: Page;
   context: BrowserContext;
-  complaints: string[]; // errors, violations of the policy, dialogs: there should be none
+  errors: string[]; // page errors, violations of the content security policy, and dialogs
   requests: string[];
 }
 
-/** A page that remembers what went wrong on it. */
+/** Open a page that records errors and requests. */
 export async function visit(
   browser: Browser,
   options: { width?: number; theme?: "light" | "dark" } = {},
@@ -104,28 +109,28 @@ export async function visit(
     acceptDownloads: true,
   });
   const page = await context.newPage();
-  const complaints: string[] = [];
+  const errors: string[] = [];
   const requests: string[] = [];
-  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
-  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  page.on("pageerror", (error) => errors.push(error.message));
   page.on("dialog", (dialog) => {
-    complaints.push(`dialog: ${dialog.message()}`);
+    errors.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
   page.on("request", (request) => requests.push(request.url()));
-  return { page, context, complaints, requests };
+  return { page, context, errors, requests };
 }
 
-let opened = 0;
+let pageCount = 0;
 
-/** A page as it opens for the first time: with another query no document stays as it is, and no renderer starts anew. */
+/** Load a page as on the first visit: a new query prevents the browser from reusing the document. */
 export async function open(page: Page, base: string, hash = ""): Promise<void> {
-  await page.goto(`${base}?${++opened}${hash}`);
+  await page.goto(`${base}?${++pageCount}${hash}`);
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 
-/** Fails with a readable list when axe-core finds a violation. */
+/** Fail with a readable list if axe-core finds violations. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(AXE);
   const violations = await page.evaluate(async () => {
@@ -138,10 +143,10 @@ export async function expectAccessible(page: Page): Promise<void> {
         };
       }
     ).axe;
-    const found = await axe.run({
+    const result = await axe.run({
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     });
-    return found.violations.map(
+    return result.violations.map(
       (violation) =>
         `${violation.id}: ${violation.nodes
           .slice(0, 3)
@@ -152,28 +157,30 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(violations).toEqual([]);
 }
 
-/** The names in the table as it stands now, from top to bottom: for `expect.poll`, as it may still be drawn. */
+/**
+ * Return the names in the table from top to bottom. Use it with `expect.poll`, because rendering may not be finished.
+ */
 export function tableNames(page: Page): Promise<string[]> {
   return page.locator("table.ranking tbody .c-name a").allInnerTexts();
 }
 
-/** Waits until the table names exactly these, in this order. */
+/** Wait until the table shows exactly these names in this order. */
 export async function expectNames(page: Page, names: string[]): Promise<void> {
   await expect.poll(() => tableNames(page)).toEqual(names);
 }
 
-/** Waits until the table has so many rows. */
+/** Wait until the table has this number of rows. */
 export async function expectRows(page: Page, rows: number): Promise<void> {
   await expect.poll(() => tableNames(page)).toHaveLength(rows);
 }
 
-/** Waits until nothing on the page is still being fetched. */
+/** Wait until the page has loaded all documents. */
 export async function settled(page: Page): Promise<void> {
   await page.locator("h1").waitFor();
   await expect.poll(() => page.locator(".waiting:visible").count()).toBe(0);
 }
 
-/** Where TFB_SCREENSHOTS names a folder. */
+/** Save a screenshot if TFB_SCREENSHOTS names a folder. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   const folder = process.env.TFB_SCREENSHOTS;
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });

@@ -1,4 +1,4 @@
-// The runs that end-to-end tests look at, generated once for all of their files.
+// Generates the runs of the end-to-end tests once for all test files.
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import type { TestProject } from "vitest/node";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    generated: string; // the results folder that holds all of them
+    generated: string; // results folder with all generated runs
   }
 }
 

@@ -1,20 +1,20 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { open, raise, save, settled, type Stage, type Visit, visit } from "./fixtures";
+import { open, serveRuns, save, settled, type Site, type Visit, visit } from "./fixtures";
 
-let stage: Stage;
-let at: Visit;
+let site: Site;
+let visitor: Visit;
 const RUN = "20250617-hostile";
 
 beforeAll(async () => {
-  stage = await raise("small", "hostile");
-  at = await visit(stage.browser, { width: 380 });
+  site = await serveRuns("small", "hostile");
+  visitor = await visit(site.browser, { width: 380 });
 });
-afterAll(() => stage?.stop());
+afterAll(() => site?.stop());
 
 const everyView = async (base: string): Promise<void> => {
   const names = (
-    JSON.parse(readFileSync(`${stage.results}/${RUN}/run.json`, "utf-8")).implementations as { name: string }[]
+    JSON.parse(readFileSync(`${site.results}/${RUN}/run.json`, "utf-8")).implementations as { name: string }[]
   ).map((item) => item.name);
   const views = [
     "",
@@ -26,45 +26,47 @@ const everyView = async (base: string): Promise<void> => {
     ...names.map((name) => `?view=cell&test=json&${new URLSearchParams({ impl: name })}`),
   ];
   for (const view of views) {
-    await open(at.page, base, `#/run/${RUN}${view}`);
-    await settled(at.page);
-    await at.page.locator("summary").evaluateAll((all) => all.forEach((each) => (each as HTMLElement).click()));
-    expect(await at.page.title()).not.toBe("owned");
-    await expect.poll(() => at.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
-    const width = async () => [view, await at.page.evaluate(() => document.documentElement.scrollWidth)];
+    await open(visitor.page, base, `#/run/${RUN}${view}`);
+    await settled(visitor.page);
+    await visitor.page.locator("summary").evaluateAll((all) => all.forEach((item) => (item as HTMLElement).click()));
+    expect(await visitor.page.title()).not.toBe("owned");
+    await expect.poll(() => visitor.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
+    const width = async () => [view, await visitor.page.evaluate(() => document.documentElement.scrollWidth)];
     await expect.poll(width).toEqual([view, 380]);
   }
 };
 
-test("names that are markup stay text in every view", async () => {
-  await everyView(stage.url);
-  expect(at.complaints).toEqual([]);
+test("markup in names stays text in every view", async () => {
+  await everyView(site.url);
+  expect(visitor.errors).toEqual([]);
 });
 
-test("they stay text in the saved file", async () => {
-  const file = `${stage.results}/hostile.html`;
-  save(`${stage.results}/${RUN}`, file);
+test("markup in names stays text in the saved file", async () => {
+  const file = `${site.results}/hostile.html`;
+  save(`${site.results}/${RUN}`, file);
   await everyView(`file://${file}`);
-  expect(at.complaints).toEqual([]);
+  expect(visitor.errors).toEqual([]);
 });
 
-test("broken folders are named and the others still show", async () => {
-  await at.page.goto(`${stage.url}#/`);
-  const section = at.page.getByRole("region", { name: "Folders that cannot be read" });
+test("unreadable folders are listed beside readable runs", async () => {
+  await visitor.page.goto(`${site.url}#/`);
+  const section = visitor.page.getByRole("region", { name: "Unreadable folders" });
   await expect.poll(() => section.locator("li").count()).toBe(3);
   await expect.poll(() => section.innerText()).toContain("corrupt/run.json: Invalid JSON");
-  await expect.poll(() => at.page.getByRole("link", { name: "20250615-small" }).count()).toBe(1);
+  await expect.poll(() => visitor.page.getByRole("link", { name: "20250615-small" }).count()).toBe(1);
 });
 
-test("lines that cannot be read are named", async () => {
-  await at.page.goto(`${stage.url}#/run/${RUN}?view=cell&test=json&impl=x`);
-  await at.page.getByText("trials.jsonl").first().waitFor();
-  await expect.poll(() => at.page.getByText(/line \d+: /).count()).toBeGreaterThanOrEqual(2);
+test("unreadable lines are reported", async () => {
+  await visitor.page.goto(`${site.url}#/run/${RUN}?view=cell&test=json&impl=x`);
+  await visitor.page.getByText("trials.jsonl").first().waitFor();
+  await expect.poll(() => visitor.page.getByText(/line \d+: /).count()).toBeGreaterThanOrEqual(2);
 });
 
-test("a run that does not exist is said so", async () => {
-  const complaints = at.complaints.length;
-  await open(at.page, stage.url, "#/run/..%2F..%2Fetc");
-  await expect.poll(() => at.page.getByRole("alert").allInnerTexts()).toEqual([expect.stringContaining("no such")]);
-  at.complaints.splice(complaints); // the browser reports the 404 that was asked for
+test("a missing run is reported", async () => {
+  const errorCount = visitor.errors.length;
+  await open(visitor.page, site.url, "#/run/..%2F..%2Fetc");
+  await expect
+    .poll(() => visitor.page.getByRole("alert").allInnerTexts())
+    .toEqual([expect.stringContaining("no such")]);
+  visitor.errors.splice(errorCount); // the browser reports the expected 404
 });

@@ -1,9 +1,9 @@
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectRows, raise, type Stage, screenshot, type Visit, visit } from "./fixtures";
+import { expectRows, serveRuns, type Site, screenshot, type Visit, visit } from "./fixtures";
 
-let stage: Stage;
-let at: Visit;
+let site: Site;
+let visitor: Visit;
 let folder: string;
 let trials: string[];
 let finalRanking: string;
@@ -17,22 +17,22 @@ const progress = (values: object): void =>
     "progress.json",
     JSON.stringify({
       status: "running",
-      stage: "measuring",
+      site: "measuring",
       process: 1,
       round: 3,
       implementation: "vertx-web",
       test_type: "json",
-      level: "c64",
+      load: "c64",
       elapsed: 61,
       remaining: 300,
       ...values,
     }),
   );
 
-// A run is replayed as the harness writes it: trials appended, the ranking at the end, run.json at both ends.
+// Replays a run as the harness writes it: trials appended, the ranking at the end, run.json first and last.
 beforeAll(async () => {
-  stage = await raise("small");
-  folder = `${stage.results}/20250615-small`;
+  site = await serveRuns("small");
+  folder = `${site.results}/20250615-small`;
   trials = readFileSync(`${folder}/trials.jsonl`, "utf-8").trim().split("\n");
   finalRanking = readFileSync(`${folder}/ranking.json`, "utf-8");
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
@@ -40,53 +40,55 @@ beforeAll(async () => {
   rmSync(`${folder}/ranking.json`);
   write("trials.jsonl", "");
   progress({});
-  at = await visit(stage.browser);
+  visitor = await visit(site.browser);
 });
-afterAll(() => stage?.stop());
+afterAll(() => site?.stop());
 
-test("a run in progress shows where it stands before anything is measured", async () => {
-  await at.page.goto(`${stage.url}#/run/20250615-small`);
-  const live = at.page.getByRole("region", { name: "Run in progress" });
+test("a running run shows its progress before any trial", async () => {
+  await visitor.page.goto(`${site.url}#/run/20250615-small`);
+  const live = visitor.page.getByRole("region", { name: "Run in progress" });
   await live.waitFor();
   await expect.poll(() => live.innerText()).toContain("measuring · vertx-web · JSON · c64");
   await expect.poll(() => live.innerText()).toContain("process 1, round 3");
   await expect.poll(() => live.innerText()).toContain("about 5 min 00 s left");
 });
 
-test("trials appear as they are written, without a reload", async () => {
+test("trials appear without a reload", async () => {
   const first = trials.slice(0, 3).map((line) => JSON.parse(line) as { requests_per_second: number });
   appendFileSync(`${folder}/trials.jsonl`, `${trials.slice(0, 3).join("\n")}\n{"id": "half of a line`);
   progress({ implementation: "resteasy" });
-  const table = at.page.getByRole("region", { name: "Last trials" });
+  const table = visitor.page.getByRole("region", { name: "Latest trials" });
   await expect.poll(() => table.locator("tbody tr").count()).toBe(3);
   const figure = Math.round(first[0]?.requests_per_second ?? 0).toLocaleString("en-US");
   await expect.poll(() => table.innerText()).toContain(figure);
-  await expect.poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText()).toContain("resteasy");
+  await expect
+    .poll(() => visitor.page.getByRole("region", { name: "Run in progress" }).innerText())
+    .toContain("resteasy");
 });
 
-test("the ranking forms while the run goes on", async () => {
+test("the ranking appears during the run", async () => {
   write("trials.jsonl", `${trials.join("\n")}\n`);
-  await expectRows(at.page, 4);
-  await screenshot(at.page, "live-1440-light");
+  await expectRows(visitor.page, 4);
+  await screenshot(visitor.page, "live-1440-light");
 });
 
-test("the end of the run is told, and the page settles on the finished ranking", async () => {
+test("the page shows the end and the final ranking", async () => {
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
   write("ranking.json", finalRanking);
   write("run.json", JSON.stringify({ ...run, status: "complete", completed_at: run.started_at + 100 }));
   await expect
-    .poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText())
+    .poll(() => visitor.page.getByRole("region", { name: "Run in progress" }).innerText())
     .toContain("The run is complete.");
-  await expectRows(at.page, 4);
+  await expectRows(visitor.page, 4);
 });
 
-test("a run that is resumed is followed again when it is opened from the list", async () => {
+test("a resumed run is followed again", async () => {
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
-  await at.page.getByRole("link", { name: "Runs", exact: true }).click();
+  await visitor.page.getByRole("link", { name: "Runs", exact: true }).click();
   write("run.json", JSON.stringify({ ...run, status: "running", completed_at: null }));
   progress({ implementation: "es4x" });
-  await at.page.locator("li.run a").first().click();
-  const live = at.page.getByRole("region", { name: "Run in progress" });
+  await visitor.page.locator("li.run a").first().click();
+  const live = visitor.page.getByRole("region", { name: "Run in progress" });
   await expect.poll(() => live.innerText()).toContain("es4x");
-  expect(at.complaints).toEqual([]);
+  expect(visitor.errors).toEqual([]);
 });

@@ -1,19 +1,18 @@
-// The order service on the page: ranked by what customers waited for, and every operation of every use case.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { raise, type Stage, type Visit, visit } from "./fixtures";
+import { serveRuns, type Site, type Visit, visit } from "./fixtures";
 
-let stage: Stage;
-let at: Visit;
+let site: Site;
+let visitor: Visit;
 
 beforeAll(async () => {
-  stage = await raise("orders");
-  at = await visit(stage.browser);
-  await at.page.goto(`${stage.url}#/run/20250629-orders`);
+  site = await serveRuns("orders");
+  visitor = await visit(site.browser);
+  await visitor.page.goto(`${site.url}#/run/20250629-orders`);
 });
-afterAll(() => stage?.stop());
+afterAll(() => site?.stop());
 
-test("it is ranked by the response time of create order at each factor, the hardest first", async () => {
-  const tables = at.page.getByRole("region", { name: /response time of "create order", all figures/ });
+test("orders are ranked by response time at each factor", async () => {
+  const tables = visitor.page.getByRole("region", { name: /response time of "create order", all values/ });
   await tables.first().waitFor();
   await expect.poll(() => tables.count()).toBe(2);
   await expect
@@ -22,25 +21,25 @@ test("it is ranked by the response time of create order at each factor, the hard
   await expect
     .poll(() => tables.first().locator("tbody tr").first().innerText())
     .toMatch(/^1\s+vertx-web\s+4\.\d+ ms \[/);
-  await expect.poll(() => at.page.locator("main").innerText()).toContain("vertx-web first");
+  await expect.poll(() => visitor.page.locator("main").innerText()).toContain("vertx-web first");
 });
 
-test("whose search ended before the goal was missed is told so", async () => {
-  const capacity = at.page.getByRole("region", { name: "Capacity" });
+test("an undecided capacity search is reported", async () => {
+  const capacity = visitor.page.getByRole("region", { name: "Capacity" });
   await expect.poll(() => capacity.innerText()).toContain("express: lower bound, 1 of 4 brackets not decided");
 });
 
-test("its use cases show every operation at the factor that is chosen", async () => {
-  await at.page.getByRole("tab", { name: "Use cases" }).click();
-  const unwanted = at.page.getByRole("region", { name: "order with unwanted items, response times" });
+test("use cases show all operations at the selected factor", async () => {
+  await visitor.page.getByRole("tab", { name: "Use cases" }).click();
+  const unwanted = visitor.page.getByRole("region", { name: "order with unwanted items, response times" });
   await unwanted.waitFor();
   const operations = async () => [...new Set(await unwanted.locator("tbody tr td:nth-child(2)").allInnerTexts())];
   await expect
     .poll(operations)
-    .toEqual(["create order", "add item", "delete item", "read items", "read order", "the whole arrival"]);
+    .toEqual(["create order", "add item", "delete item", "read items", "read order", "whole arrival"]);
   const before = await unwanted.locator("tbody tr").first().innerText();
-  await at.page.getByLabel("Factor of the arrivals").selectOption("x1");
+  await visitor.page.getByLabel("Factor of arrivals").selectOption("x1");
   await expect.poll(() => unwanted.locator("tbody tr").first().innerText()).not.toBe(before);
-  await expect.poll(() => at.page.url()).toContain("load=x1");
-  expect(at.complaints).toEqual([]);
+  await expect.poll(() => visitor.page.url()).toContain("load=x1");
+  expect(visitor.errors).toEqual([]);
 });

@@ -14,7 +14,7 @@ test("CSV quotes commas, quotes and line breaks", () => {
   ).toBe('a,b\r\n"x,""y""","p\nq"\r\n,1.5\r\n');
 });
 
-test.each(["=cmd|' /C calc'!A0", "+1", "-1", "@x"])("a spreadsheet takes no text for a formula: %s", (text) => {
+test.each(["=cmd|' /C calc'!A0", "+1", "-1", "@x"])("formulas are escaped: %s", (text) => {
   expect(csv({ columns: ["a"], rows: [[text]] }).split("\r\n")[1]).toMatch(/^"?'/);
 });
 
@@ -23,7 +23,7 @@ test("negative numbers stay numbers", () => expect(csv({ columns: ["a"], rows: [
 test("JSON is keyed by column", () =>
   expect(objects({ columns: ["a", "b"], rows: [[1]] })).toEqual([{ a: 1, b: null }]));
 
-test("a folder's address is made of plain relative paths only", () => {
+test("only plain relative folders become links", () => {
   expect(folderAddress("https://host/o/r", "0123456789abcdef", "frameworks/C#/a b")).toBe(
     "https://host/o/r/tree/0123456789abcdef/frameworks/C%23/a%20b",
   );

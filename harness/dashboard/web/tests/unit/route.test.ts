@@ -9,21 +9,21 @@ const full: Route = {
   test: "cached-query",
   load: "c64 q20",
   metric: "cpu",
-  named: true,
+  metricChosen: true,
   sort: "memory",
   descending: true,
   text: "net, vert",
   facets: { ...noFacets(), language: ["C#", "C++"], database: ["none"], tags: ["a&b=c"] },
   pinned: ["vertx-web"],
   hidden: ["express"],
-  without: ["db", "cached-query"],
-  variants: true,
+  excludedTests: ["db", "cached-query"],
+  bestVariantsOnly: true,
   group: "platform",
 };
 
-test("a link shows the same view", () => expect(parse(format(full))).toEqual(full));
+test("a route survives formatting and parsing", () => expect(parse(format(full))).toEqual(full));
 
-test("defaults are left out of the link", () => {
+test("defaults are omitted from the link", () => {
   expect(format({ ...emptyRoute(), page: "run", run: "r1" })).toBe("#/run/r1");
   expect(format(emptyRoute())).toBe("#/");
 });
@@ -35,7 +35,7 @@ test("comparison and claims have links", () => {
 });
 
 test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=constructor&metric=__proto__", "garbage"])(
-  "what a link does not know is ignored: %s",
+  "unknown parts of a link are ignored: %s",
   (hash) => {
     const route = parse(hash);
     expect(route.view).toBe("table");
@@ -44,8 +44,8 @@ test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=construc
   },
 );
 
-test("a metric that was chosen is in the link, also the one that is shown without a choice", () => {
-  expect(format({ ...emptyRoute(), page: "run", run: "r", named: true })).toBe("#/run/r?metric=throughput");
-  expect(parse("#/run/r?metric=throughput").named).toBe(true);
-  expect(parse("#/run/r").named).toBe(false);
+test("a selected metric is part of the link", () => {
+  expect(format({ ...emptyRoute(), page: "run", run: "r", metricChosen: true })).toBe("#/run/r?metric=throughput");
+  expect(parse("#/run/r?metric=throughput").metricChosen).toBe(true);
+  expect(parse("#/run/r").metricChosen).toBe(false);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ImplementationInfo, Row, Standing, Table } from "../../src/documents";
 import { emptyRoute, noFacets } from "../../src/route";
 import { facets, presets } from "../../src/filter";
-import { commonFlags, type Line, lines, shown, ties } from "../../src/table";
+import { commonFlags, type RankedRow, rankRows, visibleRows, rowTies } from "../../src/table";
 
 const info = (name: string, facts: Partial<ImplementationInfo> = {}): ImplementationInfo => ({
   name,
@@ -85,20 +85,20 @@ const INFOS = new Map([
   ["delta", info("delta", { language: "Go", database: "Postgres" })],
 ]);
 
-const all = lines(TABLE, INFOS, "throughput", "alpha");
-const names = (list: Line[]): string[] => list.map((line) => line.name);
+const all = rankRows(TABLE, INFOS, "throughput", "alpha");
+const names = (list: RankedRow[]): string[] => list.map((entry) => entry.name);
 
 test("filtering changes neither ranks nor ratios", () => {
-  const kept = shown(all, { ...emptyRoute(), facets: { ...emptyRoute().facets, language: ["Go"] } });
+  const kept = visibleRows(all, { ...emptyRoute(), facets: { ...emptyRoute().facets, language: ["Go"] } });
   expect(names(kept)).toEqual(["alpha", "delta"]);
-  expect(kept.map((line) => line.standing?.rank)).toEqual([
+  expect(kept.map((entry) => entry.standing?.rank)).toEqual([
     { low: 1, high: 1 },
     { low: 4, high: 4 },
   ]);
   expect(kept[1]?.ratio).toEqual(all[3]?.standing?.to_reference);
 });
 
-test("a blank fact and TechEmpower's None are the same value of a facet", () => {
+test("empty facts and None are one facet value", () => {
   const database = facets(INFOS.values()).find(({ facet }) => facet === "database");
   expect(database?.values).toEqual([
     { value: "none", key: "none", count: 2 },
@@ -106,20 +106,26 @@ test("a blank fact and TechEmpower's None are the same value of a facet", () => 
   ]);
 });
 
-test("facets are joined by and, their values by or", () => {
+test("facets combine with and, values with or", () => {
   const route = emptyRoute();
   route.facets.language = ["Go", "Java"];
   route.facets.database = ["Postgres"];
-  expect(names(shown(all, route))).toEqual(["gamma", "delta"]);
+  expect(names(visibleRows(all, route))).toEqual(["gamma", "delta"]);
 });
 
-test("any of the words may match a name or a tag", () => {
-  expect(names(shown(all, { ...emptyRoute(), text: "GAM, fast" }))).toEqual(["beta", "gamma"]);
+test("each alternative may match a name or tag", () => {
+  expect(names(visibleRows(all, { ...emptyRoute(), text: "GAM, fast" }))).toEqual(["beta", "gamma"]);
 });
 
-test("unknown values sort last in both directions, and so do unranked rows", () => {
-  expect(names(shown(all, { ...emptyRoute(), sort: "memory" }))).toEqual(["beta", "delta", "alpha", "gamma", "broken"]);
-  expect(names(shown(all, { ...emptyRoute(), sort: "memory", descending: true }))).toEqual([
+test("unknown values and unranked rows sort last", () => {
+  expect(names(visibleRows(all, { ...emptyRoute(), sort: "memory" }))).toEqual([
+    "beta",
+    "delta",
+    "alpha",
+    "gamma",
+    "broken",
+  ]);
+  expect(names(visibleRows(all, { ...emptyRoute(), sort: "memory", descending: true }))).toEqual([
     "alpha",
     "delta",
     "beta",
@@ -128,30 +134,30 @@ test("unknown values sort last in both directions, and so do unranked rows", () 
   ]);
 });
 
-test("pinned rows come first and stay when a filter would drop them", () => {
-  expect(names(shown(all, { ...emptyRoute(), pinned: ["delta"], text: "alpha" }))).toEqual(["delta", "alpha"]);
+test("pinned rows come first despite filters", () => {
+  expect(names(visibleRows(all, { ...emptyRoute(), pinned: ["delta"], text: "alpha" }))).toEqual(["delta", "alpha"]);
 });
 
-test("hidden rows are gone, pinned ones too", () => {
-  expect(names(shown(all, { ...emptyRoute(), hidden: ["alpha", "broken"], pinned: ["alpha"] }))).toEqual([
+test("hidden rows disappear even if pinned", () => {
+  expect(names(visibleRows(all, { ...emptyRoute(), hidden: ["alpha", "broken"], pinned: ["alpha"] }))).toEqual([
     "beta",
     "gamma",
     "delta",
   ]);
 });
 
-test("ties are shaded only among neighbours in rank order", () => {
-  expect(ties(all, true)).toEqual([
+test("only neighbours in rank order are tied", () => {
+  expect(rowTies(all, true)).toEqual([
     { parity: 0, first: true, last: false },
     { parity: 0, first: false, last: true },
     null,
     null,
     null,
   ]);
-  expect(ties(all, false).every((tie) => tie === null)).toBe(true);
+  expect(rowTies(all, false).every((tie) => tie === null)).toBe(true);
 });
 
-test("spellings that differ by case are one value, and match each other", () => {
+test("facet values ignore case", () => {
   const two = [
     info("a", { language: "C++" }),
     info("b", { language: "c++" }),
@@ -166,31 +172,36 @@ test("spellings that differ by case are one value, and match each other", () => 
   const route = { ...emptyRoute(), facets: { ...noFacets(), language: ["C++"] } };
   const table = { ...TABLE, rows: two.map(({ name }) => row(name, standing(1, 1, 1))) };
   const infos = new Map(two.map((item) => [item.name, item]));
-  const list = lines(table, infos, "throughput", null);
-  expect(names(shown(list, route))).toEqual(["a", "b", "c"]);
+  const list = rankRows(table, infos, "throughput", null);
+  expect(names(visibleRows(list, route))).toEqual(["a", "b", "c"]);
 });
 
-test("words on spaces must all be there, commas separate alternatives", () => {
-  expect(names(shown(all, { ...emptyRoute(), text: "go delt" }))).toEqual(["delta"]);
-  expect(names(shown(all, { ...emptyRoute(), text: "go delt, bet" }))).toEqual(["beta", "delta"]);
+test("all words of an alternative must match", () => {
+  expect(names(visibleRows(all, { ...emptyRoute(), text: "go delt" }))).toEqual(["delta"]);
+  expect(names(visibleRows(all, { ...emptyRoute(), text: "go delt, bet" }))).toEqual(["beta", "delta"]);
 });
 
-test("only the best variant of a framework is kept, by the metric that ranks", () => {
-  const twins = new Map(
+test("the best variant follows the ranking metric", () => {
+  const sameFramework = new Map(
     [...INFOS].map(([name, item]) => [name, { ...item, framework: name === "beta" ? "alpha" : name }]),
   );
-  const list = lines(TABLE, twins, "throughput", null);
-  expect(names(shown(list, { ...emptyRoute(), variants: true }))).toEqual(["alpha", "gamma", "delta", "broken"]);
+  const list = rankRows(TABLE, sameFramework, "throughput", null);
+  expect(names(visibleRows(list, { ...emptyRoute(), bestVariantsOnly: true }))).toEqual([
+    "alpha",
+    "gamma",
+    "delta",
+    "broken",
+  ]);
 });
 
-test("presets are offered only where they keep some and leave out others", () => {
+test("only presets that filter something are available", () => {
   const named = presets([info("a", { orm: "Full" }), info("b", { orm: "Raw" })]).map((preset) => preset.name);
   expect(named).toEqual(["Full ORM", "Raw SQL"]);
 });
 
-test("by memory, which has no processes' ranks, the least comes first and shares are of the least", () => {
-  const list = lines(TABLE, INFOS, "memory", "alpha");
-  expect(list.map((line) => [line.name, line.position, line.share])).toEqual([
+test("memory ranks ascending with shares of the least", () => {
+  const list = rankRows(TABLE, INFOS, "memory", "alpha");
+  expect(list.map((entry) => [entry.name, entry.position, entry.share])).toEqual([
     ["beta", 1, 1],
     ["delta", 2, 10 / 30],
     ["alpha", 3, 10 / 50],
@@ -198,13 +209,13 @@ test("by memory, which has no processes' ranks, the least comes first and shares
     ["broken", null, null],
   ]);
   expect(list[0]?.ratio).toMatchObject({ value: 0.2, low: null, high: null });
-  expect(lines(TABLE, INFOS, "memory", "gamma").every(({ ratio }) => ratio === null)).toBe(true);
-  const alike = { ...TABLE, rows: TABLE.rows.map((each) => ({ ...each, rss_peak: each.rss_peak === 50 ? 50 : 10 })) };
-  const places = lines(alike, INFOS, "memory", null).map(({ position }) => position);
+  expect(rankRows(TABLE, INFOS, "memory", "gamma").every(({ ratio }) => ratio === null)).toBe(true);
+  const alike = { ...TABLE, rows: TABLE.rows.map((item) => ({ ...item, rss_peak: item.rss_peak === 50 ? 50 : 10 })) };
+  const places = rankRows(alike, INFOS, "memory", null).map(({ position }) => position);
   expect(places).toEqual([1, 1, 1, 4, null]);
 });
 
-test("response time, throughput per memory and threads can be ranked by, each from its better end", () => {
+test("each metric ranks from its better end", () => {
   const table = {
     ...TABLE,
     rows: [
@@ -213,7 +224,7 @@ test("response time, throughput per memory and threads can be ranked by, each fr
     ],
   };
   const first = (metric: "response" | "density" | "threads") =>
-    lines(table, INFOS, metric, "alpha").map((line) => [line.name, line.share]);
+    rankRows(table, INFOS, metric, "alpha").map((entry) => [entry.name, entry.share]);
   expect(first("response")).toEqual([
     ["beta", 1],
     ["alpha", 0.5],
@@ -228,7 +239,7 @@ test("response time, throughput per memory and threads can be ranked by, each fr
   ]);
 });
 
-test("by CPU per request the ratio is CPU's, and the bar's share is the best's over the row's own", () => {
+test("CPU ranking uses CPU ratios and shares", () => {
   const cpu = (median: number, position: number, to_reference: number): Standing => ({
     ...standing(median, position, position),
     to_reference: { value: to_reference, low: null, high: null },
@@ -240,14 +251,14 @@ test("by CPU per request the ratio is CPU's, and the bar's share is the best's o
       row("beta", standing(390, 2, 2), { cpu_per_request: cpu(1e-5, 1, 0.5) }),
     ],
   };
-  const list = lines(table, INFOS, "cpu", "alpha");
-  expect(list.map((line) => [line.name, line.share, line.ratio?.value])).toEqual([
+  const list = rankRows(table, INFOS, "cpu", "alpha");
+  expect(list.map((entry) => [entry.name, entry.share, entry.ratio?.value])).toEqual([
     ["beta", 1, 0.5],
     ["alpha", 0.5, 1],
   ]);
 });
 
-test("flags that all rows have are said once", () => {
+test("flags of all rows are common flags", () => {
   expect(commonFlags([["a", "b"], ["b"], ["b", "c"], ["b"]])).toEqual(["b"]);
   expect(commonFlags([["a"], ["b"]])).toEqual([]);
   expect(commonFlags([["a"]])).toEqual([]);

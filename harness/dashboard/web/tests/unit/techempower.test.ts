@@ -17,7 +17,7 @@ const FILE = {
   testMetadata: [{ name: "one", language: "Go", tags: ["x"] }, null, 7],
 };
 
-test("throughput is good responses over the duration, at each one's best load", () => {
+test("throughput counts successful responses at the best load", () => {
   const rows = convert(FILE, "f").document.ranking.test_types.json?.headline.rows;
   expect(rows?.map((row) => [row.implementation, row.throughput?.estimate.median, row.errors])).toEqual([
     ["one", 200, 0],
@@ -25,37 +25,37 @@ test("throughput is good responses over the duration, at each one's best load", 
   ]);
 });
 
-test("the headline of a query test is its highest count, as on TechEmpower's site", () => {
+test("the headline of query tests is the highest count", () => {
   const table = convert(FILE, "f").document.ranking.test_types.query?.headline;
   expect(table?.load?.queries).toBe(20);
   expect(table?.rows.map((row) => row.implementation)).toEqual(["two", "one"]);
 });
 
-test("a second file of the same name is another one", () => {
+test("files with the same name get different ids", () => {
   const source = new ServerSource();
   expect(source.open("results.json", JSON.stringify(FILE))).not.toBe(source.open("results.json", JSON.stringify(FILE)));
 });
 
-test("one measurement has no interval and says so", () => {
+test("a single measurement has a flag and no interval", () => {
   const row = convert(FILE, "f").document.ranking.test_types.json?.headline.rows[0];
   expect(row?.throughput?.estimate.low).toBeNull();
   expect(row?.flags).toEqual(["single measurement"]);
 });
 
-test.each([null, 7, [], {}, { rawData: [] }, { rawData: {} }])("what is no results file is refused: %j", (raw) => {
+test.each([null, 7, [], {}, { rawData: [] }, { rawData: {} }])("other files are rejected: %j", (raw) => {
   expect(() => convert(raw, "f")).toThrow(/not a results.json/);
 });
 
-test("values of the wrong kind are survived", () => {
+test("values of wrong types are ignored", () => {
   const converted = convert(
     { rawData: { json: { a: "nonsense", b: [null, { totalRequests: "many" }], __proto__: [1] } }, frameworks: 7 },
     "f",
   );
-  expect(converted.document.problems.map((problem) => problem.message)).toContain("json, a: is not a list of trials");
+  expect(converted.document.problems.map((problem) => problem.message)).toContain("json, a: expected a list of trials");
   expect(converted.document.ranking.test_types.json?.headline.rows.every((row) => !row.ranked)).toBe(true);
 });
 
-test("latency is wrk's average, deviation and maximum, in seconds", () => {
+test("wrk's latencies are converted to seconds", () => {
   const file = {
     ...FILE,
     rawData: { json: { one: [trial(1000, { latencyAvg: "841.5us", latencyStdev: "1.5ms", latencyMax: "1.02s" })] } },
@@ -69,11 +69,11 @@ test("latency is wrk's average, deviation and maximum, in seconds", () => {
   expect(cell?.basis).toContain("closed loop");
 });
 
-test("who leads is said of each test and overall, with what one measurement cannot tell", () => {
+test("sentences name the leaders and the uncertainty", () => {
   const { sentences } = convert({ ...FILE, environmentDescription: "Citrine" }, "f").document;
   expect(Object.keys(sentences)).toEqual(["overall", "json", "query"]);
   expect(sentences.json?.throughput?.[0]).toBe("one leads JSON with 200 requests/s, 4.00× two's.");
-  // Shares of the best are 1 and 30/40 for one, 1/4 and 1 for two.
+  // Shares of the best: 1 and 30/40 for "one", 1/4 and 1 for "two".
   expect(sentences.overall?.throughput?.[0]).toBe(
     "one leads overall: the geometric mean of its shares of the best over 2 test types is 87 %, 1.73× two's.",
   );
@@ -81,6 +81,6 @@ test("who leads is said of each test and overall, with what one measurement cann
   expect(sentences.overall?.throughput?.[2]).toBe("Measured on Citrine.");
 });
 
-test("nothing is said of what has no figure", () => {
+test("tests without values have no sentences", () => {
   expect(convert({ rawData: { json: { a: "nonsense" } } }, "f").document.sentences).toEqual({});
 });

@@ -1,0 +1,60 @@
+// The tabs of a run: test types, and the views with content.
+import type { OrderResults, RunDocument, Table } from "../documents";
+import { axis, position } from "../load";
+import type { View } from "../route";
+
+export const OVERALL = "overall";
+const ORDER = "order";
+
+export interface ViewTab {
+  id: View;
+  label: string;
+}
+
+/** Return the test types of a run. The overall score is first if at least two test types can be scored. */
+export function testTabs({ ranking }: RunDocument): string[] {
+  const tests = Object.keys(ranking.test_types);
+  const wasMeasured = (test: string): boolean =>
+    ranking.test_types[test]?.headline.rows.some((row) => row.throughput) ?? false;
+  const scored = ranking.overall.some((score) => Object.keys(score.ratios).length > 0);
+  const overall = scored || (ranking.reference === null && tests.filter(wasMeasured).length > 1);
+  return [...(overall ? [OVERALL] : []), ...(tests.some(wasMeasured) ? tests : [])];
+}
+
+/** Return the views of a test type that have content. */
+export function viewTabs(doc: RunDocument, test: string, table: Table | null, latency: boolean): ViewTab[] {
+  const groups: ViewTab = { id: "groups", label: "By language" };
+  const about: ViewTab = { id: "about", label: "Machine and method" };
+  const hasRanks = Object.values(doc.ranking.test_types).some(({ headline }) =>
+    headline.rows.some((row) => row.ranked),
+  );
+  const grouped = hasRanks && doc.run.implementations.length > 2;
+  const ranked: ViewTab = { id: "table", label: hasRanks || orderResults(doc, test) ? "Ranking" : "Figures" };
+  if (test === OVERALL) return [ranked, ...(grouped ? [groups] : []), about];
+  if (orderResults(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
+  const loads = doc.run.loads[test] ?? [];
+  const parameter = axis(loads);
+  const curve = new Set(loads.map((load) => position(load, parameter))).size > 1;
+  const rows = table?.rows ?? [];
+  const pairs = hasRanks && rows.filter((row) => row.throughput).length > 1;
+  const views: (ViewTab | false)[] = [
+    ranked,
+    grouped && groups,
+    curve && { id: "load", label: "Load curve" },
+    latency && { id: "latency", label: "Latency" },
+    pairs && { id: "pairs", label: "Head to head" },
+    about,
+  ];
+  return views.filter((view) => view !== false);
+}
+
+/** Return the order service's results if this is its tab. Its load is fixed, so there is no throughput to rank. */
+export function orderResults({ ranking }: RunDocument, test: string): OrderResults | null {
+  return test === ORDER ? (ranking.orders ?? null) : null;
+}
+
+/** Return whether latencies of a test type are meaningful, which those of pipelined requests are not. */
+export function mayHaveLatency(doc: RunDocument, test: string): boolean {
+  const loads = doc.run.loads[test] ?? [];
+  return loads.length === 0 || loads.some((load) => load.depth === 1);
+}

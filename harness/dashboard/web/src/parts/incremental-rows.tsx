@@ -1,0 +1,42 @@
+// Incremental rendering of long tables: more rows appear while scrolling, and all rows in print.
+import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { usePrinting } from "../printing";
+
+const ROW_HEIGHT = 48; // pixels, slightly less than the height of a row, so that the first rows fill the window
+const CHUNK = 40; // number of rows added when the end comes into view
+
+/** Return the number of rows that fill the window. */
+const windowRows = (): number => Math.max(12, Math.ceil(innerHeight / ROW_HEIGHT));
+
+/**
+ * Return the number of rows to draw, and the element after the last row. A new subject starts with one window of rows.
+ */
+export function useIncrementalRows(subject: string, length: number): [number, VNode | null] {
+  const [state, setState] = useState({ subject: "", limit: 0 });
+  const printing = usePrinting();
+  const limit = printing ? length : state.subject === subject ? state.limit : windowRows();
+  if (limit >= length) return [length, null];
+  const grow = (next: number): void => setState({ subject, limit: next });
+  return [limit, <MoreRows remaining={length - limit} onMore={() => grow(limit + CHUNK)} onAll={() => grow(length)} />];
+}
+
+function MoreRows({ remaining, onMore, onAll }: { remaining: number; onMore: () => void; onAll: () => void }) {
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = end.current;
+    if (!element) return;
+    const watcher = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && onMore(), {
+      rootMargin: "200px",
+    });
+    watcher.observe(element);
+    return () => watcher.disconnect();
+  });
+  return (
+    <div ref={end} class="more">
+      <button type="button" onClick={onAll}>
+        Show all ({remaining} more)
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,134 @@
+// The overall score: the geometric mean of ratios over the selected test types. Intervals and ranks always come from
+// harness/stats and only exist for the test types that it scored.
+import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
+import { isNumber } from "./format";
+import { SPECS, shareOfBest } from "./metrics";
+import type { Metric } from "./route";
+
+export interface ScoreRow {
+  name: string;
+  info: ImplementationInfo | null;
+  score: number | null; // null if a counted test type is missing
+  low: number | null;
+  high: number | null;
+  rank: RankInterval | null;
+  position: number | null;
+  share: number | null; // share of the best score
+  ratios: Record<string, number>; // by test type, advantage over the reference; above 1 is better
+  shares: Record<string, number>; // by test type, share of the best
+  missing: string[];
+  tieGroup: number | null; // tie group by harness/stats
+  flags: string[]; // flags of the counted test types
+}
+
+/** Return the geometric mean over these test types, or null if one is missing or there are none. */
+export function geometricMean(ratios: Readonly<Record<string, number>>, tests: readonly string[]): number | null {
+  let sum = 0;
+  for (const test of tests) {
+    const ratio = Object.hasOwn(ratios, test) ? ratios[test] : undefined;
+    if (!isNumber(ratio) || ratio <= 0) return null;
+    sum += Math.log(ratio);
+  }
+  return tests.length > 0 ? Math.exp(sum / tests.length) : null;
+}
+
+/** Return the test types that can be scored: those with a value of the reference, or all without a reference. */
+export function scorable(ranking: Ranking): string[] {
+  return Object.entries(ranking.test_types)
+    .filter(([, { headline }]) =>
+      ranking.reference === null
+        ? headline.rows.some((row) => row.throughput)
+        : headline.rows.some((row) => row.implementation === ranking.reference && row.throughput),
+    )
+    .map(([test]) => test);
+}
+
+/**
+ * Return the scores, best first, followed by implementations without a score. ``served`` are the scores by
+ * harness/stats for ``counting``.
+ */
+export function scoreRows(
+  ranking: Ranking,
+  infos: ReadonlyMap<string, ImplementationInfo>,
+  metric: Metric,
+  counting: readonly string[],
+  served: readonly Score[] | null,
+): ScoreRow[] {
+  const tests = scorable(ranking);
+  const byTest = new Map(tests.map((test) => [test, advantages(ranking, test, metric)]));
+  const servedScores = new Map(
+    (served ?? []).map((score) => [
+      score.implementation,
+      metric === "throughput" ? score.throughput : metric === "cpu" ? score.cpu : null,
+    ]),
+  );
+  const flags = new Map<string, Set<string>>();
+  for (const row of counting.flatMap((test) => ranking.test_types[test]?.headline.rows ?? []))
+    flags.set(row.implementation, new Set([...(flags.get(row.implementation) ?? []), ...row.flags]));
+  const names = new Set([...infos.keys(), ...tests.flatMap((test) => [...(byTest.get(test)?.keys() ?? [])])]);
+  const list = [...names].map((name): ScoreRow => {
+    const ratios: Record<string, number> = {};
+    const shares: Record<string, number> = {};
+    for (const test of tests) {
+      const ofTest = byTest.get(test)?.get(name);
+      if (isNumber(ofTest?.ratio)) ratios[test] = ofTest.ratio;
+      if (isNumber(ofTest?.share)) shares[test] = ofTest.share;
+    }
+    const servedScore = servedScores.get(name);
+    return {
+      name,
+      info: infos.get(name) ?? null,
+      score: geometricMean(ratios, counting),
+      low: servedScore?.estimate.low ?? null,
+      high: servedScore?.estimate.high ?? null,
+      rank: servedScore?.rank ?? null,
+      position: null,
+      share: null,
+      ratios,
+      shares,
+      missing: counting.filter((test) => !Object.hasOwn(ratios, test)),
+      tieGroup: servedScore?.tie_group ?? null,
+      flags: [...(flags.get(name) ?? [])],
+    };
+  });
+  list.sort(
+    (a, b) =>
+      (b.score ?? -1) - (a.score ?? -1) || a.missing.length - b.missing.length || a.name.localeCompare(b.name, "en"),
+  );
+  const best = list[0]?.score ?? null;
+  let position = 0;
+  return list.map((row, index) => {
+    if (row.score === null) return row;
+    if (list[index - 1]?.score !== row.score) position = index + 1;
+    return { ...row, position, share: best ? row.score / best : null };
+  });
+}
+
+/**
+ * Return the advantage of each implementation in a test type: over the reference, or as a share of the best without a
+ * reference.
+ */
+function advantages(ranking: Ranking, test: string, metric: Metric): Map<string, { ratio: number; share: number }> {
+  const rows = ranking.test_types[test]?.headline.rows ?? [];
+  const spec = SPECS[metric];
+  const ranked = rows.filter((row) => row.ranked && isNumber(spec.value(row)));
+  const reference = ranked.find((row) => row.implementation === ranking.reference);
+  const values = ranked.map((row) => spec.value(row) ?? 0).filter((value) => value > 0);
+  if (values.length === 0) return new Map();
+  const best = spec.lowerIsBetter ? Math.min(...values) : Math.max(...values);
+  return new Map(
+    ranked.flatMap((row) => {
+      const share = shareOfBest(spec, spec.value(row), best);
+      const ratio = ranking.reference === null ? share : reference ? advantage(row, reference, metric) : null;
+      return isNumber(ratio) && isNumber(share) ? [[row.implementation, { ratio, share }] as const] : [];
+    }),
+  );
+}
+
+function advantage(row: Row, reference: Row, metric: Metric): number | null {
+  const spec = SPECS[metric];
+  const served = spec.standing(row)?.to_reference?.value;
+  const ratio = served ?? (spec.value(row) ?? Number.NaN) / (spec.value(reference) ?? Number.NaN);
+  if (!isNumber(ratio) || ratio <= 0) return null;
+  return spec.lowerIsBetter ? 1 / ratio : ratio;
+}

@@ -1,0 +1,13 @@
+// Line, mark and colour of implementations, which are the same in all charts of a run with few implementations.
+import type { RunDocument } from "../documents";
+import { type SeriesStyle, seriesStyle } from "../charts/palette";
+import type { RankedRow } from "../table";
+
+export type StyleFor = (name: string) => SeriesStyle;
+
+export function assignStyles(doc: RunDocument, list: readonly RankedRow[]): StyleFor {
+  const all = doc.run.implementations.map((info) => info.name);
+  const names = all.length <= 16 ? all : list.map((entry) => entry.name);
+  const styles = new Map(names.map((name, index) => [name, seriesStyle(index)]));
+  return (name) => styles.get(name) ?? seriesStyle(0);
+}

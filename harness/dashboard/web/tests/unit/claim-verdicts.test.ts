@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import { groupByTalk, measuredValue, intervalPositions, claimedValue, countByVerdict } from "../../src/claim-verdicts";
+import type { ClaimVerdict, StatementVerdict } from "../../src/documents";
+
+const statement = (facts: Partial<StatementVerdict> = {}): StatementVerdict => ({
+  name: "throughput",
+  metric: "throughput",
+  of: "vertx-web query c512 q20",
+  to: "resteasy query c512 q20",
+  said: "2.56×",
+  expected: 2.56,
+  theory: "",
+  least: 2.05,
+  most: 3.2,
+  value: 2.31,
+  low: 2.2,
+  high: 2.43,
+  confidence: 0.95,
+  processes: 5,
+  figures_of: [],
+  figures_to: [],
+  verdict: "supported",
+  reason: "",
+  more: 0,
+  takes: "",
+  remarks: [],
+  context: false,
+  ...facts,
+});
+
+test("ratios are shown with their interval if available", () => {
+  expect(measuredValue(statement())).toBe("2.31× [2.20, 2.43]");
+  expect(measuredValue(statement({ low: null, high: null }))).toBe("2.31×");
+  expect(measuredValue(statement({ value: null }))).toBe("–");
+});
+
+test("errors are shown as a count", () => {
+  expect(measuredValue(statement({ to: "", value: 1042 }))).toBe("1,042");
+});
+
+test("theory is shown only where it differs", () => {
+  expect(claimedValue(statement())).toBe("2.56×");
+  expect(claimedValue(statement({ said: "19.9×", expected: 20, theory: "20 rounds against one" }))).toBe("19.9×");
+  expect(claimedValue(statement({ said: "2.98×", expected: 20, theory: "rounds" }))).toBe("2.98×, here 20.0×");
+  expect(claimedValue(statement({ said: "higher", expected: null }))).toBe("higher");
+});
+
+test("claims are counted by verdict in fixed order", () => {
+  const counted = countByVerdict([{ verdict: "refuted" }, { verdict: "supported" }, { verdict: "refuted" }]);
+  expect(counted).toEqual([
+    ["supported", 1],
+    ["direction only", 0],
+    ["refuted", 2],
+    ["needs a larger machine", 0],
+    ["undecided", 0],
+  ]);
+});
+
+test("claims are grouped by talk in order of appearance", () => {
+  const claim = (name: string, talk: string): ClaimVerdict => ({ claim: name, talk }) as ClaimVerdict;
+  const grouped = groupByTalk([claim("a", "x"), claim("b", "y"), claim("c", "x")]);
+  expect(grouped.map(([talk, members]) => [talk, members.map((member) => member.claim)])).toEqual([
+    ["x", ["a", "c"]],
+    ["y", ["b"]],
+  ]);
+});
+
+test("a drawing needs an interval and includes 1", () => {
+  const positions = intervalPositions(statement());
+  const line = [
+    positions?.unity,
+    positions?.claimed?.[0],
+    positions?.low,
+    positions?.value,
+    positions?.high,
+    positions?.claimed?.[1],
+  ];
+  expect(line).toEqual(line.toSorted());
+  expect(line.every((place) => place !== undefined && place >= 0 && place <= 1)).toBe(true);
+  expect(intervalPositions(statement({ least: null, most: 0.9 }))?.claimed?.[0]).toBe(0);
+  expect(intervalPositions(statement({ low: null }))).toBeNull();
+});

@@ -1,0 +1,184 @@
+"""A group of processes that run together: starts, warms, measures and stops them on behalf of a design."""
+
+from collections import defaultdict
+from collections.abc import Generator, Sequence, Set
+from dataclasses import dataclass, field
+
+from harness.experiment.steps import (
+    Cell,
+    Design,
+    Done,
+    Failed,
+    Measure,
+    OutOfTime,
+    Process,
+    Start,
+    Step,
+    StepResult,
+    Stop,
+    TrialResult,
+)
+from harness.experiment.warm_up import WarmUpTracker, warm_up_all
+from harness.plan.plan import Candidate, Plan, headline_load
+from harness.records.trial_record import Purpose, Trial
+
+MAX_FAILED_LOADS = 2  # failed loads of a test type on a process, after which the test type gets no more loads
+WARM_UP_SHARE = 0.4  # maximum share of a group's time for warm-up
+ANY_TIME = 2.0  # value of ``until`` for a load that is not limited by the run's time
+
+
+@dataclass
+class ActiveGroup:
+    """Processes that run together, their cells, and their trials."""
+
+    plan: Plan
+    number: int  # number of the process of each implementation
+    begin: float  # share of the run's time at which the group begins
+    until: float  # share of the run's time at which the group ends
+    seed: int
+    members: dict[Process, Candidate] = field(default_factory=dict)
+    test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that may be loaded
+    warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
+    late: set[Process] = field(default_factory=set)  # processes without remaining time
+    busy: set[Process] = field(default_factory=set)  # processes that use a CPU while they have no load
+    trials: list[Trial] = field(default_factory=list)
+    failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
+    _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)  # already recorded with a trial
+    _tried: set[Cell] = field(default_factory=set)
+    _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells without time, in their order
+
+    def start(self, group: Sequence[Candidate]) -> Generator[Step, StepResult, set[str]]:
+        """Start and verify candidates in sequence, and return the names of those that failed to start."""
+        failed: set[str] = set()
+        for candidate in group:
+            process = Process(candidate.implementation, self.number)
+            result = yield Start(process=process)
+            if isinstance(result, Done):
+                self.members[process] = candidate
+                self.test_types[process] = set(result.test_types)
+            elif result == Failed():
+                failed.add(candidate.implementation)
+        return failed
+
+    def warm(self, kinds: Set[str] | None = None) -> Design:
+        """Warm up all members, with all test types or only with ``kinds``."""
+        selected = (cell for cell in self.cells() if kinds is None or cell.test_type in kinds)
+        cells = {cell: self.members[cell.process].jit for cell in selected}
+        until = self.begin + WARM_UP_SHARE * (self.until - self.begin)
+        seed = f"{self.seed} warm {self.number}"
+        trackers, gone = yield from warm_up_all(cells, self.plan.profile, until=until, seed=seed)
+        for process in gone:
+            self.remove(process)
+        self.warm_ups = {(tracker.cell.process, tracker.cell.test_type): tracker for tracker in trackers}
+
+    def cells(self, *, every_load: bool = False) -> list[Cell]:
+        """Return the cells of all members that can be loaded: every load, or the headline load of each test type."""
+        return [
+            Cell(process=process, test_type=kind, load=load)
+            for process, candidate in self.members.items()
+            if process not in self.late
+            for kind, loads in candidate.test_types.items()
+            if kind in self.test_types[process]
+            for load in (loads if every_load else (headline_load(loads),))
+        ]
+
+    def is_headline(self, cell: Cell) -> bool:
+        """Return whether a cell has the headline load of the test type."""
+        return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
+
+    def common_test_types(self, group: Sequence[Candidate]) -> set[str]:
+        """Return the test types that can be loaded on every process of a group."""
+        usable = [self.test_types.get(Process(each.implementation, self.number), set()) for each in group]
+        return set[str].intersection(*usable)
+
+    def measure(
+        self,
+        cell: Cell,
+        seconds: float,
+        number: int,
+        *,
+        purpose: Purpose = "measure",
+        share: float | None = None,
+        must: bool = False,
+    ) -> Generator[Step, StepResult, Trial | None]:
+        """Measure a cell, and return the trial, or None if the measurement fails or has no time.
+
+        Args:
+            cell: The cell.
+            seconds: Length of the trial.
+            number: Number of the round.
+            purpose: Purpose of the trial.
+            share: The load's rate as a share of the closed-loop throughput.
+            must: Measure even if the run's time is over.
+        """
+        process, kind = cell.process, cell.test_type
+        if kind not in self.test_types.get(process, ()):
+            return None
+        if process in self.late and not must:
+            self._skipped.setdefault(cell, purpose)  # the cell precedes its witness, so the purpose of the cell stays
+            return None
+        tracker = self.warm_ups.get((process, kind))
+        first = (process, kind) not in self._recorded_warm_ups
+        result = yield Measure(
+            cell=cell,
+            seconds=seconds,
+            round=number,
+            purpose=purpose,
+            share=share,
+            warm_up=tracker.result if tracker and first else None,
+            steady=tracker.steady if tracker else None,
+            until=ANY_TIME if must else self.until,
+        )
+        if isinstance(result, OutOfTime):
+            self._skipped.setdefault(cell, purpose)
+        else:
+            self._tried.add(cell)
+        return self._note(cell, result)
+
+    def _note(self, cell: Cell, result: StepResult) -> Trial | None:
+        """Update the group after a measurement, and return the trial."""
+        process, kind = cell.process, cell.test_type
+        match result:
+            case TrialResult():
+                self._recorded_warm_ups.add((process, kind))
+                self.trials.append(result.trial)
+                self.busy |= result.busy
+                return result.trial
+            case OutOfTime():
+                self.late.add(process)
+            case Failed(gone=True):
+                self.remove(process)
+            case Failed():
+                self.failures[process, kind] += 1
+                if self.failures[process, kind] >= MAX_FAILED_LOADS:
+                    self.test_types[process].discard(kind)
+            case _:
+                raise TypeError(f"a measurement cannot result in {result}")
+        return None
+
+    def remove(self, process: Process) -> None:
+        """Remove a process that has ended."""
+        del self.members[process], self.test_types[process]
+
+    def stop_step(self, process: Process) -> Stop:
+        """Return the step that stops a process, with the planned cells and rates that the time did not reach."""
+        planned = self.plan.candidate(process.implementation).test_types
+        untried = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
+        unreached = (
+            cell
+            for cell, purpose in untried.items()
+            if purpose in ("share", "common") or (purpose == "measure" and cell.load in planned[cell.test_type])
+        )
+        return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
+
+    def stop_busy(self) -> Design:
+        """Stop busy processes, but not the last process."""
+        for process in sorted(self.busy & set(self.members)):
+            if len(self.members) > 1:
+                self.remove(process)
+                yield self.stop_step(process)
+
+    def stop_all(self) -> Design:
+        """Stop all members."""
+        for process in list(self.members):
+            yield self.stop_step(process)

@@ -1,0 +1,207 @@
+"""The output of toolset/loadgen: JSON lines, and the sum of several generators."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.errors import LoadError
+from harness.records.measurements import ErrorCounts
+
+NS = 1e-9  # seconds per nanosecond
+DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # fields that are distributions of times
+
+PartT = TypeVar("PartT", bound="_Part")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class Times(_Part):
+    """A distribution of times in nanoseconds.
+
+    The bins of ``distribution_ns`` are the same for all generators, and at most 1/64 of their value wide.
+    """
+
+    count: int = Field(gt=0)
+    mean_ns: float
+    stdev_ns: float
+    min_ns: int
+    max_ns: int
+    percentiles_ns: dict[str, int]
+    distribution_ns: tuple[tuple[int, int], ...]  # (middle of the bin, count), ascending
+
+    def quantile(self, share: float) -> int:
+        """Return a quantile in nanoseconds, within 1 %; ``share`` is above 0 and at most 1."""
+        rank, cumulative = math.ceil(share * self.count), accumulate(count for _, count in self.distribution_ns)
+        values = (value for (value, _), so_far in zip(self.distribution_ns, cumulative, strict=True) if so_far >= rank)
+        return next(values, self.max_ns)
+
+    def later_than(self, seconds: float) -> int:
+        """Return how many times are longer."""
+        return sum(count for value, count in self.distribution_ns if value * NS > seconds)
+
+
+class Faults(_Part):
+    """Errors by kind: ``connect`` counts attempts to connect, all other fields count requests."""
+
+    connect: int
+    write: int
+    closed: int
+    timeout: int
+    framing: int
+    dropped: int  # sent after a request whose connection was closed after an error
+    status: int
+    lacking: int  # scenario: responses without a value that a later step needs
+
+    def errors(self, unanswered: int) -> ErrorCounts:
+        """Return the errors as they are recorded; requests without a response count as timeouts."""
+        read = self.closed + self.framing + self.dropped + self.lacking
+        timeout = self.timeout + unanswered
+        return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
+
+
+class Operation(_Part):
+    """A step of a use case."""
+
+    use_case: str
+    operation: str
+    due: int
+    answered: int
+    unfinished: int
+    errors: Faults
+    latency: Times | None
+    service: Times | None
+
+
+class UseCaseResult(_Part):
+    """All arrivals of a use case; ``latency`` is the time from arrival to the last response."""
+
+    use_case: str
+    due: int
+    done: int
+    failed: int
+    unfinished: int
+    latency: Times | None
+
+
+class Total(_Part):
+    """The last line of a generator: the whole load, including late responses (docs/load-generator.md)."""
+
+    loop: Literal["closed", "open", "scenario"]
+    depth: int
+    seconds: float
+    in_time: dict[str, int]  # counts before the end of the load, from which throughput is calculated
+    due: int
+    sent: int
+    received: int
+    successes: int
+    unsent: int
+    unfinished: int
+    unasked_responses: int
+    unasked_bytes: int
+    connections_hung: int
+    connections_closed_by_peer: int
+    sampled: int
+    errors: Faults
+    statuses: dict[str, int]
+    latency: Times | None
+    service: Times | None
+    lag: Times | None
+    drain_seconds: float
+    cpu_seconds: float
+    run_queue_wait_seconds: float | None
+    operations: tuple[Operation, ...] = ()
+    use_cases: tuple[UseCaseResult, ...] = ()
+
+
+def parse_totals(output: str, url: str) -> tuple[Total, ...]:
+    """Return the total of each generator in the output. Raises LoadError if a total is missing or malformed."""
+    totals: list[Total] = []
+    started = 0
+    for line in output.splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            document = json.loads(line)
+            started += document["kind"] == "ready"
+            if document["kind"] == "total":
+                totals.append(Total.model_validate(document))
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise LoadError(
+                f"loadgen printed a malformed line for {url} (format: docs/load-generator.md): {line[:300]}"
+            ) from error
+    if not totals or len(totals) != started:
+        raise LoadError(f"loadgen printed no result for {url}: {output.strip()[-500:] or 'no output'}")
+    if any(each.seconds <= 0 for each in totals):
+        raise LoadError(f"loadgen reported no duration for {url}: expected more than 0 s")
+    return tuple(totals)
+
+
+def merge_totals(parts: Sequence[Total]) -> Total:
+    """Return the sum of several generators' totals.
+
+    Counts and CPU times are added, distributions are merged, and the longest time counts, because monotonic clocks of
+    several machines cannot be compared.
+
+    Raises:
+        ValueError: The loads are of different kinds.
+    """
+    if len({(part.loop, part.depth) for part in parts}) > 1:
+        raise ValueError("loads of different kinds cannot be merged")
+    waits = [part.run_queue_wait_seconds for part in parts]
+    return _add(parts).model_copy(
+        update={
+            "depth": parts[0].depth,
+            "seconds": max(part.seconds for part in parts),
+            "drain_seconds": max(part.drain_seconds for part in parts),
+            "run_queue_wait_seconds": None if None in waits else sum(filter(None, waits)),
+        }
+    )
+
+
+def _add(parts: Sequence[PartT]) -> PartT:
+    """Add numbers and merge distributions; all other fields are taken from the first part."""
+    sums: dict[str, Any] = {}
+    for name in type(parts[0]).model_fields:
+        values = [getattr(part, name) for part in parts]
+        match values[0]:
+            case _ if name in DISTRIBUTIONS:
+                sums[name] = merge_times(values)
+            case _Part():
+                sums[name] = _add(values)
+            case dict():
+                sums[name] = {key: sum(part.get(key, 0) for part in values) for value in values for key in value}
+            case int() | float() if None not in values:
+                sums[name] = sum(values)
+    return parts[0].model_copy(update=sums)
+
+
+def merge_times(parts: Iterable[Times | None]) -> Times | None:
+    """Return the distribution of all times.
+
+    Count, mean, standard deviation, minimum and maximum are exact; percentiles are within 1 %.
+    """
+    known = [part for part in parts if part is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    bins: Counter[int] = sum((Counter(dict(part.distribution_ns)) for part in known), Counter())
+    count = sum(part.count for part in known)
+    mean = sum(part.mean_ns * part.count for part in known) / count
+    squares = sum((part.stdev_ns**2 + (part.mean_ns - mean) ** 2) * part.count for part in known)
+    merged = Times(
+        count=count,
+        mean_ns=mean,
+        stdev_ns=math.sqrt(squares / count),
+        min_ns=min(part.min_ns for part in known),
+        max_ns=max(part.max_ns for part in known),
+        percentiles_ns={},
+        distribution_ns=tuple(sorted(bins.items())),
+    )
+    percentiles = {point: merged.quantile(float(point) / 100) for point in known[0].percentiles_ns}
+    return merged.model_copy(update={"percentiles_ns": percentiles})

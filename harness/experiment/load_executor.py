@@ -1,0 +1,161 @@
+"""Runs a load on a process, and collects the evidence of the responses."""
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.experiment.generators import RESPONSES_FILE, LoadGenerator, LoadRun
+from harness.experiment.observe import Observation, ObservedLoad, observe
+from harness.experiment.progress import ProgressTracker
+from harness.experiment.run_context import MultiMachineRuntime
+from harness.experiment.running_process import RunningProcess
+from harness.experiment.steps import Cell, Measure, Process, Warm
+from harness.host import ownership
+from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
+from harness.plan.profile import Profile
+from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.trial_record import TrialEvidence
+from harness.runtime import Runtime
+from harness.verify.checks.evidence import Sampling
+from harness.verify.trial import TrialContext
+from harness.verify.verifier import Verifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredLoad:
+    """A load with the observation and the evidence of the responses."""
+
+    generator: LoadGenerator
+    threads: int  # of the generator
+    observation: Observation
+    evidence: TrialEvidence | None
+
+
+@dataclass(kw_only=True)
+class LoadExecutor:
+    """Runs loads on the processes that are running."""
+
+    seed: int
+    profile: Profile
+    clock: Clock
+    runtime: Runtime
+    verifier: Verifier
+    generators: Mapping[str, LoadGenerator]
+    generator_cpus: int  # CPUs that the generator may use
+    running: Mapping[Process, RunningProcess]
+    progress: ProgressTracker
+    _loads: int = field(default=0, init=False)
+
+    def warm(self, running: RunningProcess, step: Warm) -> Observation:
+        """Run a warm-up load."""
+        self.progress.load(step.cell, "warm-up")
+        with ownership.make_scratch_folder("tfb-load-") as folder:
+            run = self._make_run(running, step.cell, step.seconds)
+            return self._observe(running, step.cell, self._choose_generator(step.cell.load), run, folder)
+
+    def measure(self, running: RunningProcess, step: Measure) -> MeasuredLoad:
+        """Run a load with evidence; repeat it if the machine's clock was set during the load."""
+        generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell.load)
+        self.progress.load(step.cell, "measure")
+        for repetitions_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
+            offset = wall_clock_offset(self.clock)
+            measured = self._run_with_evidence(running, step, generator)
+            if abs(wall_clock_offset(self.clock) - offset) < CLOCK_JUMP_SECONDS:
+                break
+            consequence = "measured again" if repetitions_left else "the result is kept as it is"
+            self.progress.note(f"the machine's clock was set under a load: {consequence}")
+        return measured
+
+    def others(self, running: RunningProcess) -> list[RunningProcess]:
+        """Return the processes that run besides a process and should be idle."""
+        return [other for other in self.running.values() if other is not running]
+
+    def _choose_generator(self, load: Load) -> LoadGenerator:
+        """Return the profile's generator if it supports the load, or else the other generator."""
+        main = self.generators[self.profile.generator]
+        return main if isinstance(load, ClosedLoop) or main.name == "loadgen" else self._witness()
+
+    def _witness(self) -> LoadGenerator:
+        """Return the generator that is not the profile's."""
+        return self.generators[next(name for name in self.generators if name != self.profile.generator)]
+
+    def _run_with_evidence(self, running: RunningProcess, step: Measure, generator: LoadGenerator) -> MeasuredLoad:
+        """Run a load once, and judge samples of the responses."""
+        cell = step.cell
+        process, load = cell.process, cell.load
+        dice = random.Random(
+            f"{self.seed} {process.implementation} {process.number} {cell.test_type} {load.label} {self._loads}"
+        )
+        self._loads += 1
+        verification = self.verifier.verify_trial(
+            TrialContext(
+                server=running.server,
+                test_type=running.implementation.test_types[cell.test_type],
+                load=load,
+                database=running.database.address,
+                seconds=step.seconds,
+                rate=running.rates.get((cell.test_type, load)),
+                seed=dice.randrange(1 << 31),
+            )
+        )
+        with ownership.make_scratch_folder("tfb-load-") as folder:
+            with verification:
+                # Responses that clients on other machines write to files cannot be read here.
+                sampling = None if isinstance(self.runtime, MultiMachineRuntime) else verification.sampling
+                run = self._make_run(running, cell, step.seconds, sampling=sampling, seed=dice.randrange(1 << 31))
+                observation = self._observe(running, cell, generator, run, folder)
+            result, responses = observation.result, folder / RESPONSES_FILE
+            failed = result.errors.status
+            evidence = verification.judge(
+                good=result.account.successes if result.account else result.requests - failed,
+                failed=failed,
+                counts=result.account,
+                answers=responses if responses.is_file() else None,
+            )
+        return MeasuredLoad(generator=generator, threads=run.threads, observation=observation, evidence=evidence)
+
+    def _make_run(
+        self,
+        running: RunningProcess,
+        cell: Cell,
+        seconds: float,
+        *,
+        sampling: Sampling | None = None,
+        seed: int = 1,
+    ) -> LoadRun:
+        """Return the parameters of the generator for a cell."""
+        kind, url = running.implementation.test_types[cell.test_type], running.implementation.urls[cell.test_type]
+        load, endpoint, profile = cell.load, running.server.endpoint, self.profile
+        scenario = isinstance(load, Scenario)
+        return LoadRun(
+            url=endpoint.url("/" if scenario else kind.request_target(url, load)),
+            host=endpoint.host,
+            accept=kind.accept,
+            load=load,
+            seconds=seconds,
+            threads=max(1, min(load.connections, self.generator_cpus)),
+            seed=seed,
+            sampling=sampling,
+            requests=kind.requests,
+            use_cases=kind.use_cases,
+            late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
+            lag_share=profile.open_loop.lag_share,
+        )
+
+    def _observe(
+        self, running: RunningProcess, cell: Cell, generator: LoadGenerator, run: LoadRun, folder: Path
+    ) -> Observation:
+        """Run a load while all other processes are idle."""
+        sizes: Sequence[float] = running.response_bytes(cell) or ()
+        observed = ObservedLoad(
+            server=running.server,
+            database=running.database,
+            generator=generator,
+            run=run,
+            folder=folder,
+            response_bytes=statistics.fmean(sizes) if sizes else None,
+            idle_meters=[other.server.meter for other in self.others(running)],
+        )
+        return observe(self.runtime, self.clock, observed, self.progress.second)

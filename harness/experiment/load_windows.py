@@ -1,0 +1,149 @@
+"""Windows of a load, from readings of the server and the sockets each second."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.errors import LoadError
+from harness.experiment.generators import LoadResult, LoadRun
+from harness.host.clock import Clock
+from harness.host.metering import Reading
+from harness.host.sockets import SocketCounters
+from harness.records.measurements import ServerUsage, Window
+from harness.runtime import ConnectionTracker, Meter, RunningGenerator
+
+WINDOW_SECONDS = 1.0
+MAX_START_SECONDS = 5.0  # a container may take this long to start; then the windows begin without a connection
+MIN_REQUESTS = 100  # with fewer requests, unfinished requests distort the responses per request
+
+
+@dataclass(frozen=True)
+class _Moment:
+    reading: Reading
+    sockets: SocketCounters | None
+
+
+class LoadWindows:
+    """Readings during a load, and the windows between them."""
+
+    def __init__(self, meter: Meter, sockets: ConnectionTracker, load: LoadRun, response_bytes: float | None) -> None:
+        self._meter = meter
+        self._sockets = sockets
+        self._load = load
+        self._response_bytes = response_bytes
+        self._first = self._read()
+        self._moments = [self._first]  # ends of windows
+        self._middle_of_first: SocketCounters | None = None  # within the first window
+
+    def _read(self) -> _Moment:
+        return _Moment(self._meter.read(), self._sockets.read())
+
+    def follow(
+        self, running: RunningGenerator, clock: Clock, max_seconds: float, on_window: Callable[[Window], None]
+    ) -> None:
+        """Read the server each second until the generator ends. Raises LoadError if it does not end in time."""
+        began = clock.monotonic()
+        while not self._is_connected(self._sockets.read()) and clock.monotonic() - began < MAX_START_SECONDS:
+            if running.wait(0.01) is not None:
+                break
+        began, tick = clock.monotonic(), 1
+        self._moments = [self._read()]  # the start of the generator does not count
+        # A load of a second ends with the first window, so connections are counted in the middle, too.
+        if running.wait(WINDOW_SECONDS / 2) is None:
+            self._middle_of_first = self._sockets.read()
+        while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:
+            self._moments.append(self._read())
+            on_window(self._window(self._moments[-2], self._moments[-1], self._response_bytes))
+            if clock.monotonic() - began > max_seconds:
+                late = max_seconds - self._load.seconds
+                raise LoadError(
+                    f"the generator was still running {late:.0f} s after the end of its load on {self._load.url}"
+                )
+            tick = max(tick, int((clock.monotonic() - began) / WINDOW_SECONDS)) + 1
+        self._end = self._meter.read()  # CPU and memory only, because the sockets are closed
+
+    def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
+        """Return all complete windows.
+
+        At the end of a complete window the generator is still connected.
+
+        Args:
+            response_bytes: Size of a response, which converts bytes to responses.
+        """
+        pairs = zip(self._moments, self._moments[1:], strict=False)
+        return tuple(
+            self._window(before, after, response_bytes) for before, after in pairs if self._is_connected(after.sockets)
+        )
+
+    def _window(self, before: _Moment, after: _Moment, size: float | None) -> Window:
+        responses = None
+        if before.sockets and after.sockets and size:
+            responses = round((after.sockets.bytes_received - before.sockets.bytes_received) / size, 1)
+        return Window(
+            start=round(before.reading.at - self._first.reading.at, 4),
+            duration=round(after.reading.at - before.reading.at, 4),
+            responses=responses,
+            server_cpu=round(after.reading.cpu_seconds - before.reading.cpu_seconds, 4),
+            wait_share=_wait_share(before.reading, after.reading),
+            rss=after.reading.rss,
+            connections=self._generator_connections(after.sockets),
+        )
+
+    def _generator_connections(self, sockets: SocketCounters | None) -> int | None:
+        """Return the number of the generator's connections; earlier connections belong to the harness."""
+        first = self._first.sockets
+        return sockets.connections - first.connections if first and sockets else None
+
+    def _is_connected(self, sockets: SocketCounters | None) -> bool:
+        """Return whether the generator is connected; true if sockets cannot be read."""
+        connections = self._generator_connections(sockets)
+        # A single additional connection may belong to a readiness probe.
+        return connections is None or connections >= min(self._load.load.connections, 2)
+
+    def _socket_readings(self) -> list[SocketCounters | None]:
+        return [moment.sockets for moment in self._moments] + [self._middle_of_first]
+
+    def max_connections(self) -> int | None:
+        """Return the maximum number of established connections during the load, or None if unknown.
+
+        The minimum would be misleading: a busy machine accepts connections slowly, and wrk closes them at the end.
+        Connections that are lost during the load count as errors.
+        """
+        counts = [self._generator_connections(sockets) for sockets in self._socket_readings()[1:]]
+        return max((count for count in counts if count is not None), default=None)
+
+    def responses_per_request(self, result: LoadResult) -> float | None:
+        """Return the responses per request, estimated from the bytes on the sockets; None if unknown."""
+        last = max((read for read in self._socket_readings() if read), key=lambda read: read.bytes_sent, default=None)
+        first = self._first.sockets
+        if (
+            first is None or last is None or not result.requests or self._load.requests
+        ):  # declared requests vary in size
+            return None
+        requests = (last.bytes_sent - first.bytes_sent) / self._load.request_bytes
+        responses = (last.bytes_received - first.bytes_received) / (result.bytes / result.requests)
+        return responses / requests if requests >= MIN_REQUESTS else None
+
+    def server_usage(self) -> ServerUsage:
+        """Return the resources that the server used while the generator was running."""
+        first, end = self._first.reading, self._end
+        readings = [*(moment.reading for moment in self._moments[1:]), end]
+        throttled = None
+        if first.throttled_seconds is not None and end.throttled_seconds is not None:
+            throttled = end.throttled_seconds - first.throttled_seconds
+        return ServerUsage(
+            cpu_seconds=end.cpu_seconds - first.cpu_seconds,
+            rss_peak=max((each.rss for each in readings if each.rss is not None), default=None),
+            wait_share=_wait_share(first, end),
+            throttled_seconds=throttled,
+            pids=end.pids,
+            threads_peak=max((each.threads for each in readings if each.threads is not None), default=None),
+        )
+
+
+def _wait_share(before: Reading, after: Reading) -> float | None:
+    """Return run-queue wait as a share of the time in which the server could have run, or None if unknown."""
+    if None in (before.run_seconds, before.wait_seconds, after.run_seconds, after.wait_seconds):
+        return None
+    run = (after.run_seconds or 0) - (before.run_seconds or 0)
+    wait = (after.wait_seconds or 0) - (before.wait_seconds or 0)
+    return round(wait / (wait + run), 4) if wait + run > 0 else None

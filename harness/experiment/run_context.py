@@ -1,0 +1,60 @@
+"""The parts that every stage of a run uses: settings, progress, records, and access to the machine."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from harness.experiment import first_use
+from harness.experiment.first_use import Chore
+from harness.experiment.generators import LoadGenerator
+from harness.experiment.generators.registry import GENERATORS
+from harness.experiment.progress import ProgressTracker
+from harness.experiment.run_setup import Revision, read_revision
+from harness.host import machine as host
+from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.host.leftovers import Leftover, local_leftovers
+from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
+from harness.records.machine_record import Machine
+from harness.records.run_info import RunInfo
+from harness.records.store import RunStore
+from harness.runtime import Runtime
+from harness.runtime.choice import choose_runtime
+from harness.verify.verifier import Verifier
+
+
+@runtime_checkable
+class MultiMachineRuntime(Protocol):
+    """A runtime whose servers, database and clients are on different machines."""
+
+    def require_machines(self) -> None:
+        """Contact every machine. Raises MachineLostError that names a machine without a response."""
+
+    def survey(self, info: RunInfo) -> RunInfo:
+        """Return run.json with facts about every machine, the server's first, and about the links between them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dependencies:
+    """A run's access to the machine it runs on; tests replace it with doubles."""
+
+    clock: Clock = SYSTEM_CLOCK
+    choose_runtime: Callable[..., Runtime] = choose_runtime
+    verifier: Verifier = field(default_factory=Verifier)
+    generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
+    machine: Callable[[], Machine] = host.read_machine
+    open_files: Callable[[], object] = host.raise_open_file_limit  # raises the limit of open files to the maximum
+    free_memory: Callable[[], float] = host.free_memory
+    revision: Callable[[], Revision] = read_revision
+    leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
+    first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """The parts of a run that all stages share."""
+
+    settings: Settings
+    progress: ProgressTracker
+    dependencies: Dependencies
+    store: RunStore

@@ -1,0 +1,153 @@
+"""Describes the setup of a run in run.json, and refuses to resume a run with a different setup."""
+
+import platform
+from collections.abc import Collection
+
+from harness.errors import EnvironmentLacksError, UsageError
+from harness.host.git import Repository
+from harness.paths import INSTALLED, REPOSITORY
+from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
+from harness.records import store
+from harness.records.loads import Load
+from harness.records.machine_record import Machine
+from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.store import RunStore
+from harness.runtime import Runtime
+
+MAX_CHANGES_SHOWN = 10
+COMMIT = "# branch.oid "  # prefix of the commit in the output of git status
+
+Revision = tuple[str | None, bool | None]  # commit, and whether the files differ from it
+
+
+def make_run_info(
+    settings: Settings, plan: Plan, machine: Machine, runtime: Runtime, run_store: RunStore, revision: Revision
+) -> RunInfo:
+    """Return run.json as it is before the first build."""
+    loads: dict[str, tuple[Load, ...]] = {}
+    for candidate in plan.candidates:
+        for kind, of_kind in candidate.test_types.items():
+            loads[kind] = tuple(dict.fromkeys((*loads.get(kind, ()), *of_kind)))
+    profile = settings.profile.model_dump(mode="json")
+    return RunInfo(
+        run_id=run_store.run_id,
+        name=settings.results_name,
+        environment=settings.results_environment,
+        status="running",
+        started_at=run_store.started_at,
+        command=settings.command,
+        profile=settings.profile.name,
+        runtime=runtime.name,
+        design=settings.profile.design,
+        generator=settings.profile.generator,
+        seed=settings.seed,
+        settings={
+            "profile": profile,
+            "cpuset_cpus": settings.cpuset_cpus,
+            "network_mode": settings.network_mode,
+            "network": runtime.network,
+            "accounts": runtime.accounts,
+            "allow": dict(settings.allow),
+            "reverse_order": settings.reverse_order,
+            "container_memory": settings.container_memory,
+            "container_pids": settings.container_pids,
+            **({"container_allow": list(settings.container_allow)} if settings.container_allow else {}),
+            **({"claims": list(settings.claims)} if settings.claims else {}),
+        },
+        reference=choose_baseline(settings, plan),
+        machine=machine,
+        tools={"python": platform.python_version(), **runtime.versions()},
+        revision=revision[0],
+        dirty=revision[1],
+        implementations=tuple(i.info() for i in plan.implementations),
+        loads=loads,
+        cells={}
+        if settings.cells is None
+        else {candidate.implementation: dict(candidate.test_types) for candidate in plan.candidates},
+        processes_expected=settings.profile.processes.minimum,
+        processes_maximum=settings.profile.processes.maximum,
+        noise_floor=store.read_noise_floor(settings.results, settings.profile.name, machine),
+        problems=plan.problems,
+    )
+
+
+def choose_baseline(settings: Settings, plan: Plan) -> str:
+    """Return the implementation that scores refer to.
+
+    It is the profile's baseline or, if that is not selected, the first by name among those with most test types. It is
+    recorded with the run, so that filtering a table never changes a score.
+    """
+    names = {i.name for i in plan.implementations}
+    if settings.profile.reference in names:
+        return str(settings.profile.reference)
+    return min(plan.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
+
+
+def read_revision() -> Revision:
+    """Return the commit of this repository and whether its files differ from that commit; None outside a checkout."""
+    if INSTALLED:
+        return None, None
+    arguments = ("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=no", "--ignore-submodules=all")
+    try:
+        status = Repository.of(REPOSITORY).ask(*arguments, seconds=30)
+    except (EnvironmentLacksError, UsageError):
+        return None, None
+    if status.status != 0:
+        return None, None
+    commit = next(line.removeprefix(COMMIT) for line in status.names if line.startswith(COMMIT))
+    return commit, any(not line.startswith("#") for line in status.names)
+
+
+def require_same_setup(before: RunInfo, now: RunInfo, measured: Collection[str] = ()) -> None:
+    """Raise UsageError that names the changes of a run's setup since the run started.
+
+    The setup consists of commit, profile, tools and entries of benchmark_config.json. A value that is recorded only
+    once counts as a change.
+
+    Args:
+        before: run.json of the run to resume.
+        now: run.json as a new run would write it.
+        measured: Implementations with trials; their builds must be the same, too.
+    """
+    names, current_names = ({each.name for each in info.implementations} for info in (before, now))
+    unshared = names ^ current_names
+    changes = [f"{name} is in only one of them" for name in sorted(unshared)]
+    old, new = _identity(before, measured), _identity(now, measured)
+    changes += [
+        f"{key} was {_format(old.get(key))}, and is {_format(new.get(key))}"
+        for key in sorted(old.keys() | new.keys(), key=lambda key: (None in (old.get(key), new.get(key)), key))
+        if key.partition(": ")[0] not in unshared and old.get(key) != new.get(key)
+    ]
+    if changes:
+        more = len(changes) - MAX_CHANGES_SHOWN
+        raise UsageError(
+            f"run {before.run_id} cannot be resumed, because its setup has changed: "
+            f"{'; '.join(changes[:MAX_CHANGES_SHOWN])}{f'; and {more} more' if more > 0 else ''}. "
+            "Restore the earlier setup, or start a new run"
+        )
+
+
+def _format(value: object) -> str:
+    """Format a part of an identity for a message."""
+    return "not recorded" if value in (None, "") else f"{value!r:.60}"
+
+
+def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
+    """Return the values that must stay the same in a run, by name; builds only for ``measured`` implementations."""
+    identity: dict[str, object] = {"commit": info.revision, **info.tools}
+    for each in info.implementations:
+        identity[f"{each.name}: benchmark_config.json"] = each.digest or None
+        if each.name in measured:
+            build = each.build or BuildRecord(status="skipped")
+            identity[f"{each.name}: build"] = build.status
+            identity |= {f"{each.name}: {tool}": version for tool, version in build.tools.items()}
+            identity[f"{each.name}: image"] = build.image_digest
+    return identity | _flatten("profile", info.settings.get("profile"))
+
+
+def _flatten(name: str, value: object) -> dict[str, object]:
+    """Return the leaves of a nested document by their dotted path."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {path: leaf for key, child in value.items() for path, leaf in _flatten(f"{name}.{key}", child).items()}

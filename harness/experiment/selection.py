@@ -1,0 +1,163 @@
+"""Selects the work of a run: from settings to a plan of implementations, test types and loads."""
+
+import contextlib
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.errors import ConfigError, StoreError, UsageError
+from harness.paths import CONFIG_FILE
+from harness.plan.discovery import RESERVED_NAMES, Implementation, ScanResult, scan_folders, select_implementations
+from harness.plan.plan import Candidate, Plan
+from harness.plan.run_settings import ControlCopy, Settings
+from harness.plan.suggestions import suggest
+from harness.records import store
+from harness.records.loads import Load
+from harness.records.run_folders import list_runs
+from harness.runtime import upstream
+
+# JVM platforms in an implementation's language, platform, web server or framework. Whole words only: "javascript" is
+# not "java".
+JIT_PLATFORMS = re.compile(
+    r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
+)
+MEMORY_SHARE = 0.7  # share of the free memory that servers may use together
+RECENT_RUNS = 5  # runs that are searched for the memory usage of servers
+
+
+def make_plan(settings: Settings) -> Plan:
+    """Select implementations, test types and loads.
+
+    Raises:
+        UsageError: Nothing can be run, or a flag names an implementation that is not selected.
+    """
+    scanned = ScanResult() if settings.services else scan_folders(*settings.frameworks)
+    selected = _select_implementations(settings, scanned)
+    refused = [
+        (i, f"{i.unsupported_reason} ({i.folder / CONFIG_FILE}){_siblings(i, scanned)}")
+        for i in selected
+        if i.unsupported_reason
+    ]
+    refused += [
+        (i, f"tagged as broken, so it is never run ({i.folder / CONFIG_FILE})")
+        for i in scanned.implementations
+        if i.is_broken and i.name in settings.selection.test
+    ]
+    refusals = tuple(f"{i.name}: {reason}" for i, reason in refused)
+    usable = tuple(i for i in selected if not i.unsupported_reason)
+    candidates = _make_candidates(usable, settings)
+    excluded = {name.lower() for name in settings.selection.exclude}
+    broken_files = tuple(
+        str(t) for t in scanned.folder_problems if t.kind == "problem" and t.names.isdisjoint(excluded)
+    )
+    if not candidates:
+        reason = "\n".join((*refusals, *broken_files))
+        reason = reason or f"the selection matches none of {len(scanned.implementations)} implementations"
+        raise UsageError(f"nothing to run: {reason}. List the available implementations with ./tfb --list-tests")
+    names = {candidate.implementation for candidate in candidates}
+    without_cells = [
+        (i, f"declares none of the selected test types ({i.folder / CONFIG_FILE})")
+        for i in usable
+        if i.name not in names and i.name in settings.selection.test
+    ]
+    # If the command names each implementation, broken files of other implementations do not concern this run.
+    by_name = settings.selection.test and not {*RESERVED_NAMES} & {*settings.selection.test}
+    return Plan(
+        candidates=candidates,
+        profile=settings.profile,
+        implementations=tuple(i for i in usable if i.name in names),
+        problems=refusals if by_name else (*refusals, *broken_files),
+        skipped=tuple((i.name, reason) for i, reason in (*refused, *without_cells)),
+        reverse=settings.reverse_order,
+    )
+
+
+def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Implementation, ...]:
+    """Return the selected implementations with their rules and privileges, followed by their control copies."""
+    selected = settings.services or select_implementations(scanned, settings.selection)
+    if unknown := set(settings.allow) - {i.name for i in selected}:
+        suggestion = suggest(min(unknown), (i.name for i in selected))
+        raise UsageError(f"--allow {min(unknown)}: the implementation is not selected; {suggestion}")
+    configured = tuple(
+        replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in selected
+    )
+    return (*configured, *(control_copies(configured, settings.control_copy) if settings.control_copy else ()))
+
+
+def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tuple[Candidate, ...]:
+    """Return the implementations that have a selected test type."""
+    upstream_reachable = can_reach_upstream(usable, settings)
+    return tuple(
+        Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
+        for i in usable
+        if (cells := select_cells(i, settings, upstream_reachable=upstream_reachable))
+    )
+
+
+def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
+    """Return a note that names usable implementations in the folder of an unusable implementation."""
+    usable = [
+        other.name
+        for other in scanned.implementations
+        if other.folder == implementation.folder and not other.unsupported_reason and not other.is_broken
+    ]
+    return f"; the same folder contains {', '.join(usable)}" if usable else ""
+
+
+def control_copies(selected: Sequence[Implementation], wanted: ControlCopy) -> tuple[Implementation, ...]:
+    """Return the control copies of implementations, verified by the same rules.
+
+    Raises:
+        UsageError: The folders of the copies lack an implementation.
+        ConfigError: A configuration file of a copy is broken.
+    """
+    scanned = scan_folders(*wanted.frameworks)
+    copies = {i.name: i for i in scanned.implementations}
+    if missing := [i.name for i in selected if i.name not in copies]:
+        if troubles := [str(trouble) for trouble in scanned.folder_problems if not trouble.names.isdisjoint(missing)]:
+            raise ConfigError("\n".join(troubles))
+        where = ", ".join(map(str, wanted.frameworks))
+        raise UsageError(f"{where} does not contain {', '.join(missing)}. Leave it out with --exclude")
+    return tuple(
+        replace(copies[i.name], name=i.name + wanted.suffix, rules=i.rules, allowed=i.allowed) for i in selected
+    )
+
+
+def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -> bool:
+    """Return whether servers can reach the upstream service of ``fan-out``.
+
+    The service is built with cargo and listens on the loopback interface, which bridged containers and other machines
+    cannot reach.
+    """
+    hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
+    return upstream.available() and not hidden and all(i.local for i in selected)
+
+
+def select_cells(
+    implementation: Implementation, settings: Settings, *, upstream_reachable: bool
+) -> dict[str, tuple[Load, ...]]:
+    """Return the loads of each selected test type of an implementation, in the order of measurement."""
+    chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
+    return {
+        name: kind.loads(settings.profile) if chosen is None else chosen[name]
+        for name, kind in implementation.test_types.items()
+        if name in (settings.test_types if chosen is None else chosen)
+        and (upstream_reachable or not kind.calls_upstream)
+    }
+
+
+def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
+    """Return the plan with the memory that servers may use together, and their usage in recent runs, in bytes."""
+    sizes: dict[str, float] = {}
+    for folder in list_runs(results)[-RECENT_RUNS:]:
+        with contextlib.suppress(StoreError):  # an unreadable run has no sizes
+            for trial in store.read_run(folder).trials:
+                if trial.server.rss_peak:
+                    sizes[trial.implementation] = max(sizes.get(trial.implementation, 0.0), trial.server.rss_peak)
+    return replace(plan, memory_sizes=sizes, memory_limit=MEMORY_SHARE * free_memory)
+
+
+def remaining_share(plan: Plan, finished: Collection[tuple[str, int]]) -> float:
+    """Return the share of a plan's processes that are not finished; 1 for a new run."""
+    return 1 - len(finished) / (len(plan.candidates) * plan.profile.processes.maximum)

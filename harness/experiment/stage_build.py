@@ -1,0 +1,106 @@
+"""The second stage of a run: builds the implementations and records the builds."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.experiment.generators import LoadGenerator
+from harness.experiment.progress import ProgressTracker
+from harness.experiment.run_context import RunContext
+from harness.experiment.stage_prepare import Prepared
+from harness.plan.discovery import Implementation
+from harness.plan.plan import Plan
+from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.store import RunStore
+from harness.runtime import Runtime
+from harness.units import format_elapsed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """A run that is ready for measurement; the plan contains only implementations with a successful build."""
+
+    context: RunContext
+    plan: Plan
+    info: RunInfo
+    runtime: Runtime
+    generators: Mapping[str, LoadGenerator]
+
+
+def build(prepared: Prepared) -> Built:
+    """Build all implementations and write run.json with the results.
+
+    Raises:
+        UsageError: A resumed run has trials of an implementation with a different build.
+    """
+    context, progress = prepared.context, prepared.context.progress
+    began = progress.elapsed
+    builds = build_all(prepared.runtime, prepared.plan, progress, context.store)
+    _announce_measurement(context, progress.elapsed - began, prepared.measuring_seconds)
+    implementations = tuple(i.info(builds[i.name]) for i in prepared.plan.implementations)
+    info = prepared.info.model_copy(update={"implementations": implementations})
+    prepared.accept_builds(info)
+    context.store.write_info(info)
+    return Built(
+        context=context,
+        plan=prepared.plan.restricted_to([name for name, record in builds.items() if record.status == "ok"]),
+        info=info,
+        runtime=prepared.runtime,
+        generators=prepared.generators,
+    )
+
+
+def _announce_measurement(context: RunContext, built_seconds: float, measuring_seconds: float) -> None:
+    """Announce how long the builds took and when the measurement is expected to end."""
+    progress = context.progress
+    end = time.localtime(context.dependencies.clock.time() + measuring_seconds)
+    progress.expected_seconds = progress.elapsed + measuring_seconds
+    progress.announce(
+        f"builds took {format_elapsed(built_seconds)}; the time of the measurement begins now: expected end "
+        f"{time.strftime('%H:%M', end)} ({format_elapsed(measuring_seconds)})"
+    )
+
+
+def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store: RunStore) -> dict[str, BuildRecord]:
+    """Build every implementation, report failed builds, and return the builds by implementation.
+
+    Implementations that share a build are built once, and a failure is reported once for all of them.
+    """
+    builds: dict[str, BuildRecord] = {}
+    sharing: dict[object, list[str]] = {}
+    for implementation in plan.implementations:
+        sharing.setdefault(build_key(implementation, runtime), []).append(implementation.name)
+    for implementation in plan.implementations:
+        first, *others = sharing[build_key(implementation, runtime)]
+        if implementation.name != first and (runtime.name == "local" or builds[first].status != "ok"):
+            builds[implementation.name] = reuse_build(builds[first], first)
+            continue
+        log = run_store.log(implementation.name, "build")
+        with progress.building(implementation.name, log):
+            record = runtime.build(implementation, log)
+        if record.status != "ok":
+            same = f"\n{', '.join(others)}: the same build" if implementation.name == first and others else ""
+            progress.problem(f"{implementation.name} {record.status}: {record.reason}{same}")
+        reason = record.reason.replace(f"{run_store.folder}/", "")  # no local paths in a report that is passed on
+        builds[implementation.name] = record.model_copy(update={"reason": reason})
+    return builds
+
+
+def build_key(implementation: Implementation, runtime: Runtime) -> object:
+    """Return a value that is equal for implementations with the same build.
+
+    Images of one Dockerfile have different names, so that under Docker only a failure is shared.
+    """
+    local = implementation.local
+    if local is None or implementation.is_service:  # the build of an upstream folder receives the name
+        return implementation.name
+    if runtime.name != "local":
+        return implementation.dockerfile
+    return implementation.folder, local.build, tuple(sorted(local.requires.items())), local.install_scripts
+
+
+def reuse_build(record: BuildRecord, first: str) -> BuildRecord:
+    """Return the build of an implementation that uses the build of implementation ``first``."""
+    if record.status == "ok":
+        return record
+    return record.model_copy(update={"reason": f"the same build as {first}: {record.reason}"})

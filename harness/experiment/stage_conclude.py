@@ -1,0 +1,69 @@
+"""The last stage of a run: ranks the trials and records how the run ended."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from harness.errors import Exit
+from harness.experiment.ending import final_status, judge_implementations
+from harness.experiment.stage_measure import Measured
+from harness.host.clock import Clock
+from harness.records import store
+from harness.records.run_records import RunRecords
+from harness.records.store import RunStore
+from harness.report import techempower
+from harness.report.verification_results import ImplementationVerdict
+from harness.stats.ranking import rank
+from harness.stats.ranking_model import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOutcome:
+    """Result of a run."""
+
+    records: RunRecords
+    ranking: Ranking
+    failures: tuple[str, ...]  # failures, followed by cells that time did not reach
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # by implementation
+
+    @property
+    def exit_code(self) -> Exit:
+        """Return OK only if everything that was selected was measured and verified."""
+        return Exit.FAILED if self.failures else Exit.OK
+
+
+def conclude(measured: Measured) -> RunOutcome:
+    """Record the end of a complete run, and return the result."""
+    context = measured.context
+    outcome = record_end(context.store, "complete", clock=context.dependencies.clock)
+    context.progress.finish(outcome.records.info.status)
+    skipped = tuple(
+        ImplementationVerdict(implementation=i, verdict="skipped", reason=reason) for i, reason in measured.skipped
+    )
+    return replace(outcome, verdicts=(*judge_implementations(outcome.records), *skipped))
+
+
+def record_end(
+    run_store: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "", *, clock: Clock
+) -> RunOutcome:
+    """Rank the trials of a run, and write run.json, ranking.json and TechEmpower's results.json.
+
+    Args:
+        run_store: The store of the run.
+        status: "complete" if every step was carried out.
+        reason: Why the run stopped early.
+        clock: The clock of the run.
+    """
+    run_store.require_unchanged()
+    recorded = store.read_run(run_store.folder)
+    final, problems, failures = final_status(recorded, status, reason)
+    end = {"status": final, "completed_at": clock.time(), "problems": problems}
+    info = recorded.info.model_copy(update=end)
+    records = replace(recorded, info=info)
+    try:
+        ranking = rank(info, records.trials, records.processes, records.verdicts)
+        run_store.write_text("ranking.json", ranking.to_json())
+        run_store.write_text("results.json", json.dumps(techempower.document(records), indent=1))
+    finally:
+        run_store.write_info(info)  # last, so that a reader who sees the final status finds the ranking
+    return RunOutcome(records=records, ranking=ranking, failures=failures)

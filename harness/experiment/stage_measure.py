@@ -1,0 +1,123 @@
+"""The third stage of a run: carries out the profile's design on real servers."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from harness.errors import DatabaseDiedError, MachineLostError
+from harness.experiment.designs import DESIGNS
+from harness.experiment.loop import MeasuringClock, RecordedProcesses, run_design
+from harness.experiment.predicted import planned_seconds
+from harness.experiment.progress import ProgressTracker
+from harness.experiment.run_context import RunContext
+from harness.experiment.stage_build import Built
+from harness.experiment.step_executor import StepExecutor
+from harness.experiment.steps import Start, Step, Stop
+from harness.plan.hosts import ExistingDatabase
+from harness.plan.run_settings import Settings
+from harness.records import store
+from harness.runtime import Runtime, SharedDatabase
+from harness.runtime.database.external import NoDatabase, external_database
+from harness.units import format_elapsed
+
+MAX_RETRIES = 2  # times that a run continues after PostgreSQL has died
+REPORTED_DELAY_SECONDS = 5.0  # longer delays of a start or stop are reported
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A run with recorded trials."""
+
+    context: RunContext
+    skipped: tuple[tuple[str, str], ...]  # selected implementations that could not be measured, with reasons
+
+
+def measure(built: Built) -> Measured:
+    """Measure all implementations that could be built."""
+    context, settings = built.context, built.context.settings
+    if built.plan.candidates:
+        context.progress.stage("starting PostgreSQL" if settings.starts_database else "starting")
+        with open_database(settings, built.runtime) as database:
+            _carry_out_design(_make_executor(built, database))
+    return Measured(context=context, skipped=built.plan.skipped)
+
+
+def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
+    """Return the run's PostgreSQL, that of ``--database-host``, or a stub for services without a database."""
+    database = settings.hosts.database
+    if isinstance(database, ExistingDatabase):
+        return external_database(database.host, database.port)
+    return runtime.database() if settings.starts_database else nullcontext(NoDatabase())
+
+
+def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
+    """Return the executor of the design's steps."""
+    context = built.context
+    return StepExecutor(
+        settings=context.settings,
+        plan=built.plan,
+        info=built.info,
+        clock=context.dependencies.clock,
+        runtime=built.runtime,
+        verifier=context.dependencies.verifier,
+        database=database,
+        generators=built.generators,
+        store=context.store,
+        progress=context.progress,
+    )
+
+
+def _carry_out_design(executor: StepExecutor) -> None:
+    """Carry out the profile's design; finished processes in the records are not measured again.
+
+    If PostgreSQL dies, the running servers are not to blame: they are measured again from the beginning.
+    """
+    plan, progress, folder = executor.plan, executor.progress, executor.store.folder
+    clock = MeasuringClock(
+        clock=executor.clock,
+        execute_step=executor.execute,
+        planned=partial(planned_seconds, plan),
+        report_delay=_delay_reporter(progress),
+    )
+    began, limit = clock.monotonic(), plan.profile.interleaved.time_seconds
+    for retries_left in reversed(range(1 + MAX_RETRIES)):
+        recorded = RecordedProcesses(store.read_run(folder))
+        share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
+        used = share if limit is None else max(share, (clock.monotonic() - began) / limit)
+        try:
+            design = DESIGNS[plan.profile.design](plan, executor.settings.seed)
+            run_design(design, clock.execute, clock, limit, recorded=recorded, used=used)
+        except (DatabaseDiedError, MachineLostError) as error:
+            lost = set(executor.up)
+            executor.abandon(error)
+            executor.store.quarantine(lost.__contains__)
+            names = ", ".join(sorted({name for name, _ in lost}))
+            if not retries_left or isinstance(error, MachineLostError):
+                raise  # --resume continues the run once the machine is back
+            progress.problem(f"{error}; the running processes are measured again: {names}")
+            executor.database.restore()
+        except BaseException as error:
+            executor.abandon(error)
+            raise
+        else:
+            if clock.delay >= REPORTED_DELAY_SECONDS:
+                progress.announce(
+                    f"starts and stops took {format_elapsed(clock.delay)} longer than planned, so the run did, too"
+                )
+            return
+
+
+def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
+    """Return a function that reports the delay of a start or stop in seconds."""
+
+    def report(step: Step, delay: float) -> None:
+        progress.extend(delay)
+        if delay >= REPORTED_DELAY_SECONDS and isinstance(step, Start | Stop):
+            action = "starting" if isinstance(step, Start) else "stopping"
+            progress.note(
+                f"{action} {step.process.implementation} took {format_elapsed(delay)} longer than planned: the run "
+                "ends that much later, and no measurement becomes shorter"
+            )
+
+    return report

@@ -1,0 +1,111 @@
+"""Builds the record of a trial from a load, and applies the validity checks."""
+
+from dataclasses import dataclass, field
+
+from harness.experiment.generators import LoadResult
+from harness.experiment.load_executor import MeasuredLoad
+from harness.experiment.running_process import RunningProcess
+from harness.experiment.steps import Cell, Measure
+from harness.experiment.validity import ValidityContext, check_validity
+from harness.plan.profile import Profile
+from harness.records.run_info import RunInfo
+from harness.records.trial_record import Trial
+
+
+@dataclass(kw_only=True)
+class TrialBuilder:
+    """Builds the trials of a run."""
+
+    info: RunInfo
+    profile: Profile
+    server_cpus: int  # CPUs that the server may use
+    _previous: dict[Cell, Trial] = field(default_factory=dict, init=False)  # the trial that a witness is compared with
+
+    def build(self, running: RunningProcess, step: Measure, measured: MeasuredLoad) -> Trial:
+        """Return the trial of a load, with the outcome of each validity check."""
+        trial = self._make_trial(step, measured)
+        context = ValidityContext(
+            open_loop=self.profile.open_loop,
+            server_cpus=self.server_cpus,
+            response_bytes=running.response_bytes(step.cell),
+            may_close=running.implementation.is_service,
+            compared=self._previous.get(step.cell) if step.purpose == "witness" else None,
+        )
+        checked = trial.model_copy(update={"validity": check_validity(trial, context)})
+        if step.purpose == "measure":
+            self._previous = {step.cell: checked}
+        return checked
+
+    def _make_trial(self, step: Measure, measured: MeasuredLoad) -> Trial:
+        """Return the trial of a load without validity checks."""
+        cell, process = step.cell, step.cell.process
+        seen, result = measured.observation, measured.observation.result
+        throughput, cpu = throughput_and_cpu(result, seen.server.cpu_seconds)
+        name = f"{process.implementation}/{cell.test_type}/{cell.load.label.replace(' ', '-').replace('/', 'ps')}"
+        suffix = "" if step.purpose == "measure" else f".{step.purpose}"
+        return Trial(
+            id=f"{name}/p{process.number}.{step.round}{suffix}",
+            implementation=process.implementation,
+            test_type=cell.test_type,
+            load=cell.load,
+            process=process.number,
+            round=step.round,
+            purpose=step.purpose,
+            share=step.share,
+            warm_up=step.warm_up,
+            steady=step.steady,
+            asked_duration=step.seconds,
+            generator=measured.generator.name,
+            generator_cpu_seconds=result.cpu_seconds,
+            generator_threads=measured.threads,
+            evidence=measured.evidence,
+            throughput=throughput,
+            cpu_per_request=cpu,
+            link_share=self._link_share(result),
+            started_at=seen.started_at,
+            command=seen.command,
+            server=seen.server,
+            database_cpu_seconds=seen.database_cpu_seconds,
+            windows=seen.windows,
+            connections=seen.connections,
+            steal_share=seen.steal_share,
+            restarted=seen.restarted,
+            responses_per_request=seen.responses_per_request,
+            idle_cpu_share=seen.idle_cpu_share,
+            clients=seen.clients,
+            duration=result.duration,
+            requests=result.requests,
+            bytes=result.bytes,
+            errors=result.errors,
+            latency=result.latency,
+            service=result.service,
+            due=result.due,
+            answered=result.answered,
+            unfinished=result.unfinished,
+            late=result.late,
+            lag_p99=result.lag_p99,
+            sent_late=result.sent_late,
+            arrivals=result.arrivals,
+        )
+
+    def _link_share(self, result: LoadResult) -> float | None:
+        """Return the used share of the capacity of the server's link, or None on a single machine.
+
+        The capacity is the throughput of the fastest link to a client; each link was measured alone.
+        """
+        own = [link.throughput for link in self.info.links if link.of == self.info.machines[0].name]
+        capacity = max(own, default=0.0)
+        return result.bytes / result.duration / capacity if capacity > 0 and result.duration > 0 else None
+
+
+def throughput_and_cpu(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None]:
+    """Return requests per second and the server's CPU seconds per request; for scenarios both count arrivals.
+
+    Responses after the end of the load cost CPU time, but do not count for the throughput.
+    """
+    if result.arrivals is not None:
+        due = result.arrivals.due
+        return result.arrivals.done / result.duration, cpu_seconds / due if due else None
+    responses = result.account.received if result.account else result.requests
+    successes = result.requests - result.errors.status if result.in_time is None else result.in_time
+    return successes / result.duration, cpu_seconds / responses if responses else None
