@@ -38,23 +38,23 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "run": (write(document(local={"run": "./x"})), "tests.default.local.run: must be a list in [ ]"),
     "no run": (write(document(local={})), "tests.default.local.run: Field required"),
     "local": (write(document(local="./x")), "tests.default.local: must be an object in { }"),
-    "url": (write(document(json_url="json")), "tests.default.json_url: should be a path that begins with /"),
+    "url": (write(document(json_url="json")), "tests.default.json_url: should be a path that starts with /"),
     "port": (write(document(port="80x")), "tests.default.port: Input should be a valid integer"),
     "port true": (write(document(port=True)), "tests.default.port: Input should be a valid integer"),
     "foreign port": (write(document(port="80x", local=None)), "tests.default.port: Input should be a valid integer"),
     "foreign key": (write(document(sleep=5, local=None)), "tests.default.sleep: unknown key"),
-    "foreign url": (write(document(json_url="json", local=None)), "json_url: should be a path that begins with /"),
+    "foreign url": (write(document(json_url="json", local=None)), "json_url: should be a path that starts with /"),
     "database": (write(document(database="Postgress")), "tests.default.database: Input should be 'postgres', 'mysql'"),
     "language": (write(document(language=3)), "tests.default.language: Input should be a valid string"),
     "maintainers": (write(GOOD.replace('"tests"', '"maintainers": "me", "tests"')), "maintainers: must be a list"),
-    "no tests": (write('{"framework": "brittle"}'), "tests: should be a list of objects"),
-    "list": (write("[]"), "the whole file: should be an object"),
+    "no tests": (write('{"framework": "brittle"}'), "tests: must be a list of objects"),
+    "list": (write("[]"), "the whole file: must be an object"),
     "empty": (write(""), "is empty; expected an object with framework and tests"),
     "blank": (write(" \n"), "is empty; expected an object with framework and tests"),
     "utf-16": (write(GOOD.encode("utf-16")), "is not UTF-8 at byte 1; save it as UTF-8"),
     "latin-1": (write(GOOD.replace("Go", "G\u00f6").replace("\\u00f6", "\u00f6").encode("latin-1")), "is not UTF-8"),
     "mark": (write(b"\xef\xbb\xbf" + GOOD.encode()), "starts with a byte order mark: save it as UTF-8 without BOM"),
-    "missing": (lambda _: None, "does not exist; write it (./tfb new makes a folder with one)"),
+    "missing": (lambda _: None, "does not exist; create it (./tfb new creates a folder with one)"),
     "misspelt": (
         lambda path: path.with_name("benchmark-config.json").write_text(GOOD),
         "does not exist; rename benchmark-config.json",
@@ -62,7 +62,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "folder": (Path.mkdir, "cannot be read: is not a regular file"),
     "pipe": (os.mkfifo, "cannot be read: is not a regular file"),
     "dangling": (lambda path: path.symlink_to("nowhere"), "cannot be read: No such file"),
-    "reserved": (write(GOOD.replace("brittle", "run")), "the name 'run' means many implementations"),
+    "reserved": (write(GOOD.replace("brittle", "run")), "the name 'run' is reserved"),
 }
 UNNAMED = {"missing", "misspelt", "folder", "pipe", "dangling", "no tests", "list", "empty", "blank", "reserved"}
 
@@ -97,7 +97,7 @@ def test_errors_of_a_named_folder_are_printed(mistake: str, tree: Path, capsys: 
 def test_a_name_of_two_folders_is_ambiguous(name: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(GOOD.replace("brittle", "sound"))
     code, stderr = ended(tree, capsys, "verify", name)
-    assert (code, "the name 'sound' is taken by" in stderr, "/Go/bad/" in stderr, "/Go/good/" in stderr) == (
+    assert (code, "the name 'sound' is already used by" in stderr, "/Go/bad/" in stderr, "/Go/good/" in stderr) == (
         2,
         *[True] * 3,
     )
@@ -154,7 +154,7 @@ def test_broken_folders_without_a_name_do_not_fail(tree: Path, capsys: pytest.Ca
 def test_unknown_keys_of_unnamed_folders_only_warn(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(document(port="80x", local=None))
     code, stderr = ended(tree, capsys, "list")
-    assert (code, "warning: " in stderr, "set aside" in stderr) == (Exit.OK, True, True)
+    assert (code, "warning: " in stderr, "ignored" in stderr) == (Exit.OK, True, True)
 
 
 def test_unknown_names_list_unreadable_folders(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,9 +168,9 @@ def test_unknown_names_list_unreadable_folders(tree: Path, capsys: pytest.Captur
     )
 
 
-def test_an_empty_tree_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_tree_says_what_belongs_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, stderr = ended(tmp_path, capsys, "verify", "bad")
-    assert (code, f"{tmp_path} holds no implementations; expected <Language>/<name>/" in stderr) == (2, True)
+    assert (code, f"{tmp_path} contains no implementations; expected <Language>/<name>/" in stderr) == (2, True)
 
 
 def test_a_misplaced_folder_is_told_its_place(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,6 +197,6 @@ def test_a_folder_too_deep_is_an_error(name: str, tree: Path, capsys: pytest.Cap
     path.parent.mkdir()
     path.write_text(GOOD)
     code, stderr = ended(tree, capsys, "verify", name)
-    assert (code, f"{path}: lies one level too deep; move its folder to <Language>/<name>/" in stderr) == (2, True), (
+    assert (code, f"{path}: is one level too deep; move its folder to <Language>/<name>/" in stderr) == (2, True), (
         stderr
     )

@@ -73,7 +73,7 @@ NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
             {"network_mode": "bridge", "hosts": hosts_from_flags(None, "postgresql://localhost", ())},
-            "localhost:5432 is the container",
+            "localhost:5432: with --network-mode bridge, this address is the container",
         ),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path
     (tmp_path / "x.dockerfile").touch()
     runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
     docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")
-    with pytest.raises(EngineFullError, match=r"make room there \(docker builder prune") as error:
+    with pytest.raises(EngineFullError, match=r"free space \(docker builder prune") as error:
         runtime.build(implementation(tmp_path), tmp_path / "log")
     assert error.value.exit_code is Exit.ENVIRONMENT
     assert isinstance(compose.start_error("no space left on device"), EngineFullError)

@@ -9,7 +9,7 @@ from harness.runtime.generator import run_generator
 def test_one_that_ends_before_it_is_ready_is_an_error_with_what_it_said() -> None:
     with (
         run_generator(["sh", "-c", "printf 'no such option'; exit 2"], waits_for_go=True) as running,
-        pytest.raises(LoadError, match="did not say that it is ready: no such option"),
+        pytest.raises(LoadError, match="did not become ready; it printed: no such option"),
     ):
         running.begin()
 

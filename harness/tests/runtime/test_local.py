@@ -60,12 +60,12 @@ def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("variable", "said"), [("PORT={}", "listens on port {} and not on"), ("HOST=127.0.0.2", "of another address")]
+    ("variable", "said"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "of another address")]
 )
 def test_a_server_that_listens_elsewhere_is_told_so_at_once(
     variable: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.3)
+    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.3)
     other = free_port()
     known = running("env", variable.format(other), sys.executable, "-m", "harness.tests.doubles.fake")
     runtime = LocalRuntime(work=tmp_path)

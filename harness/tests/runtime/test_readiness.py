@@ -16,8 +16,9 @@ from harness.runtime import Endpoint, readiness
 from harness.runtime.crashes import find_crashes
 from harness.runtime.local import LocalRuntime
 from harness.runtime.readiness import wait_until_ready
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.implementations import implementation
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.runtime.test_local import DATABASE, running
 
 
@@ -48,7 +49,7 @@ def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
 
 
 def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.01)  # of 404 alone
+    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.01)  # of 404 alone
     with Grumpy() as server:
         began = time.monotonic() - 1
         seconds = wait_until_ready(up(server.endpoint, cpus=0.0), "/json", began)
@@ -65,9 +66,9 @@ def test_a_service_that_has_no_plain_get_is_up_at_an_answer_that_is_no_error_of_
 
 
 def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.2)
+    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.2)
     began = time.monotonic()
-    with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*name a path"):
+    with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing has status 404.*use a path"):
         wait_until_ready(up(server.endpoint, cpus=0.0), "/nothing", began)
     assert time.monotonic() - began < 20
 
@@ -77,7 +78,7 @@ def test_one_that_still_has_work_to_do_is_waited_for(
     cpus: float, waited: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "READY_SECONDS", 0.5)
-    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.1)
+    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.1)
     with ReferenceServer() as server, pytest.raises(StartError, match="no valid response within"):
         wait_until_ready(up(server.endpoint, cpus=cpus, waited=waited), "/nothing", time.monotonic())
 

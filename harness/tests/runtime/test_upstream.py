@@ -42,5 +42,5 @@ def test_calls_and_their_sum_are_counted_from_the_reset_on_however_late_it_is_re
         assert (stats.calls, stats.sum) == (5, total)
     finally:
         running.child.stop()
-    with pytest.raises(StartError, match="toolset/upstream ended"):
+    with pytest.raises(StartError, match="toolset/upstream exited"):
         running.stats()

@@ -32,8 +32,11 @@ def run(
     *,
     thorough: bool = True,
 ) -> VerificationRecord:
+    if name == "http":
+        return verified(server, name, thorough=thorough)
     loads = tuple(ClosedLoop(connections=8, queries=queries) for queries in LEVELS.get(name, (None,)))
-    return verified(server, name, database, upstream, thorough=thorough, loads=loads)
+    seen, kind = as_server(server, upstream), TEST_TYPES[name]
+    return verifier.Verifier().verify_test_type(seen, kind, database, process=3, thorough=thorough, loads=loads)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ import pytest
 
 from harness.runtime import Endpoint
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ClientSession, ReferenceServer
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ReferenceServer
 from harness.verify.wire import Connection, WireError
 
 OK = b"HTTP/1.1 200 OK\r\n"
