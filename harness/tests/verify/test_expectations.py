@@ -88,7 +88,7 @@ def trial(service: ServiceDouble, name: str, load: ClosedLoop | OpenLoop = MANY)
 def test_a_correct_service_passes(*, thorough: bool) -> None:
     with ServiceDouble() as service:
         found = checked(service, thorough=thorough)
-        assert {body.decode() for body in service.came} >= {'{"name": "ink äöü", "count": 3}'}
+        assert {body.decode() for body in service.bodies} >= {'{"name": "ink äöü", "count": 3}'}
     assert found == {str(request["name"]): set() for request in REQUESTS}
 
 

@@ -59,7 +59,7 @@ def test_the_reference_server_passes_every_check(
     found: dict[str, dict[str, object]] = {}
     common: list[str] = []  # checks of the first test type
     for name in (*URLS, "http"):
-        reference.heard.clear()
+        reference.heads.clear()
         with connect(database) as view:
             before = view.execute(versions).fetchone()
             verdict = run(reference, name, database, upstream, thorough=thorough)
