@@ -38,23 +38,23 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "run": (write(document(local={"run": "./x"})), "tests.default.local.run: must be a list in [ ]"),
     "no run": (write(document(local={})), "tests.default.local.run: Field required"),
     "local": (write(document(local="./x")), "tests.default.local: must be an object in { }"),
-    "url": (write(document(json_url="json")), "tests.default.json_url: should be a path that begins with /"),
+    "url": (write(document(json_url="json")), "tests.default.json_url: should be a path that starts with /"),
     "port": (write(document(port="80x")), "tests.default.port: Input should be a valid integer"),
     "port true": (write(document(port=True)), "tests.default.port: Input should be a valid integer"),
     "foreign port": (write(document(port="80x", local=None)), "tests.default.port: Input should be a valid integer"),
     "foreign key": (write(document(sleep=5, local=None)), "tests.default.sleep: unknown key"),
-    "foreign url": (write(document(json_url="json", local=None)), "json_url: should be a path that begins with /"),
+    "foreign url": (write(document(json_url="json", local=None)), "json_url: should be a path that starts with /"),
     "database": (write(document(database="Postgress")), "tests.default.database: Input should be 'postgres', 'mysql'"),
     "language": (write(document(language=3)), "tests.default.language: Input should be a valid string"),
     "maintainers": (write(GOOD.replace('"tests"', '"maintainers": "me", "tests"')), "maintainers: must be a list"),
-    "no tests": (write('{"framework": "brittle"}'), "tests: should be a list of objects"),
-    "list": (write("[]"), "the whole file: should be an object"),
+    "no tests": (write('{"framework": "brittle"}'), "tests: must be a list of objects"),
+    "list": (write("[]"), "the whole file: must be an object"),
     "empty": (write(""), "is empty; expected an object with framework and tests"),
     "blank": (write(" \n"), "is empty; expected an object with framework and tests"),
     "utf-16": (write(GOOD.encode("utf-16")), "is not UTF-8 at byte 1; save it as UTF-8"),
     "latin-1": (write(GOOD.replace("Go", "G\u00f6").replace("\\u00f6", "\u00f6").encode("latin-1")), "is not UTF-8"),
     "mark": (write(b"\xef\xbb\xbf" + GOOD.encode()), "starts with a byte order mark: save it as UTF-8 without BOM"),
-    "missing": (lambda _: None, "does not exist; write it (./tfb new makes a folder with one)"),
+    "missing": (lambda _: None, "does not exist; create it (./tfb new creates a folder with one)"),
     "misspelt": (
         lambda path: path.with_name("benchmark-config.json").write_text(GOOD),
         "does not exist; rename benchmark-config.json",
@@ -62,7 +62,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "folder": (Path.mkdir, "cannot be read: is not a regular file"),
     "pipe": (os.mkfifo, "cannot be read: is not a regular file"),
     "dangling": (lambda path: path.symlink_to("nowhere"), "cannot be read: No such file"),
-    "reserved": (write(GOOD.replace("brittle", "run")), "the name 'run' means many implementations"),
+    "reserved": (write(GOOD.replace("brittle", "run")), "the name 'run' is reserved"),
 }
 UNNAMED = {"missing", "misspelt", "folder", "pipe", "dangling", "no tests", "list", "empty", "blank", "reserved"}
 
@@ -97,7 +97,10 @@ def test_a_named_folder_s_mistake_is_told(mistake: str, tree: Path, capsys: pyte
 def test_a_name_of_two_folders_is_ambiguous(name: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(GOOD.replace("brittle", "sound"))
     code, told = ended(tree, capsys, "verify", name)
-    assert (code, "the name 'sound' is taken by" in told, "/Go/bad/" in told, "/Go/good/" in told) == (2, *[True] * 3)
+    assert (code, "the name 'sound' is already used by" in told, "/Go/bad/" in told, "/Go/good/" in told) == (
+        2,
+        *[True] * 3,
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,7 @@ def test_what_is_not_named_is_no_error(tree: Path, capsys: pytest.CaptureFixture
 def test_foreign_key_of_an_unnamed_folder_warns(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(document(port="80x", local=None))
     code, told = ended(tree, capsys, "list")
-    assert (code, "warning: " in told, "set aside" in told) == (Exit.OK, True, True)
+    assert (code, "warning: " in told, "ignored" in told) == (Exit.OK, True, True)
 
 
 def test_unknown_name_says_what_could_not_be_read(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +164,7 @@ def test_unknown_name_says_what_could_not_be_read(tree: Path, capsys: pytest.Cap
 
 def test_an_empty_tree_says_what_belongs_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = ended(tmp_path, capsys, "verify", "bad")
-    assert (code, f"{tmp_path} holds no implementations; expected <Language>/<name>/" in told) == (2, True)
+    assert (code, f"{tmp_path} contains no implementations; expected <Language>/<name>/" in told) == (2, True)
 
 
 def test_a_folder_at_the_wrong_level_is_told_where_to_go(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,4 +191,4 @@ def test_a_folder_that_lies_too_deep_is_told(name: str, tree: Path, capsys: pyte
     path.parent.mkdir()
     path.write_text(GOOD)
     code, told = ended(tree, capsys, "verify", name)
-    assert (code, f"{path}: lies one level too deep; move its folder to <Language>/<name>/" in told) == (2, True), told
+    assert (code, f"{path}: is one level too deep; move its folder to <Language>/<name>/" in told) == (2, True), told

@@ -106,10 +106,10 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
             (f"run --cpuset-cpus {text}", f"--cpuset-cpus: '{text}' is not a CPU list such as 0-3,8")
             for text in ("3-1", "1,,2", "0-999999999999")
         ),
-        ("run --cpuset-cpus 0-4095", "is not among those that may be used here"),
+        ("run --cpuset-cpus 0-4095", "is not available to this process"),
         (f"run --duration {'9' * 5000}", "--duration"),
         ("run --results-name \udcff\udcfe", "argument 3 is not valid utf-8"),
-        ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms: p50 to"),
+        ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms: use p50 to"),
         ("run --allow a", "--allow: 'a' does not have the form NAME=PRIVILEGE"),
         ("run --allow a=iouring", "--allow a: unknown privilege 'iouring'; did you mean io_uring?"),
         ("run --resume ../../etc", "run '../../etc' does not exist"),

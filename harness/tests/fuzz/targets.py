@@ -121,7 +121,7 @@ def configuration(data: bytes) -> None:
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
-            found, warnings, problems = discovery.read_config(path, foreign=foreign)
+            found, warnings, problems = discovery.read_config(path, lenient=foreign)
         except ConfigError as error:
             _require_message(error, str(path))
             continue
