@@ -32,8 +32,6 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         with guarded_streams():
             code = command()
-            if code != Exit.OK and interruption.requested():  # a library may have swallowed the interrupt
-                raise KeyboardInterrupt
             interruption.raise_if_pending()
     except KeyboardInterrupt as error:
         message = "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
@@ -42,7 +40,9 @@ def guarded(command: Callable[[], int]) -> int:
             return _print_error(error)
         message = INTERRUPTED  # a library turned the interrupt into another error
     else:
-        return code
+        if code == Exit.OK or not interruption.requested():
+            return code
+        message = INTERRUPTED  # a library swallowed the interrupt
     return _print(message, Exit.INTERRUPTED)
 
 

@@ -96,7 +96,8 @@ class ServiceFlags:
     strict: Annotated[bool, Parameter(help='service: exit with 1 instead of 4 for "cannot tell"')] = False
     markdown: Annotated[bool, Parameter(help="service: print the verdict as Markdown, for a pull request")] = False
     history: Annotated[
-        str | None, Parameter(help="service: append the verdict to this file, and show the latest verdicts", metavar="FILE")
+        str | None,
+        Parameter(help="service: append the verdict to this file, and show the latest verdicts", metavar="FILE"),
     ] = None
     html: Annotated[
         str | None, Parameter(help="service: write the verdict as an HTML page that works offline", metavar="FILE")

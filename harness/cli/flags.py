@@ -208,7 +208,9 @@ class CommonFlags(MachineFlags):
     ] = None
     cpuset_cpus: Annotated[
         str | None,
-        _flag(ENVIRONMENT, "CPUs of the server, such as 0-3; database and load generator use the remaining CPUs", "CPUS"),
+        _flag(
+            ENVIRONMENT, "CPUs of the server, such as 0-3; database and load generator use the remaining CPUs", "CPUS"
+        ),
     ] = None
     test_container_memory: Annotated[
         str | None,

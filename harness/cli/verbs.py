@@ -1,7 +1,8 @@
 """The verbs of the command line, and the parser that turns arguments into an ``Invocation``.
 
 The parameters of a verb's function are the flags (cyclopts). The function returns an exit code, and its module is
-imported only when the verb is called. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return an ``Invocation``.
+imported only when the verb is called. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return an
+``Invocation``.
 """
 
 import platform
