@@ -32,8 +32,8 @@ RUN_FIELDS = ("status", "design", "seed", "reference", "processes_expected", "pr
 def shortened(name: str, **changes: Any) -> Profile:
     """Return a profile with changed sections."""
     profile = profiles.load_profile(name)
-    own = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
-    return profile.model_copy(update=own)
+    changed = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
+    return profile.model_copy(update=changed)
 
 
 APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
@@ -137,10 +137,10 @@ def on_machines(folder: Path) -> FakeRun:
 def of_cells(folder: Path) -> FakeRun:
     """Return a run of a claim's cells on two copies that share a database, on one of two CPUs."""
     copy = ControlCopy(suffix="@base", frameworks=(folder / "frameworks",))
-    asked = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
+    options = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(
-        folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=asked
+        folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=options
     )
     fake.runtime.supports_copies = False
     return fake
@@ -181,7 +181,7 @@ def brief(trial: Trial) -> str:
     return f"{trial.id} by {trial.generator} [{flags}] {len(trial.validity)} checks, {trial.throughput:.6g}/s, {judged}"
 
 
-def whole(trial: Trial) -> list[str]:
+def observations(trial: Trial) -> list[str]:
     """Return all observations of a trial, a line for each part."""
     parts = (trial.server, *trial.windows, *trial.clients)
     beside = ("cpu_per_request", "database_cpu_seconds", "link_share", "responses_per_request", "connections")
@@ -189,14 +189,17 @@ def whole(trial: Trial) -> list[str]:
         {key: getattr(trial, key) for key in (*beside, "generator_threads")},
         *(part.model_dump() for part in parts),
     ]
-    return [brief(trial), *(", ".join(shown(key, value) for key, value in line.items() if value) for line in lines)]
+    return [
+        brief(trial),
+        *(", ".join(format_value(key, value) for key, value in line.items() if value) for line in lines),
+    ]
 
 
-def shown(key: str, value: object) -> str:
+def format_value(key: str, value: object) -> str:
     return f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
 
 
-def asked(run: LoadRun) -> str:
+def describe_load(run: LoadRun) -> str:
     sampling = f"{run.sampling.share:g} written" if run.sampling else "none written"
     limits = f"late after {run.late_after} s, {run.lag_share:g}, {sampling}, {len(run.requests)} requests"
     return (
@@ -218,17 +221,17 @@ def test_loads_messages_and_observations_match_approved_ones(made: Callable[[Pat
     fake, earlier = made(tmp_path), len(RUNS)
     outcome = fake.run()
     records = fake.records()
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "said": [each for each in fake.display.lines if each.startswith("!")],
         "failures": outcome.failures,
         "processes": [f"{p.implementation}.{p.process} {p.status} {p.log} {p.reason}" for p in records.processes],
-        "trials": [whole(trial) if made is on_machines else brief(trial) for trial in records.trials],
+        "trials": [observations(trial) if made is on_machines else brief(trial) for trial in records.trials],
     }
     if made in (of_cells, of_a_service):
-        found["loads"] = [asked(run) for run in RUNS[earlier:] if run.sampling]
+        summary["loads"] = [describe_load(run) for run in RUNS[earlier:] if run.sampling]
     if made is of_cells:
-        found["said"] = [re.sub(r"end \d\d:\d\d|; its log: .*", "", each) for each in fake.display.lines]
-        found["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
-        found["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
-        found["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}
-    approve(f"experiment-events-{made.__name__}", found)
+        summary["said"] = [re.sub(r"end \d\d:\d\d|; its log: .*", "", each) for each in fake.display.lines]
+        summary["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
+        summary["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
+        summary["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}
+    approve(f"experiment-events-{made.__name__}", summary)

@@ -48,20 +48,20 @@ def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", 
 
 def steps_of(
     plan: Plan, instead: Callable[[Step], StepResult | None] = lambda _: None, seed: int = 1,
-    told: Callable[[Measure], Mapping[str, object]] = lambda _: {},
+    trial_changes: Callable[[Measure], Mapping[str, object]] = lambda _: {},
 ) -> list[Step]:  # fmt: skip
-    """Return a design's steps with predicted results; ``instead`` replaces results, and ``told`` changes trials."""
-    found: list[Step] = []
+    """Return a design's steps with predicted results; the parameters replace results and change trials."""
+    recorded: list[Step] = []
 
     class Answers(Prediction):
         def execute(self, step: Step) -> StepResult:
-            found.append(step)
-            shown = instead(step) or super().execute(step)
-            if isinstance(step, Measure) and isinstance(shown, TrialResult):
-                changes: dict[str, Any] = {"busy": shown.busy, **told(step)}
+            recorded.append(step)
+            result = instead(step) or super().execute(step)
+            if isinstance(step, Measure) and isinstance(result, TrialResult):
+                changes: dict[str, Any] = {"busy": result.busy, **trial_changes(step)}
                 busy = changes.pop("busy")
-                return TrialResult(trial=shown.trial.model_copy(update=changes), busy=busy)
-            return shown
+                return TrialResult(trial=result.trial.model_copy(update=changes), busy=busy)
+            return result
 
     answers = Answers(plan)
     run_design(
@@ -70,7 +70,7 @@ def steps_of(
         answers,
         plan.profile.interleaved.time_seconds,
     )
-    return found
+    return recorded
 
 
 def measured(steps: Sequence[Step]) -> list[Measure]:
@@ -166,18 +166,18 @@ def says(step: Measure) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_designs_yield_the_approved_steps(name: str) -> None:
-    found = predict(PLANS[name], seed=1)
-    figures = [found.seconds, found.measuring, found.trials, len(found.measured)]
-    steps = groupby(map(describe_step, steps_of(PLANS[name], answer, told=says)), key=lambda step: step[0])
+    prediction = predict(PLANS[name], seed=1)
+    figures = [prediction.seconds, prediction.measuring, prediction.trials, len(prediction.measured)]
+    steps = groupby(map(describe_step, steps_of(PLANS[name], answer, trial_changes=says)), key=lambda step: step[0])
     lines = [f"{action}: {', '.join(subject for _, subject in group)}" for action, group in steps]
-    approve(f"experiment-steps-{name}", {"figures": figures, "shortage": found.shortage, "steps": lines})
+    approve(f"experiment-steps-{name}", {"figures": figures, "shortage": prediction.shortage, "steps": lines})
 
 
 def test_the_default_run_fits_its_time() -> None:
     plan = plan_of("abcd")
-    found = predict(plan, seed=1)
-    assert 0.9 * 690 < found.seconds < 1.02 * 690
-    assert found.measuring > 0.45 * found.seconds
+    prediction = predict(plan, seed=1)
+    assert 0.9 * 690 < prediction.seconds < 1.02 * 690
+    assert prediction.measuring > 0.45 * prediction.seconds
     loads = measured(steps_of(plan))
     rounds = Counter(
         (s.cell.process, s.cell.test_type) for s in loads if s.purpose == "measure" and s.cell.load == JSON[1]
@@ -204,19 +204,21 @@ def test_the_order_depends_on_the_seed() -> None:
 
 
 def test_all_sides_get_the_rate_of_the_slowest() -> None:
-    def told(step: Measure) -> dict[str, object]:
+    def trial_changes(step: Measure) -> dict[str, object]:
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
-    found = measured(steps_of(replace(gate(), memory_limit=1.0), told=told))  # side by side, also with little memory
-    rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, OpenLoop)}
+    loads = measured(
+        steps_of(replace(gate(), memory_limit=1.0), trial_changes=trial_changes)
+    )  # side by side, also with little memory
+    rates = {step.cell.load.rate for step in loads if isinstance(step.cell.load, OpenLoop)}
     assert rates == {62.0}  # half of the throughput of b, rounded to two digits
-    assert isinstance(found[0].cell.load, ClosedLoop)
+    assert isinstance(loads[0].cell.load, ClosedLoop)
     first, later = (
-        [s.seconds for s in found if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
+        [s.seconds for s in loads if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
         for n in range(2)
     )
     assert later == [seconds / 2 for seconds in first]  # later processes set no rate
-    at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, OpenLoop))
+    at_rate = Counter(step.cell.process for step in loads if isinstance(step.cell.load, OpenLoop))
     assert {process.implementation for process in at_rate} == set("abc")
     assert {process.number for process in at_rate} == set(range(2))
     for number in range(2):
@@ -255,27 +257,27 @@ def test_the_headline_load_is_highest_or_middle(loads: Sequence[Load], main: Loa
 def test_a_rate_missed_by_several_sides_is_lowered(late: str, lowered: bool) -> None:
     missed = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.3, threshold=0.01)
 
-    def told(step: Measure) -> dict[str, object]:
+    def trial_changes(step: Measure) -> dict[str, object]:
         load = step.cell.load
         if isinstance(load, OpenLoop) and load.rate > 700 and step.cell.process.implementation in late:
             return {"throughput": 700.0, "validity": (missed,)}
         return {"throughput": 2000.0}
 
-    seen = [
+    rates = [
         (step.cell.load.rate, step.cell.process.number == 0 and step.round == 1)
-        for step in measured(steps_of(gate(), told=told))
+        for step in measured(steps_of(gate(), trial_changes=trial_changes))
         if isinstance(step.cell.load, OpenLoop)
     ]
-    assert {rate for rate, first in seen if first} == {1000.0}
-    assert {rate for rate, first in seen if not first} == {350.0 if lowered else 1000.0}
+    assert {rate for rate, first in rates if first} == {1000.0}
+    assert {rate for rate, first in rates if not first} == {350.0 if lowered else 1000.0}
 
 
 def test_the_regression_gate_ends_without_a_rate() -> None:
     """A failed closed loop gives no rate."""
     failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
-    found = measured(steps_of(gate(), told=lambda _: {"validity": (failed,)}))
-    assert found
-    assert all(isinstance(step.cell.load, ClosedLoop) for step in found)
+    loads = measured(steps_of(gate(), trial_changes=lambda _: {"validity": (failed,)}))
+    assert loads
+    assert all(isinstance(step.cell.load, ClosedLoop) for step in loads)
 
 
 def test_the_regression_gate_ends_without_a_side() -> None:

@@ -213,7 +213,7 @@ def test_builds_take_no_measuring_time(tmp_path: Path) -> None:
 
 
 def test_the_measuring_clock_ignores_delays() -> None:
-    clock, told = FakeClock(), list[tuple[Step, float]]()
+    clock, delays = FakeClock(), list[tuple[Step, float]]()
     lengths = {"a": 2.0, "b": 10.0}
 
     def show(step: Step) -> StepResult:
@@ -227,14 +227,14 @@ def test_the_measuring_clock_ignores_delays() -> None:
         return 3.0 if isinstance(step, Start | Stop) else float("inf")
 
     measuring = MeasuringClock(
-        clock=clock, execute_step=show, planned=planned, report_delay=lambda *what: told.append(what)
+        clock=clock, execute_step=show, planned=planned, report_delay=lambda *what: delays.append(what)
     )
     began = measuring.monotonic()
     slow = Start(process=Process("b", 0))
     for step in (Start(process=Process("a", 0)), slow, Rest(seconds=7.0), Stop(process=Process("a", 0))):
         measuring.execute(step)
     assert measuring.monotonic() - began == pytest.approx(2.0 + 3.0 + 7.0 + 2.0)
-    ((late, beyond),) = told
+    ((late, beyond),) = delays
     assert late == slow
     assert beyond == pytest.approx(7.0)
 

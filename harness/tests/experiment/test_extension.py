@@ -47,9 +47,9 @@ def test_test_types_and_exporters_can_be_registered(tmp_path: Path, monkeypatch:
 def test_a_new_test_type_gets_matching_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [name for name, check in CHECKS.items() if check.applies("greet")] == []
     monkeypatch.setitem(TEST_TYPES, GREET.name, GREET)
-    found = {name for name, check in CHECKS.items() if check.applies("greet")}
-    assert {"status-ok", "content-type", "plaintext-body"} <= found
-    assert not found & {"json-valid", "rows-read", "never-early"}
+    names = {name for name, check in CHECKS.items() if check.applies("greet")}
+    assert {"status-ok", "content-type", "plaintext-body"} <= names
+    assert not names & {"json-valid", "rows-read", "never-early"}
 
 
 def test_the_worked_example_measures_every_cell_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

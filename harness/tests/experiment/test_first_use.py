@@ -75,9 +75,9 @@ def test_installable_packages_are_predicted(
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
-    found = find_chores(replace(chosen, consent=consent), plan)
-    assert [chore.what for chore in found] == ([] if consent == "no" else ["install wrk (apt-get)"])
-    assert all(chore.in_runtime for chore in found)
+    chores = find_chores(replace(chosen, consent=consent), plan)
+    assert [chore.what for chore in chores] == ([] if consent == "no" else ["install wrk (apt-get)"])
+    assert all(chore.in_runtime for chore in chores)
 
 
 def test_existing_tools_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,9 +96,9 @@ def test_missing_images_are_predicted(tmp_path: Path, monkeypatch: pytest.Monkey
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
-    found = {chore.what: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
+    chores = {chore.what: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
     generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
-    assert found == {"build the image tfb/database": True, **generator}
+    assert chores == {"build the image tfb/database": True, **generator}
 
 
 def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +111,10 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     assert find_chores(replace(chosen, runtime="docker"), plan) == ()
 
 
-def run_with(folder: Path, found: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
+def run_with(folder: Path, chores: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
     fake = FakeRun(folder, {"a": Behaviour()})
     real: Callable[[], Any] = fake.dependencies
-    known = replace(real(), first_use=lambda *_: found)
+    known = replace(real(), first_use=lambda *_: chores)
     monkeypatch.setattr(fake, "dependencies", lambda: known)
     return fake
 

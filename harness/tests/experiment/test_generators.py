@@ -95,7 +95,7 @@ LOADS: dict[str, LoadRun] = {
 }
 
 
-def asked(generator: Loadgen | Wrk, run: LoadRun, folder: Path) -> str:
+def command_line(generator: Loadgen | Wrk, run: LoadRun, folder: Path) -> str:
     """Return the command line, or the error."""
     try:
         return " ".join((generator.program, *generator.arguments(run, folder))).replace(str(folder), "FOLDER")
@@ -106,10 +106,10 @@ def asked(generator: Loadgen | Wrk, run: LoadRun, folder: Path) -> str:
 def test_command_lines_match_approved_ones(tmp_path: Path) -> None:
     own, first, wrk = Loadgen(), Loadgen(binary="/built/loadgen", chrt="/usr/bin/chrt"), Wrk()
     found = {
-        name: [asked(own, run, tmp_path), asked(wrk, replace(run, seconds=14.2), tmp_path)]
+        name: [command_line(own, run, tmp_path), command_line(wrk, replace(run, seconds=14.2), tmp_path)]
         for name, run in LOADS.items()
     }
-    found["priority"] = [asked(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]
+    found["priority"] = [command_line(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]
     approve("experiment-generators-arguments", found)
 
 
@@ -188,24 +188,24 @@ OUTPUTS: dict[str, tuple[Loadgen | Wrk, LoadRun, str]] = {
 }  # fmt: skip
 
 
-def shorter(found: dict[str, Any]) -> dict[str, Any]:
+def shorten(document: dict[str, Any]) -> dict[str, Any]:
     """Return a result with shortened latencies, accounts and parts."""
-    if "basis" in found:
-        figures = [f"{key} {found[key]:.7g}" for key in ("mean", "stdev", "min", "max")]
-        figures += [f"p{point} {found['percentiles'][point]:.7g}" for point in ("50", "99")]
-        counts = [f"{count} of {seconds:.7g}" for seconds, count in found["histogram"]]
-        return {"": f"{found['basis'].partition(',')[0]} {' '.join(figures)}; {', '.join(counts)}"}
-    if "all_recorded" in found:
-        return {"": " ".join(f"{key} {value}" for key, value in found.items() if key != "all_recorded" or value)}
-    if "parts" in found:
-        found["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in found["parts"]]
-    return found
+    if "basis" in document:
+        figures = [f"{key} {document[key]:.7g}" for key in ("mean", "stdev", "min", "max")]
+        figures += [f"p{point} {document['percentiles'][point]:.7g}" for point in ("50", "99")]
+        counts = [f"{count} of {seconds:.7g}" for seconds, count in document["histogram"]]
+        return {"": f"{document['basis'].partition(',')[0]} {' '.join(figures)}; {', '.join(counts)}"}
+    if "all_recorded" in document:
+        return {"": " ".join(f"{key} {value}" for key, value in document.items() if key != "all_recorded" or value)}
+    if "parts" in document:
+        document["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in document["parts"]]
+    return document
 
 
 def test_results_match_approved_ones() -> None:
     """Return the first document of each kind, and the differences of the others."""
     found = {
-        name: json.loads(generator.result(run, text).model_dump_json(), object_hook=shorter)
+        name: json.loads(generator.result(run, text).model_dump_json(), object_hook=shorten)
         for name, (generator, run, text) in OUTPUTS.items()
     }
     for name, one in found.items():

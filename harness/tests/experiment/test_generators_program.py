@@ -58,23 +58,23 @@ def test_requests_are_identical_to_wrks(binary: str, depth: int, tmp_path: Path)
     load = ClosedLoop(connections=2, depth=depth)
     with ScriptedServer() as server:
         url = server.endpoint.url("/query?queries=20")
-        asked = [
+        requests_file = [
             LoadRun(url=url, host="tfb-server", accept="a/b,*/*;q=0.8", load=load, seconds=1, threads=1, seed=seed)
             for seed in range(100)
         ]
-        command = ["wrk", *Wrk().arguments(asked[0], tmp_path)]
+        command = ["wrk", *Wrk().arguments(requests_file[0], tmp_path)]
         subprocess.run(command, cwd=TOOLSET / "wrk", capture_output=True, check=True, timeout=30)
         theirs = [bytes(stream) for stream in server.streams if stream]
         end = theirs[0].index(b"\r\n\r\n")
         order = [line.split(b":")[0].decode() for line in theirs[0][:end].split(b"\r\n")[1:]]
         # wrk orders headers differently in each process, so loadgen gets the order of this process.
-        drawn = (Loadgen().arguments(each, tmp_path) for each in asked)
+        drawn = (Loadgen().arguments(each, tmp_path) for each in requests_file)
         words = next(words for words in drawn if headers(words) == order)
         server.streams.clear()
         subprocess.run([binary, *words], input=b"go\n", capture_output=True, check=True, timeout=30)
         ours = [bytes(stream) for stream in server.streams if stream]
     request = theirs[0][: end + 4]
-    assert len(request) == asked[0].request_bytes
+    assert len(request) == requests_file[0].request_bytes
     assert len(theirs) == len(ours) == 2
     for stream in (*theirs, *ours):
         whole = len(stream) // len(request)
@@ -137,10 +137,12 @@ def test_unsolicited_responses_are_counted(binary: str) -> None:
 
 
 def test_all_responses_are_written_on_request(binary: str, tmp_path: Path) -> None:
-    asked = tmp_path / RESPONSES_FILE
+    requests_file = tmp_path / RESPONSES_FILE
     with ScriptedServer(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
-        total = run(binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(asked))
-    written = [json.loads(line) for line in asked.read_text().splitlines()]
+        total = run(
+            binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(requests_file)
+        )
+    written = [json.loads(line) for line in requests_file.read_text().splitlines()]
     assert len(written) == total["sampled"] == total["received"] == total["sent"]
     assert [entry["sequence"] for entry in written] == list(range(total["sent"]))
     assert [int(base64.b64decode(entry["body_base64"])) for entry in written] == list(range(total["sent"]))
@@ -150,13 +152,13 @@ def test_all_responses_are_written_on_request(binary: str, tmp_path: Path) -> No
 
 
 def test_an_unexpected_status_is_an_error(binary: str, tmp_path: Path) -> None:
-    asked = (
+    requests_file = (
         ("GET /a HTTP/1.1", b"", 404, False),
         ("POST /b HTTP/1.1", b"x\0y", 0, True),
     )
     table = tmp_path / "requests.jsonl"
     with ScriptedServer() as server:  # responds to every head with 200
-        for line, body, status, good in asked:
+        for line, body, status, good in requests_file:
             request = {"head": f"{line}\r\nHost: a\r\n\r\n", "body_base64": base64.b64encode(body).decode()}
             table.write_text(json.dumps({**request, "status": status, "weight": 1.0}))
             total = run(binary, server.endpoint.url("/"), "--duration", "0.1", "--requests", str(table))

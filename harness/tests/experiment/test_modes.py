@@ -47,16 +47,16 @@ class VerifyScene:
     fake: FakeRun
     databases: list[FakeDatabase] = field(default_factory=list)  # started databases
 
-    def verify(self, *names: str, **asked: Any) -> int:
+    def verify(self, *names: str, **options: Any) -> int:
         self.fake._write()
-        asked = {"mode": "verify", "selection": Selection(test=names), **asked}
-        return modes.verify(replace(self.fake.settings(), **asked))
+        options = {"mode": "verify", "selection": Selection(test=names), **options}
+        return modes.verify(replace(self.fake.settings(), **options))
 
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
-    found = VerifyScene(fake=FakeRun(tmp_path, SERVERS))
-    world, verifier = found.fake.world, found.fake.verifier
+    made = VerifyScene(fake=FakeRun(tmp_path, SERVERS))
+    world, verifier = made.fake.world, made.fake.verifier
     verifier.fails_before = frozenset({("wrong", "json")})
 
     class Runtime(FakeRuntime):
@@ -65,13 +65,13 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
         @contextmanager
         def database(self) -> Iterator[FakeDatabase]:
-            found.databases.append(FakeDatabase(world))
-            yield found.databases[-1]
+            made.databases.append(FakeDatabase(world))
+            yield made.databases[-1]
 
     monkeypatch.setattr(modes, "choose_runtime", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
     monkeypatch.setattr(first_use, "find_chores", lambda *_: ())
-    return found
+    return made
 
 
 def lines_of(text: str) -> set[str]:
@@ -113,16 +113,16 @@ def test_built_implementations_share_a_database(scene: VerifyScene) -> None:
 
 def test_json_has_a_verdict_on_each_implementation(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, verdict_format="json")
-    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["implementations"]}
-    told = {name: each["verdict"] for name, each in found.items()}
-    assert told == {
+    implementations = {each["name"]: each for each in json.loads(capsys.readouterr().out)["implementations"]}
+    verdicts = {name: each["verdict"] for name, each in implementations.items()}
+    assert verdicts == {
         "good": "verified",
         "wrong": "failed",
         "mute": "not started",
         "broken": "build failed",
         "lacking": "skipped",
     }
-    assert "main.c:3: error" in found["broken"]["reason"]
+    assert "main.c:3: error" in implementations["broken"]["reason"]
 
 
 def test_github_annotates_failed_builds(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,9 +167,9 @@ def test_a_verdict_names_a_dead_server(
 ) -> None:
     real: Callable[..., Any] = FakeVerifier.verify_test_type
 
-    def verify_test_type(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+    def verify_test_type(self: FakeVerifier, server: Any, *args: Any, **named: Any) -> Any:
         server.meter.dead = True
-        return real(self, server, *asked, **named)
+        return real(self, server, *args, **named)
 
     monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
     assert scene.verify("good") == Exit.FAILED
@@ -183,10 +183,10 @@ def test_exceptions_behind_failing_responses_are_quoted(
 ) -> None:
     real: Callable[..., Any] = FakeVerifier.verify_test_type
 
-    def verify_test_type(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+    def verify_test_type(self: FakeVerifier, server: Any, *args: Any, **named: Any) -> Any:
         with server.meter.log.open("a") as log:
             log.write("2026-11-28 17:10:33 - PG::Bad - no such table:\n\tapp.rb:8:in `block'\n")
-        verdict = real(self, server, *asked, **named)
+        verdict = real(self, server, *args, **named)
         failed = CheckResult(check=check_name, rule="http.2", outcome=Outcome.FAIL, message="status 500")
         return verdict.model_copy(update={"outcome": Outcome.FAIL, "results": (failed,)})
 

@@ -175,47 +175,47 @@ def test_a_run_records_commit_and_local_changes(tmp_path: Path, monkeypatch: pyt
 def test_the_opening_line_describes_the_run(asked: Any, name: str, place: str, tmp_path: Path) -> None:
     chosen = settings(tree(tmp_path), "x")
     chosen = replace(chosen, runtime=asked)
-    said = describe_run(chosen, make_plan(chosen), cast("Runtime", SimpleNamespace(name=name)), 90.0, 0.0)
-    assert said.startswith(
+    line = describe_run(chosen, make_plan(chosen), cast("Runtime", SimpleNamespace(name=name)), 90.0, 0.0)
+    assert line.startswith(
         f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
     )
-    assert said.endswith("(1 min 30 s, builds not counted)")
+    assert line.endswith("(1 min 30 s, builds not counted)")
 
 
 def test_recorded_build_failures_contain_no_local_path(tmp_path: Path) -> None:
-    told, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
-    progress = cast("ProgressTracker", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
+    problems, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
+    progress = cast("ProgressTracker", SimpleNamespace(problem=problems.append, building=lambda *_: nullcontext()))
     failed = BuildRecord(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
 
-    def build(made: Implementation, log: Path) -> BuildRecord:
-        return failed.model_copy(update={"log": f"{made.name} {log.name}"})
+    def build(implementation: Implementation, log: Path) -> BuildRecord:
+        return failed.model_copy(update={"log": f"{implementation.name} {log.name}"})
 
     runtime = cast("Runtime", SimpleNamespace(build=build))
     builds = build_all(runtime, make_plan(settings(tree(tmp_path), "x")), progress, folder)
     assert (builds["x"].reason, builds["x"].log) == ("no compiler\nlog: logs/x/build.log", "x build.log")
-    assert told == [f"x failed: {failed.reason}"]
+    assert problems == [f"x failed: {failed.reason}"]
 
 
 @pytest.mark.parametrize("consent", ["yes", "no"])
 def test_leftovers_are_removed_with_consent_or_reported(consent: Any, tmp_path: Path) -> None:
-    gone, told = list[str](), list[str]()
+    removed, lines = list[str](), list[str]()
 
     def cannot() -> None:
         raise OSError(13, "Permission denied")
 
     left = [
-        Leftover(kind="folder", name="a", certain=True, remove=lambda: gone.append("a")),
+        Leftover(kind="folder", name="a", certain=True, remove=lambda: removed.append("a")),
         Leftover(kind="process", name="b", certain=True, remove=cannot),
-        Leftover(kind="folder", name="c", certain=False, remove=lambda: gone.append("c")),
+        Leftover(kind="folder", name="c", certain=False, remove=lambda: removed.append("c")),
     ]
-    progress = cast("ProgressTracker", SimpleNamespace(note=told.append, problem=told.append))
+    progress = cast("ProgressTracker", SimpleNamespace(note=lines.append, problem=lines.append))
     chosen = replace(settings(tree(tmp_path), "x"), consent=consent)
     clear_leftovers(chosen, progress, left[2:])
-    assert told == []
+    assert lines == []
     clear_leftovers(chosen, progress, left)
-    assert gone == (["a"] if consent == "yes" else [])
-    assert "folder a, process b" in told[0]
-    assert told[1:] == (["could not be removed: process b: [Errno 13] Permission denied"] if consent == "yes" else [])
+    assert removed == (["a"] if consent == "yes" else [])
+    assert "folder a, process b" in lines[0]
+    assert lines[1:] == (["could not be removed: process b: [Errno 13] Permission denied"] if consent == "yes" else [])
 
 
 def test_a_dry_run_prints_plan_and_duration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,16 +245,18 @@ def test_shared_builds_run_and_fail_once(tmp_path: Path) -> None:
     path.write_text(json.dumps({"framework": "x", "tests": [tests]}))
     plan = make_plan(settings(tmp_path, "x", "x-a", "x-b", "x-c"))
     for status in ("ok", "failed"):
-        made: list[str] = []
+        built: list[str] = []
 
-        def build(one: Implementation, log: Path, status: str = status, made: list[str] = made) -> BuildRecord:
-            made.append(one.name)
+        def build(
+            implementation: Implementation, log: Path, status: str = status, built: list[str] = built
+        ) -> BuildRecord:
+            built.append(implementation.name)
             return BuildRecord(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
 
         progress = ProgressTracker(SilentDisplay())
         runtime = cast("Runtime", SimpleNamespace(name="local", build=build))
         builds = build_all(runtime, plan, progress, RunStore(tmp_path, started_at=1.0))
-        assert made == ["x", "x-b"]
+        assert built == ["x", "x-b"]
         assert {name: each.status for name, each in builds.items()} == dict.fromkeys(("x", "x-a", "x-b", "x-c"), status)
     assert progress.problems == [
         "x failed: make failed:\nlog\nx-a, x-c: the same build",

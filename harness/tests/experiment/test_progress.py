@@ -120,12 +120,12 @@ def test_live_display_keeps_announcements_and_problems(width: int) -> None:
 
 
 def test_heartbeat_continues_after_failed_writes() -> None:
-    told: queue.Queue[float] = queue.Queue()
+    beats: queue.Queue[float] = queue.Queue()
 
     def tell(seconds: float) -> None:
-        told.put(seconds)
+        beats.put(seconds)
         raise StoreError("the disk is full")
 
     with heartbeat(tell, interval=0.001):
-        assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
+        assert [beats.get(timeout=10), beats.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]

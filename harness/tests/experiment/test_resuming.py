@@ -77,7 +77,7 @@ def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunIn
 
 
 @pytest.mark.parametrize(
-    ("before", "said"),
+    ("before", "changes"),
     [
         (lambda info: info.model_copy(update={"revision": "b" * 40}), "commit was 'bbbb"),
         (lambda info: info.model_copy(update={"tools": {"wrk": "4.0.0"}}), "wrk was '4.0.0', and is '4.1.0'"),
@@ -115,10 +115,10 @@ def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunIn
         "older",
     ],
 )
-def test_changes_of_the_setup_are_named(info: RunInfo, before: Callable[[RunInfo], RunInfo], said: str) -> None:
+def test_changes_of_the_setup_are_named(info: RunInfo, before: Callable[[RunInfo], RunInfo], changes: str) -> None:
     with pytest.raises(UsageError) as refused:
         require_same_setup(before(info), info, {"one"})
-    assert f"its setup has changed: {said}" in str(refused.value)
+    assert f"its setup has changed: {changes}" in str(refused.value)
 
 
 def test_finished_processes_return_recorded_results(tmp_path: Path) -> None:

@@ -118,10 +118,10 @@ def test_late_responses_count_for_cpu_only(tmp_path: Path) -> None:
     real = fake.generator.result
 
     def result(run: LoadRun, output: str) -> LoadResult:
-        found = real(run, output)
-        assert found.account
-        account = replace(found.account, received=2 * found.requests)
-        return found.model_copy(update={"account": account, "in_time": found.requests // 4})
+        counted = real(run, output)
+        assert counted.account
+        account = replace(counted.account, received=2 * counted.requests)
+        return counted.model_copy(update={"account": account, "in_time": counted.requests // 4})
 
     fake.generator.result = result  # type: ignore[method-assign]
     (trial,) = fake.run().records.trials
@@ -166,19 +166,19 @@ def test_unverified_test_types_are_not_ranked(
 
 
 def test_tables_are_restored_after_verification_wrote_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
+    calls: list[str] = []
 
-    def noted(method: Callable[..., Any], what: str) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
-            seen.append(what)
-            return method(*given, **named)
+    def recording(method: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls.append(what)
+            return method(*args, **kwargs)
 
         return call
 
     for kind, name in ((FakeVerifier, "verify_test_type"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
-        monkeypatch.setattr(kind, name, noted(getattr(kind, name), name))
+        monkeypatch.setattr(kind, name, recording(getattr(kind, name), name))
     FakeRun(tmp_path, {"a": Behaviour()}, profiles.load_profile("techempower"), test_types=("db", "update")).run()
-    assert seen[seen.index("verify_test_type") :][:4] == ["verify_test_type"] * 2 + ["restore", "__enter__"]
+    assert calls[calls.index("verify_test_type") :][:4] == ["verify_test_type"] * 2 + ["restore", "__enter__"]
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_cpus_need_two_readings_at_different_times() -> None:
 
 def test_a_failed_check_is_a_sentence() -> None:
     assert format_result(WRONG) == "row (db.1): not in the database"
-    told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert format_result(told) == "row (db.1): not in the database. Expected 1, got 2"
+    result = WRONG.model_copy(update={"expected": "1", "actual": "2"})
+    assert format_result(result) == "row (db.1): not in the database. Expected 1, got 2"
 
 
 def test_a_busy_idle_server_is_stopped(tmp_path: Path) -> None:

@@ -164,18 +164,18 @@ RATES: dict[str, tuple[Changes, ...]] = {
 }
 
 
-def told(trial: Trial, changes: Changes) -> dict[str, str]:
+def outcomes(trial: Trial, changes: Changes) -> dict[str, str]:
     """Return the outcome of each validity check."""
     kinds = (ValidityContext.__dataclass_fields__, ServerUsage.model_fields)
     beside, used = ({key: value for key, value in changes.items() if key in kind} for kind in kinds)
-    own = {key: value for key, value in changes.items() if key not in beside and key not in used}
-    own["server"] = USE.model_copy(update=used)
-    known = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
-    found = check_validity(trial.model_copy(update=own), ValidityContext(**known))
+    trial_changes = {key: value for key, value in changes.items() if key not in beside and key not in used}
+    trial_changes["server"] = USE.model_copy(update=used)
+    context = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
+    checks = check_validity(trial.model_copy(update=trial_changes), ValidityContext(**context))
     return {
         check.name: f"{check.outcome}: {'unknown' if check.value is None else format(check.value, '.4g')} against "
         f"{check.threshold:.4g} {check.flag}".rstrip()
-        for check in found
+        for check in checks
     }
 
 
@@ -183,15 +183,15 @@ def test_checks_match_approved_results_around_their_limits() -> None:
     approve(
         "experiment-validity",
         {
-            "sound": told(SOUND, {}),
-            "sound at a rate": " ".join(told(AT_RATE, {})),
-            "sound arrivals": " ".join(told(AT_RATE, {"load": Scenario(factor=8.0, connections=64)})),
+            "sound": outcomes(SOUND, {}),
+            "sound at a rate": " ".join(outcomes(AT_RATE, {})),
+            "sound arrivals": " ".join(outcomes(AT_RATE, {"load": Scenario(factor=8.0, connections=64)})),
             "closed": {
-                gate: [told(SOUND, changes).get(gate, "does not apply") for changes in cases]
+                gate: [outcomes(SOUND, changes).get(gate, "does not apply") for changes in cases]
                 for gate, cases in CLOSED.items()
             },
             "rate": {
-                gate: [told(AT_RATE, changes).get(gate, "does not apply") for changes in cases]
+                gate: [outcomes(AT_RATE, changes).get(gate, "does not apply") for changes in cases]
                 for gate, cases in RATES.items()
             },
         },
