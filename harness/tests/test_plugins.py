@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from harness import plugins
 from harness.dashboard.api import Api
-from harness.dashboard.run_documents import ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
 from harness.dashboard.server import create_app
 from harness.errors import UsageError
 from harness.paths import REPOSITORY

@@ -18,7 +18,8 @@ from harness.records.run_info import BuildRecord
 from harness.records.verification_record import CheckResult
 from harness.runtime import Database
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime, FakeVerifier
+from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime
+from harness.tests.doubles.fakes_verifier import FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour
 
 BUILDS = {

@@ -57,7 +57,12 @@ def arrivals(
     )  # fmt: skip
     whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
     made = trial(
-        name, 7.4 * factor, process, test_type=ORDER_TEST_TYPE, load=Scenario(factor=factor, connections=64), cpu=0.01
+        name,
+        7.4 * factor,
+        process,
+        test_type=ORDER_TEST_TYPE,
+        load=Scenario(factor=factor, connections=64),
+        cpu_per_request=0.01,
     )
     counts = {"due": fields.pop("due", 1000), "done": 990, "failed": 10, "unfinished": 0}
     sent = Arrivals(**counts, operations=(create,), use_cases=(whole,))

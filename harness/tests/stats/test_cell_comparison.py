@@ -90,7 +90,16 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
             validity = (BROKEN,) if (key, name, load) == ("B", "a", FEW) else ()
             if (name, kind, p) != ("c", "json", 1):
                 made.append(
-                    trial(name, 1e3 * math.exp(rate), p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
+                    trial(
+                        name,
+                        1e3 * math.exp(rate),
+                        p,
+                        r,
+                        test_type=kind,
+                        load=load,
+                        cpu_per_request=cpu,
+                        validity=validity,
+                    )
                 )
     info = run_info([*names], ProcessLimits(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
     return RunRecords(info=info, trials=made, verdicts=[verdict("d", "db", failed=key == "B")])

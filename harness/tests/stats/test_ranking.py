@@ -228,7 +228,7 @@ def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[Verifi
         )  # fmt: skip
         good, cpu = (name, kind, p, r) != ("gated", "json", 2, 0), 4e-4 * cheap * math.exp(noise)
         validity = VALIDITY_CHECKS.get((name, kind, load, p, r), ())
-        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
+        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu_per_request=cpu, validity=validity)
         use = {"rss_peak": 5e7 * speed + p if name != "edge" else None, "threads_peak": 8 + p if r else None}
         own = {
             "errors": ErrorCounts(read=p, status=r),

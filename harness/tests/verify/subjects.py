@@ -1,4 +1,4 @@
-"""Server doubles as verification sees a server, and what it says of them."""
+"""Helpers that present server doubles to verification and format the results."""
 
 import threading
 from collections import Counter
@@ -9,25 +9,25 @@ from typing import Any, cast
 
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.loads import ClosedLoop, Load
+from harness.records.loads import ClosedLoop
 from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import DatabaseAddress, Server, Upstream
-from harness.tests.doubles.reference import ReceivedRequest, ReferenceServer
+from harness.tests.doubles.http_double import ReceivedRequest
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.verify import wire
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.verification import PLAIN, run_checks
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
 
-TIMEOUT_SECONDS = 0.7  # seconds to wait for bytes of a rogue: it is in this process
-WAITING_TIMEOUT_SECONDS = 5.0  # of one that waits or calls others
+TIMEOUT_SECONDS = 0.7  # for responses of a rogue, which runs in this process
+WAITING_TIMEOUT_SECONDS = 5.0  # for rogues that wait or call an upstream
 
 
 def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: Rules = "tfb") -> Server:
-    """What a runtime would have started."""
+    """Return the double as a runtime returns a server."""
     types = {name: TEST_TYPES[name] for name in double.urls if name in TEST_TYPES}
     implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules=rules)
     return cast("Server", SimpleNamespace(implementation=implementation, endpoint=double.endpoint, upstream=upstream))
@@ -40,15 +40,14 @@ def verified(
     upstream: Upstream | None = None,
     *,
     thorough: bool = True,
-    timeout: float = wire.TIMEOUT_SECONDS,
-    loads: tuple[Load, ...] = (ClosedLoop(connections=8),),
     verifier: Verifier | None = None,
 ) -> VerificationRecord:
-    """One verification; ``http`` is the server as a whole."""
-    server, verifier = as_server(double, upstream), verifier or Verifier(timeout)
+    """Verify a test type, or the server as a whole for ``http``."""
+    server, verifier = as_server(double, upstream), verifier or Verifier()
     if test_type == "http":
         return verifier.verify_http(server, process=3, thorough=thorough)
-    return verifier.verify_test_type(server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads)
+    loads, kind = (ClosedLoop(connections=8),), TEST_TYPES[test_type]
+    return verifier.verify_test_type(server, kind, database, process=3, thorough=thorough, loads=loads)
 
 
 def exchange(
@@ -65,7 +64,7 @@ def exchange(
 
 
 def said(*results: CheckResult) -> list[str]:
-    """What checks found, a line each, to be approved."""
+    """Return a line for each finding, for approval."""
     return [
         f"{'waived ' * one.waived}{one.outcome} {one.check} ({one.rule}): {one.message} | {one.expected} | {one.actual}"
         for one in results
@@ -74,31 +73,31 @@ def said(*results: CheckResult) -> list[str]:
 
 
 def found(evidence: Evidence, rule: str) -> list[str]:
-    """What the checks of a group of rules object to."""
+    """Return the findings of a group of rules, for approval."""
     return said(*(result for result in run_checks(evidence) if result.rule.startswith(rule)))
 
 
 class Listening(ReferenceServer):
-    """Keeps the head of each request, by connection."""
+    """A server that records the head of each request by connection."""
 
     def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         super().__init__(database, upstream)
-        self.heard: dict[threading.Thread, list[str]] = {}
+        self.heads: dict[threading.Thread, list[str]] = {}
 
     def parse(self, head: bytes) -> ReceivedRequest | None:
         with self.lock:
-            self.heard.setdefault(threading.current_thread(), []).append(head.decode("latin-1"))
+            self.heads.setdefault(threading.current_thread(), []).append(head.decode("latin-1"))
         return super().parse(head)
 
     @property
     def told(self) -> list[str]:
-        """Of the connections so far: how many asked for what how often, and each head that there was but for that."""
-        connections = [[head.partition("\r\n") for head in one] for one in self.heard.values()]
+        """Return the headers of all requests, and how many connections sent which requests; then forget them."""
+        connections = [[head.partition("\r\n") for head in one] for one in self.heads.values()]
         lines = ([ascii(first[:80].removesuffix(" HTTP/1.1"))[1:-1] for first, _, _ in one] for one in connections)
         alike = Counter(", ".join(f"{len([*same])} × {line}" for line, same in groupby(one)) for one in lines)
-        self.heard.clear()
-        others = {rest for one in connections for _, _, rest in one if rest}
-        return sorted(others) + sorted(f"{n} connections: {of}" for of, n in alike.items())
+        self.heads.clear()
+        headers = {rest for one in connections for _, _, rest in one if rest}
+        return sorted(headers) + sorted(f"{n} connections: {of}" for of, n in alike.items())
 
 
 def objections(verdict: VerificationRecord) -> dict[str, CheckResult]:
@@ -109,4 +108,4 @@ def objections_to(rogue: Rogue, database: DatabaseAddress | None) -> dict[str, C
     waits = rogue.test_type in ("delay", "fan-out", "order")
     with FakeUpstream() as upstream, rogue.server(database, upstream.url) as server:
         timeout = WAITING_TIMEOUT_SECONDS if waits else TIMEOUT_SECONDS
-        return objections(verified(server, rogue.test_type, database, upstream, timeout=timeout))
+        return objections(verified(server, rogue.test_type, database, upstream, verifier=Verifier(timeout)))
