@@ -207,7 +207,7 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         elif not own.trials:
             lacking = f"{cell.label}: not measured"
         elif said.metric != ERRORS and not own.kept:  # errors are counted in excluded trials, too
-            lacking = f"{cell.label}: kept out by its gates: {own.why_empty}"
+            lacking = f"{cell.label}: excluded by validity checks: {own.why_empty}"
         if lacking:
             return _statement(said, cpus, Assessment(word="undecided", reason=lacking), takes=AGAIN)
     remarks = tuple(dict.fromkeys(check.flag for own in found for check in own.objections if check.flag))

@@ -56,7 +56,7 @@ def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so()
         *trials({"b": STEADY["b"]}, validity=[made.validity_check("errors", Outcome.FAIL)]),
     ]
     kept_out = judged(claim(ratio=2.5), run_of(bad)).statements[0]
-    assert (kept_out.verdict, kept_out.reason) == ("undecided", "b json c64: kept out by its gates: errors")
+    assert (kept_out.verdict, kept_out.reason) == ("undecided", "b json c64: excluded by validity checks: errors")
     failed = verdict("b", "json", Outcome.FAIL)
     refused = judged(claim(ratio=2.5), run_of(trials(STEADY), verdicts=[failed])).statements[0]
     assert (refused.verdict, refused.reason) == ("undecided", "b json: verification failed: status-ok")
