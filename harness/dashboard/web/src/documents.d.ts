@@ -1,0 +1,926 @@
+// Generated from the Python models by scripts/types.mjs: `npm run types`. Do not edit.
+
+/**
+ * Outcome of a check.
+ */
+export type Outcome = "pass" | "warn" | "fail";
+
+export interface Documents {
+  RunSummary?: RunSummary;
+  BrokenRun?: BrokenRun;
+  RunList?: RunList;
+  VerdictSummary?: VerdictSummary;
+  RunDocument?: RunDocument;
+  CellLatency?: CellLatency;
+  TestDocument?: TestDocument;
+  LatencyDocument?: LatencyDocument;
+  OverallDocument?: OverallDocument;
+  ComparisonDocument?: ComparisonDocument;
+  CellDocument?: CellDocument;
+  ClaimsDocument?: ClaimsDocument;
+  LogDocument?: LogDocument;
+  LiveDocument?: LiveDocument;
+  Embedded?: Embedded;
+}
+/**
+ * An entry in the list of runs.
+ */
+export interface RunSummary {
+  run_id: string;
+  title: string;
+  example: boolean;
+  lead: string;
+  status: "running" | "complete" | "incomplete" | "failed" | "interrupted";
+  profile: string;
+  started_at: number;
+  completed_at: number | null;
+  implementations: string[];
+  test_types: string[];
+  machine: string;
+  grade: string;
+  problems: ReadProblem[];
+}
+/**
+ * A file of a run that cannot be read completely.
+ */
+export interface ReadProblem {
+  file: string;
+  message: string;
+}
+/**
+ * A folder in results/ whose run.json cannot be read.
+ */
+export interface BrokenRun {
+  run_id: string;
+  file: string;
+  message: string;
+}
+/**
+ * All runs, newest first, and the folders that could not be read.
+ */
+export interface RunList {
+  runs: RunSummary[];
+  broken: BrokenRun[];
+  views: {
+    [k: string]: string;
+  };
+}
+/**
+ * The worst outcome over the processes of an implementation and test type, and the checks that did not pass.
+ */
+export interface VerdictSummary {
+  implementation: string;
+  test_type: string;
+  outcome: Outcome;
+  findings: CheckResult[];
+}
+/**
+ * The result of one check on a response or on the state of a server.
+ */
+export interface CheckResult {
+  check: string;
+  rule: string;
+  outcome: Outcome;
+  message: string;
+  expected: string | null;
+  actual: string | null;
+  waived: boolean;
+}
+/**
+ * A run without details: its settings, and the headline table of each test type.
+ */
+export interface RunDocument {
+  run: RunInfo;
+  title: string;
+  example: boolean;
+  sentences: {
+    [k: string]: {
+      [k: string]: string[];
+    };
+  };
+  ranking: Ranking;
+  problems: ReadProblem[];
+  source_base: string | null;
+}
+/**
+ * Settings, machine, implementations and status of a run.
+ */
+export interface RunInfo {
+  schema_version: number;
+  run_id: string;
+  name: string;
+  environment: string;
+  status: "running" | "complete" | "incomplete" | "failed" | "interrupted";
+  started_at: number;
+  completed_at: number | null;
+  command: string[];
+  profile: string;
+  runtime: string;
+  design: string;
+  generator: string;
+  seed: number;
+  settings: {
+    [k: string]: unknown;
+  };
+  reference: string | null;
+  machine: Machine;
+  tools: {
+    [k: string]: string;
+  };
+  revision: string | null;
+  dirty: boolean | null;
+  implementations: ImplementationInfo[];
+  loads: {
+    [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
+  };
+  cells: {
+    [k: string]: {
+      [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
+    };
+  };
+  processes_expected: number;
+  processes_maximum: number;
+  noise_floor: NoiseFloor | null;
+  problems: string[];
+  sets: MachineSet[];
+  left_out: string[];
+  machines: RoleMachine[];
+  links: MachineLink[];
+}
+/**
+ * Facts about a machine, and a grade for likely sources of noise.
+ */
+export interface Machine {
+  hostname: string;
+  os: string;
+  kernel: string;
+  cpu_model: string;
+  cpus_online: number;
+  cpus_usable: number[];
+  memory_bytes: number;
+  governor: string | null;
+  turbo: boolean | null;
+  smt: boolean | null;
+  virtualised: string | null;
+  nofile_soft: number | null;
+  nofile_hard: number | null;
+  load_average: number | null;
+  pressure_cpu: number | null;
+  steal_share: number | null;
+  cpu_quota: number | null;
+  grade: string;
+  concerns: string[];
+}
+/**
+ * An implementation as described by benchmark_config.json, and its build.
+ */
+export interface ImplementationInfo {
+  name: string;
+  framework: string;
+  project: string;
+  language: string;
+  folder: string;
+  display_name: string;
+  approach: string;
+  classification: string;
+  platform: string;
+  webserver: string;
+  database: string;
+  orm: string;
+  os: string;
+  database_os: string;
+  flavor: string;
+  notes: string;
+  versus: string;
+  tags: string[];
+  maintainers: string[];
+  test_types: string[];
+  digest: string;
+  rules: string;
+  allowed: string[];
+  build: BuildRecord | null;
+}
+/**
+ * The build of an implementation.
+ */
+export interface BuildRecord {
+  status: "ok" | "failed" | "skipped";
+  reason: string;
+  duration: number | null;
+  log: string | null;
+  commands: string[];
+  tools: {
+    [k: string]: string;
+  };
+  image: string | null;
+  image_digest: string | null;
+  image_bytes: number | null;
+  stand_ins: string[];
+}
+/**
+ * A closed loop: each connection has ``depth`` outstanding requests and sends the next one after each response.
+ */
+export interface ClosedLoop {
+  kind: "closed";
+  connections: number;
+  queries: number | null;
+  depth: number;
+}
+/**
+ * An open loop: Poisson arrivals at a fixed rate. Latency is measured from the intended send time.
+ */
+export interface OpenLoop {
+  kind: "open";
+  rate: number;
+  connections: number;
+  queries: number | null;
+  depth: 1;
+}
+/**
+ * Poisson arrivals of use cases at ``factor`` times their base rates.
+ *
+ * A use case is a sequence of dependent requests.
+ */
+export interface Scenario {
+  kind: "scenario";
+  factor: number;
+  connections: number;
+  queries: null;
+  depth: 1;
+}
+/**
+ * The difference between two copies of an implementation on this machine with a profile (``compare --copy``).
+ *
+ * Comparisons report smaller differences as no difference.
+ */
+export interface NoiseFloor {
+  implementation: string;
+  profile: string;
+  measured_at: number;
+  pairs: number;
+  throughput: number;
+  cpu_per_request: number;
+}
+/**
+ * A set of machines (server, database, clients) on which some processes of a merged run were measured.
+ */
+export interface MachineSet {
+  name: string;
+  machine: Machine;
+  runs: string[];
+  processes: number[];
+}
+/**
+ * A machine and its role in a run on several machines.
+ */
+export interface RoleMachine {
+  role: string;
+  name: string;
+  address: string;
+  engine: string;
+  machine: Machine;
+}
+/**
+ * The network link between the machines of two roles, measured by TCP before the run.
+ */
+export interface MachineLink {
+  of: string;
+  to: string;
+  round_trip: number;
+  throughput: number;
+}
+/**
+ * The ranking of one run.
+ */
+export interface Ranking {
+  run_id: string;
+  scoring_version: number;
+  reference: string | null;
+  confidence: number;
+  leading: "cpu" | "throughput";
+  test_types: {
+    [k: string]: TestTypeRanking;
+  };
+  overall: Score[];
+  latency: {
+    [k: string]: LatencyTable;
+  };
+  orders: OrderResults | null;
+  noise_floor: NoiseFloor | null;
+  notes: string[];
+}
+/**
+ * All tables of a test type.
+ */
+export interface TestTypeRanking {
+  test_type: string;
+  headline: Table;
+  tables: Table[];
+}
+/**
+ * The ranking of a test type at a load, or at each implementation's best load if ``load`` is None.
+ */
+export interface Table {
+  test_type: string;
+  load: (ClosedLoop | OpenLoop | Scenario) | null;
+  rows: Row[];
+}
+/**
+ * An implementation in a table.
+ */
+export interface Row {
+  implementation: string;
+  load: (ClosedLoop | OpenLoop | Scenario) | null;
+  throughput: Standing | null;
+  cpu_per_request: Standing | null;
+  rss_peak: number | null;
+  startup_time: number | null;
+  errors: number;
+  flags: string[];
+  ranked: boolean;
+  reason: string;
+  trials: number;
+  dropped: number;
+  latency: ClosedLoopLatency | null;
+  response_time: number | null;
+  throughput_per_memory: number | null;
+  threads: number | null;
+}
+/**
+ * Estimate, position and tie group of a row for a quantity. Tie groups are numbered from 1, best first.
+ */
+export interface Standing {
+  estimate: Estimate;
+  position: number;
+  rank: RankInterval;
+  tie_group: number;
+  to_reference: Ratio | null;
+  to_best: Ratio | null;
+}
+/**
+ * A quantity of a cell: the median over its processes, with the interval of its typical value.
+ */
+export interface Estimate {
+  median: number;
+  low: number | null;
+  high: number | null;
+  processes: number;
+  values: number[];
+}
+/**
+ * Ranks that the data does not exclude; ``low`` is the best and ``high`` the worst (1-based, inclusive).
+ */
+export interface RankInterval {
+  low: number;
+  high: number;
+}
+/**
+ * A ratio with its 95 % interval, such as ``1.12x [1.08, 1.17]``.
+ *
+ * The ratio compares geometric means over common rounds, so it can differ slightly from the ratio of medians.
+ */
+export interface Ratio {
+  value: number;
+  low: number | null;
+  high: number | null;
+}
+/**
+ * Service times of a closed loop at the row's load, in seconds.
+ */
+export interface ClosedLoopLatency {
+  mean: Estimate;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  maximum: number;
+}
+/**
+ * The geometric mean of ratios to the baseline over the scored test types; higher is better.
+ *
+ * ``throughput`` is the ratio of requests/s to the baseline. ``cpu`` is the ratio of the baseline's CPU per request to
+ * the implementation's.
+ */
+export interface Score {
+  implementation: string;
+  throughput: Standing | null;
+  cpu: Standing | null;
+  ratios: {
+    [k: string]: number;
+  };
+  missing: string[];
+}
+/**
+ * A test type's ranking by the capacity at a latency goal.
+ */
+export interface LatencyTable {
+  test_type: string;
+  goal: LatencyGoal;
+  rows: GoalRow[];
+}
+/**
+ * The largest acceptable latency at a percentile: percentile 99 and 0.01 s is ``p99=10ms``.
+ */
+export interface LatencyGoal {
+  percentile: number;
+  seconds: number;
+}
+/**
+ * Capacity of an implementation at the latency goal, and its latency over load.
+ */
+export interface GoalRow {
+  implementation: string;
+  capacity: Standing | null;
+  above: number | null;
+  closed_loop: number | null;
+  ranked: boolean;
+  reason: string;
+  flags: string[];
+  points: RatePoint[];
+}
+/**
+ * An implementation at a rate: a share of its throughput, or the same rate for all implementations.
+ */
+export interface RatePoint {
+  purpose: "share" | "common";
+  share: number | null;
+  rate: number;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  maximum: number | null;
+  flags: string[];
+}
+/**
+ * Results of the order service: tables by factor, capacity at the goal, and every operation.
+ */
+export interface OrderResults {
+  tables: OrderTable[];
+  goal: LatencyGoal | null;
+  capacities: GoalRow[];
+  points: {
+    [k: string]: OrderPoint[];
+  };
+}
+/**
+ * The order service at one factor, by the response time of "create order".
+ */
+export interface OrderTable {
+  factor: number;
+  rows: OrderRow[];
+}
+/**
+ * A row of the order service at a factor. Its requests are arrivals.
+ */
+export interface OrderRow {
+  implementation: string;
+  load: (ClosedLoop | OpenLoop | Scenario) | null;
+  throughput: Standing | null;
+  cpu_per_request: Standing | null;
+  rss_peak: number | null;
+  startup_time: number | null;
+  errors: number;
+  flags: string[];
+  ranked: boolean;
+  reason: string;
+  trials: number;
+  dropped: number;
+  latency: ClosedLoopLatency | null;
+  response_time: number | null;
+  throughput_per_memory: number | null;
+  threads: number | null;
+  response: Standing | null;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  database_cpu_per_arrival: Estimate | null;
+}
+/**
+ * Response times of an operation of a use case, for an implementation at a factor of the arrivals.
+ */
+export interface OrderPoint {
+  factor: number;
+  use_case: string;
+  operation: string;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  answered: number;
+  failed: number;
+}
+/**
+ * The latency distribution of a cell in seconds. Mean and percentiles are medians over processes.
+ */
+export interface CellLatency {
+  implementation: string;
+  load: ClosedLoop | OpenLoop | Scenario;
+  basis: string;
+  percentiles: {
+    [k: string]: number;
+  };
+  spread: {
+    /**
+     * @minItems 2
+     * @maxItems 2
+     */
+    [k: string]: [unknown, unknown];
+  };
+  mean: number | null;
+  stdev: number | null;
+  maximum: number | null;
+  trials: number;
+}
+/**
+ * A test type with a table for every load, and its verification results.
+ */
+export interface TestDocument {
+  test_type: string;
+  tables: Table[];
+  verdicts: VerdictSummary[];
+  problems: ReadProblem[];
+}
+/**
+ * The latency of every cell of a test type; empty if requests were pipelined.
+ */
+export interface LatencyDocument {
+  test_type: string;
+  cells: CellLatency[];
+}
+/**
+ * Overall scores for a selection of a run's test types.
+ */
+export interface OverallDocument {
+  test_types: string[];
+  scores: Score[];
+}
+/**
+ * A comparison of two runs.
+ */
+export interface ComparisonDocument {
+  comparison: Comparison;
+  verdict: string[];
+}
+/**
+ * Run B compared with run A, cell by cell.
+ */
+export interface Comparison {
+  run_a: string;
+  run_b: string;
+  threshold: number;
+  interleaved: boolean;
+  confidence: number;
+  cells: CellComparison[];
+  noise_floor: NoiseFloor | null;
+  notes: string[];
+}
+/**
+ * A cell of run B compared with the same cell of run A.
+ */
+export interface CellComparison {
+  implementation: string;
+  test_type: string;
+  load: ClosedLoop | OpenLoop | Scenario;
+  throughput: Effect;
+  cpu_per_request: Effect;
+  reason: string;
+}
+/**
+ * Ratio and verdict of a metric of a cell, B relative to A.
+ */
+export interface Effect {
+  ratio: Ratio | null;
+  verdict: "failed" | "slower" | "cannot tell" | "faster" | "same" | "not in base";
+}
+/**
+ * All records of an implementation and test type; trials have no histograms and no operations of arrivals.
+ */
+export interface CellDocument {
+  implementation: string;
+  test_type: string;
+  trials: Trial[];
+  verdicts: VerificationRecord[];
+  processes: ProcessRecord[];
+  problems: ReadProblem[];
+}
+/**
+ * One measurement of a cell (implementation x test type x load) in one process.
+ */
+export interface Trial {
+  started_at: number;
+  command: string[];
+  server: ServerUsage;
+  database_cpu_seconds: number | null;
+  windows: Window[];
+  connections: number | null;
+  steal_share: number | null;
+  restarted: boolean;
+  responses_per_request: number | null;
+  idle_cpu_share: number | null;
+  clients: ClientUsage[];
+  duration: number;
+  requests: number;
+  bytes: number;
+  errors: ErrorCounts;
+  latency: Latency | null;
+  service: Latency | null;
+  due: number | null;
+  answered: number | null;
+  unfinished: number | null;
+  late: number | null;
+  lag_p99: number | null;
+  sent_late: number | null;
+  arrivals: Arrivals | null;
+  id: string;
+  implementation: string;
+  test_type: string;
+  load: ClosedLoop | OpenLoop | Scenario;
+  process: number;
+  round: number;
+  purpose: "measure" | "witness" | "share" | "common" | "search";
+  share: number | null;
+  generator: string;
+  asked_duration: number;
+  throughput: number;
+  cpu_per_request: number | null;
+  generator_cpu_seconds: number;
+  generator_threads: number;
+  warm_up: WarmUp | null;
+  steady: boolean | null;
+  evidence: TrialEvidence | null;
+  validity: ValidityCheck[];
+  link_share: number | null;
+}
+/**
+ * Resources that the server's process tree used during a trial.
+ */
+export interface ServerUsage {
+  cpu_seconds: number;
+  rss_peak: number | null;
+  wait_share: number | null;
+  throttled_seconds: number | null;
+  pids: number[];
+  threads_peak: number | null;
+}
+/**
+ * About one second of a load; times are offsets from the start of the trial.
+ */
+export interface Window {
+  start: number;
+  duration: number;
+  responses: number | null;
+  server_cpu: number | null;
+  wait_share: number | null;
+  rss: number | null;
+  connections: number | null;
+}
+/**
+ * The share of one client machine in a load that several machines generate.
+ */
+export interface ClientUsage {
+  client: string;
+  connections: number;
+  threads: number;
+  requests: number;
+  bytes: number;
+  duration: number;
+  cpu_seconds: number;
+  wait_seconds: number | null;
+  begun: number;
+  begun_within: number;
+}
+/**
+ * Errors by kind, as counted by the load generator. Failed requests do not count as throughput.
+ */
+export interface ErrorCounts {
+  connect: number;
+  read: number;
+  write: number;
+  timeout: number;
+  status: number;
+}
+/**
+ * A latency distribution in seconds.
+ */
+export interface Latency {
+  basis: "closed-loop, service time" | "open-loop, intended send time";
+  mean: number;
+  stdev: number;
+  min: number;
+  max: number;
+  percentiles: {
+    [k: string]: number;
+  };
+  histogram: [unknown, unknown][];
+}
+/**
+ * Results of the arrivals of a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``.
+ */
+export interface Arrivals {
+  due: number;
+  done: number;
+  failed: number;
+  unfinished: number;
+  operations: OperationTimes[];
+  use_cases: UseCaseTimes[];
+}
+/**
+ * Results of one operation of a use case in a scenario.
+ */
+export interface OperationTimes {
+  use_case: string;
+  operation: string;
+  due: number;
+  answered: number;
+  errors: ErrorCounts;
+  latency: Latency | null;
+  service: Latency | null;
+}
+/**
+ * Results of one use case in a scenario; latency is from the arrival to its last response.
+ */
+export interface UseCaseTimes {
+  use_case: string;
+  due: number;
+  done: number;
+  latency: Latency | null;
+}
+/**
+ * The warm-up of a test type.
+ */
+export interface WarmUp {
+  duration: number;
+  requests: number;
+  steady: boolean | null;
+  seconds_to_steady: number | null;
+  worst_latency: number | null;
+  windows: Window[];
+}
+/**
+ * Result of the checks on responses of the trial itself.
+ */
+export interface TrialEvidence {
+  judged: number;
+  received: number;
+  objections: CheckResult[];
+}
+/**
+ * A validity check of a trial: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables.
+ */
+export interface ValidityCheck {
+  name: string;
+  outcome: Outcome;
+  value: number | null;
+  threshold: number | null;
+  flag: string;
+}
+/**
+ * The check results of an implementation and a test type in one process.
+ *
+ * A later record with the same implementation, test type and process replaces an earlier one.
+ */
+export interface VerificationRecord {
+  implementation: string;
+  test_type: string;
+  process: number;
+  thorough: boolean;
+  outcome: Outcome;
+  results: CheckResult[];
+  duration: number;
+  response_bytes: {
+    /**
+     * @minItems 2
+     * @maxItems 2
+     */
+    [k: string]: [unknown, unknown];
+  };
+}
+/**
+ * One fresh start of an implementation.
+ */
+export interface ProcessRecord {
+  implementation: string;
+  process: number;
+  started_at: number;
+  startup_time: number | null;
+  status: "ok" | "failed" | "interrupted";
+  reason: string;
+  log: string | null;
+  trials: number;
+  failed_loads: {
+    [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
+  };
+  unreached: {
+    [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
+  };
+}
+/**
+ * The latest verdict on every claim in these results. ``problem`` says why the verdicts cannot be read.
+ */
+export interface ClaimsDocument {
+  verdicts: ClaimVerdict[];
+  problem: string;
+}
+/**
+ * The verdict on one claim.
+ */
+export interface ClaimVerdict {
+  claim: string;
+  title: string;
+  talk: string;
+  page: string;
+  said: string;
+  conditions: string;
+  here: string;
+  verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
+  sentence: string;
+  statements: StatementVerdict[];
+  runs: string[];
+  measured_at: number;
+  machine: string;
+  cpus: number;
+  grade: string;
+  concerns: string[];
+  profile: string;
+  runtime: string;
+  revision: string | null;
+  dirty: boolean | null;
+  figures: {
+    [k: string]: number;
+  }[];
+}
+/**
+ * The verdict on one comparison of a claim, with its measurements.
+ */
+export interface StatementVerdict {
+  name: string;
+  metric: string;
+  of: string;
+  to: string;
+  said: string;
+  expected: number | null;
+  theory: string;
+  least: number | null;
+  most: number | null;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  confidence: number | null;
+  processes: number;
+  figures_of: number[];
+  figures_to: number[];
+  context: boolean;
+  verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
+  reason: string;
+  more: number;
+  takes: string;
+  remarks: string[];
+}
+/**
+ * The end of a log; ``skipped`` is the number of bytes omitted at its start.
+ */
+export interface LogDocument {
+  path: string;
+  text: string;
+  skipped: number;
+}
+/**
+ * The state of a run in progress. It is small, because a page requests it every second.
+ */
+export interface LiveDocument {
+  status: string;
+  progress: RunProgress | null;
+  trials: Trial[];
+  version: string;
+  silent_for: number | null;
+}
+/**
+ * The progress of a run: progress.json.
+ */
+export interface RunProgress {
+  status: string;
+  stage: string;
+  process: number;
+  round: number;
+  implementation: string;
+  test_type: string;
+  load: string;
+  elapsed: number;
+  remaining: number | null;
+  windows: Window[];
+}
+/**
+ * All documents of a run, for a page that works without a server.
+ */
+export interface Embedded {
+  document: RunDocument;
+  tests: {
+    [k: string]: TestDocument;
+  };
+  latency: {
+    [k: string]: LatencyDocument;
+  };
+  cells: CellDocument[];
+  logs: {
+    [k: string]: LogDocument;
+  };
+  left_out: string[];
+}
