@@ -18,7 +18,7 @@ def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
     wrong = {**said, "name": "more", "ratio": None, "order": "lower"}
     found = judged(claim_of(said, {**wrong, "context": True}), run_of(STEADY))
     assert [each.verdict for each in found.statements] == ["supported", "refuted"]
-    sentence = f"It holds here: {show.measured(found.statements[0])}, said 2.5×."
+    sentence = f"Holds here: {show.measured(found.statements[0])}, claimed 2.5×."
     assert (found.verdict, found.sentence) == ("supported", sentence)
     assert judged(claim_of(said, wrong), run_of(STEADY)).verdict == "refuted"
     assert judged(claim_of(said, wrong, can=True), run_of(STEADY)).verdict == "supported"
@@ -56,7 +56,7 @@ def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so()
         *trials({"b": STEADY["b"]}, validity=[made.validity_check("errors", Outcome.FAIL)]),
     ]
     kept_out = judged(claim(ratio=2.5), run_of(bad)).statements[0]
-    assert (kept_out.verdict, kept_out.reason) == ("undecided", "b json c64: kept out by its gates: errors")
+    assert (kept_out.verdict, kept_out.reason) == ("undecided", "b json c64: excluded by validity checks: errors")
     failed = verdict("b", "json", Outcome.FAIL)
     refused = judged(claim(ratio=2.5), run_of(trials(STEADY), verdicts=[failed])).statements[0]
     assert (refused.verdict, refused.reason) == ("undecided", "b json: verification failed: status-ok")
@@ -67,7 +67,7 @@ def test_a_verdict_has_the_stamp_of_its_own_runs_and_what_disturbed_any_of_them(
     old = records.info.model_copy(update={"machine": made.machine("D", ("busy", "small")), "revision": "old"})
     own = {"started_at": 2000.0, "completed_at": None, "revision": "new", "run_id": "2"}
     new = old.model_copy(update={"machine": made.machine("C", ("small", "hot")), **own})
-    found = assessment.of_runs(claim(ratio=2.5), records, [new, old])
+    found = assessment.judge_by_runs(claim(ratio=2.5), records, [new, old])
     assert (found.measured_at, found.revision, found.runs) == (2000.0, "new", ("2", old.run_id))
     assert (found.grade, found.concerns) == ("D", ("small", "hot", "busy"))
 
@@ -102,13 +102,15 @@ def test_a_program_is_judged_by_the_figures_of_its_starts() -> None:
         program=["java", "Threads.java"],
     )
     starts = [{"slow": 0.18 + i / 1000, "quick": 0.02, "refused": 0.0} for i in range(5)]
-    found = assessment.of_program(threads, starts, made.machine(), measured_at=0.0, profile="claims", runtime="local")
+    found = assessment.judge_by_program(
+        threads, starts, made.machine(), measured_at=0.0, profile="claims", runtime="local"
+    )
     assert [statement.verdict for statement in found.statements] == ["supported", "refuted", "undecided"]
     assert found.statements[0].value == pytest.approx(9.1, abs=0.01)
     assert found.statements[2].reason == "a start printed zero"
     assert (found.verdict, found.figures[0]["slow"]) == ("refuted", 0.18)
     differently = [*starts, {**starts[0], "refused": 1.0}]
-    found = assessment.of_program(
+    found = assessment.judge_by_program(
         threads, differently, made.machine(), measured_at=0.0, profile="claims", runtime="local"
     )
     assert (found.statements[1].verdict, found.statements[1].reason) == ("undecided", "1 in 6 starts")
@@ -138,8 +140,8 @@ def between(low: float, high: float) -> Ratio:
 def test_an_interval_is_held_against_the_tolerance_and_against_1(
     expected: float, low: float, high: float, word: ClaimConclusion
 ) -> None:
-    found = assessment.of_ratio(expected, 0.15, between(low, high), processes=5)
-    assert found.word == word
+    found = assessment.judge_claimed_ratio(expected, 0.15, between(low, high), processes=5)
+    assert found.conclusion == word
     assert bool(found.more) == (word == "undecided" or (low, high) == (1.5, 2.5))
 
 
@@ -161,8 +163,8 @@ def test_an_interval_is_held_against_the_tolerance_and_against_1(
 def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
     order: str, low: float, high: float, word: ClaimConclusion
 ) -> None:
-    found = assessment.of_order(order, 0.05, between(low, high), processes=5)
-    assert found.word == word
+    found = assessment.judge_claimed_order(order, 0.05, between(low, high), processes=5)
+    assert found.conclusion == word
     assert bool(found.more) == (word == "undecided")
 
 
@@ -172,17 +174,20 @@ def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
 def test_a_substantial_difference_is_one_of_at_least_what_the_file_says(
     low: float, high: float, word: ClaimConclusion
 ) -> None:
-    assert assessment.of_order("lower", 0.10, between(low, high), processes=5, substantial=True).word == word
+    assert (
+        assessment.judge_claimed_order("lower", 0.10, between(low, high), processes=5, substantial=True).conclusion
+        == word
+    )
 
 
 def test_one_process_each_decides_nothing() -> None:
-    found = assessment.of_ratio(2.5, 0.15, Ratio(value=2.5, low=None, high=None), processes=1)
-    assert (found.word, found.more) == ("undecided", 1)
+    found = assessment.judge_claimed_ratio(2.5, 0.15, Ratio(value=2.5, low=None, high=None), processes=1)
+    assert (found.conclusion, found.more) == ("undecided", 1)
 
 
 def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_the_edge() -> None:
     # Half-width 0.2 on logarithms at 5 processes; 1 is 0.1 away: four times as many. 1.05 is nearer, and takes more.
-    found = assessment.of_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5)
+    found = assessment.judge_claimed_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5)
     assert found.more == pytest.approx(15, abs=1)
 
 
@@ -198,4 +203,4 @@ def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_t
     ],
 )
 def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[ClaimConclusion, ...], word: ClaimConclusion) -> None:
-    assert assessment.of_claim(words) == word
+    assert assessment.combine_conclusions(words) == word

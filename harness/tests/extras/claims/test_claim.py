@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import ConfigError
 from harness.extras.claims.claim import read
-from harness.extras.claims.measure import cells_of, settings_of
+from harness.extras.claims.measure import measurement_settings, merge_cells
 from harness.plan import profile as profiles
 from harness.plan.discovery import scan_folders
 from harness.plan.run_settings import Settings
@@ -41,7 +41,7 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
     claim = read(tmp_path)["mine"]
     (statement,) = claim.compare
     heavy, light = ClosedLoop(connections=512, queries=20), ClosedLoop(connections=1, queries=20)
-    cells = cells_of(statement.cells)
+    cells = merge_cells(statement.cells)
     assert cells == {"a": {"query": (heavy, light)}}  # a server is warmed at the heaviest
     given = Settings(
         command=(),
@@ -51,10 +51,10 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
         results_environment="",
         results=tmp_path,
     )
-    asked = settings_of([claim], given)
+    asked = measurement_settings([claim], given)
     assert (asked.cells, asked.claims, asked.selection.test, asked.test_types) == (cells, ("mine",), ("a",), ("query",))
     exactly = given.profile.model_copy(update={"processes": profiles.ProcessLimits(minimum=2, maximum=2)})
-    assert settings_of([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
+    assert measurement_settings([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
 
 
 def test_cpu_per_request_is_context_since_no_talk_speaks_of_it() -> None:

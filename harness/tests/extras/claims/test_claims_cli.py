@@ -8,7 +8,7 @@ import pytest
 from harness import cli
 from harness.extras.claims import cli as claims_cli
 from harness.extras.claims.claim import read
-from harness.extras.claims.measure import cells_of, keep
+from harness.extras.claims.measure import keep, merge_cells
 from harness.tests.doubles.records import stored
 from harness.tests.extras.claims.claim_records import STEADY, claim, judged, run_of
 from harness.tests.report import made
@@ -53,7 +53,7 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
         for cell in dict.fromkeys(cells)
         for number, value in enumerate(STEADY["a" if cell.implementation == "vertx-web" else "b"])
     ]
-    info = run_of(trials).info.model_copy(update={"settings": {"claims": [known.name]}, "cells": cells_of(cells)})
+    info = run_of(trials).info.model_copy(update={"settings": {"claims": [known.name]}, "cells": merge_cells(cells)})
     stored(tmp_path / info.run_id, info, trials)
     words = ["claims", "run", known.name, "--yes", "--json", "--results", str(tmp_path)]
     assert cli.main(words) == 0

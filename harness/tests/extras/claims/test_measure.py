@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import StartError, StoreError
 from harness.extras.claims.claim import Claim
-from harness.extras.claims.measure import evidence, figures_of, groups, keep, settings_of, still_open
+from harness.extras.claims.measure import evidence, groups, keep, measurement_settings, open_part, run_program
 from harness.plan import profile as profiles
 from harness.plan.run_settings import Settings
 from harness.records import claims as recorded
@@ -31,7 +31,7 @@ class ClaimRun(FakeRun):
     claim: Claim = claim(ratio=2.5)  # noqa: RUF009 - frozen
 
     def settings(self) -> Settings:
-        return settings_of([self.claim], super().settings(), 300.0)
+        return measurement_settings([self.claim], super().settings(), 300.0)
 
 
 def run_of(folder: Path, said: Claim, **more: Any) -> RunRecords:
@@ -111,9 +111,9 @@ def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_st
     )
     known = judged(said, claim_records.run_of(claim_records.STEADY))
     own, shown = known.statements
-    assert still_open(said, None) == said
+    assert open_part(said, None) == said
     assert shown.value is None
-    left = still_open(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)}))
+    left = open_part(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)}))
     assert [each.name for each in (left.compare if left else ())] == ["rate"] * found
 
 
@@ -126,10 +126,10 @@ def width(statement: StatementVerdict) -> float:
 def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> None:
     told = {"name": "n", "figures": ["slow", "quick"], "ratio": 4.0}
     printed = '{"slow": 2, "quick": 0.5}'
-    assert figures_of(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
+    assert run_program(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
     for command in (("printf", "no"), ("printf", '{"slow": "2"}'), ("printf", '{"slow": 2}'), ("false",)):
         with pytest.raises(StartError, match=r"claim name: .* has to print a JSON object of numbers"):
-            figures_of(claim_of(told, program=command))
+            run_program(claim_of(told, program=command))
 
 
 def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_stand_where_there_is_none(
@@ -147,6 +147,6 @@ def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_sta
 def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path) -> None:
     file = tmp_path / recorded.CLAIMS_FILE
     file.write_text('{"verdicts": {"x": {}}}', encoding="utf-8")
-    with pytest.raises(StoreError, match=r"claims\.json: .*move"):
+    with pytest.raises(StoreError, match=r"claims\.json: .*Move the file away"):
         keep(tmp_path, [judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))])
     assert file.read_text(encoding="utf-8") == '{"verdicts": {"x": {}}}'
