@@ -103,7 +103,7 @@ def test_modules_come_as_debians_packages_and_what_perl_has_is_not_asked_for(fak
     done = _run(fakes, SCRIPTS / "cpanm", "--notest", "-l", "/x", "Mojo::Pg", "JSON::XS@4.03", "Scalar::Util", "Carton")
     assert done.returncode == 0, done.stderr
     assert _asked(fakes) == ["libmojo-pg-perl", "libjson-xs-perl", "carton"]
-    assert "of Debian's for 4.03" in done.stderr
+    assert "from Debian for 4.03" in done.stderr
 
 
 def test_carton_installs_what_its_file_requires_and_runs_commands(fakes: Path) -> None:
