@@ -101,7 +101,7 @@ def test_perl_modules_come_from_debian_packages(fakes: Path) -> None:
     done = _run(fakes, SCRIPTS / "cpanm", "--notest", "-l", "/x", "Mojo::Pg", "JSON::XS@4.03", "Scalar::Util", "Carton")
     assert done.returncode == 0, done.stderr
     assert _asked(fakes) == ["libmojo-pg-perl", "libjson-xs-perl", "carton"]
-    assert "of Debian's for 4.03" in done.stderr
+    assert "from Debian for 4.03" in done.stderr
 
 
 def test_carton_installs_requirements_and_runs_commands(fakes: Path) -> None:
