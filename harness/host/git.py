@@ -138,10 +138,10 @@ class Repository:
 
     def read(self, *words: str, stdin: Path | None = None) -> GitResult:
         """Run a git command; raise UsageError with the error output of git if it fails."""
-        answer = self.ask(*words, stdin=stdin)
-        if answer.status != 0:
-            raise UsageError(f"git {words[0]} in {self.top}: {answer.stderr.strip()[-300:] or 'failed'}")
-        return answer
+        completed = self.ask(*words, stdin=stdin)
+        if completed.status != 0:
+            raise UsageError(f"git {words[0]} in {self.top}: {completed.stderr.strip()[-300:] or 'failed'}")
+        return completed
 
     def commit(self, revision: str) -> str:
         """Return the commit id of a revision, searched locally and below ``origin``; raise UsageError if not found."""
@@ -217,13 +217,13 @@ class Repository:
             wanted, found = folder / "wanted", folder / "found"
             wanted.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
             with found.open("wb") as output:
-                answer = self._run((*self.overrides, "cat-file", "--batch"), wanted, 10 * SECONDS, output)
+                completed = self._run((*self.overrides, "cat-file", "--batch"), wanted, 10 * SECONDS, output)
             with found.open("rb") as file:
                 for entry in entries:
                     words = file.readline().split()
                     if len(words) != 3 or words[1] != b"blob":
                         raise UsageError(
-                            f"{self.top}: this clone lacks {entry.name} ({answer.stderr.strip()[-200:]}): make a full "
+                            f"{self.top}: this clone lacks {entry.name} ({completed.stderr.strip()[-200:]}): make a full "
                             "clone, or fetch the commit with all its files"
                         )
                     content = file.read(int(words[2]))

@@ -56,7 +56,7 @@ class Standing(Record):
     position: int  # order of the point estimates, 1-based
     rank: RankInterval
     tie_group: int
-    to_reference: Ratio | None  # this / reference implementation
+    to_reference: Ratio | None  # this / baseline
     to_best: Ratio | None  # this / best of the table
 
 

@@ -33,7 +33,7 @@ class LoadVerification(Protocol):
     def watched(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
         """Prepare the database, and observe it during the block."""
 
-    def seen(self, answers: Path, database: DatabaseAddress, observations: Any, /) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``watched``
+    def seen(self, responses_file: Path, database: DatabaseAddress, observations: Any, /) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``watched``
         """Return the evidence and the number of arrivals. Raises LoadError for a file of unknown format."""
 
 

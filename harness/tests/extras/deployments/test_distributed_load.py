@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import LoadError, MachineLostError
 from harness.extras.deployments.connected_machine import ConnectedMachine
-from harness.extras.deployments.distributed_load import GATE, ClientShare, gated, shares
+from harness.extras.deployments.distributed_load import WAIT_FOR_GO, ClientShare, gated, shares
 from harness.host import process
 
 URL = "http://app:8080/json"
@@ -30,7 +30,7 @@ def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine,
     """Machines that are this one, each with the script in the place of its generator, behind the gate."""
     machines = [ConnectedMachine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
     parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
-    commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
+    commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {WAIT_FOR_GO}", "sh", "-c", script] for script in scripts]
     return [*zip(machines, parts, commands, strict=True)]
 
 
