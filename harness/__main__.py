@@ -54,6 +54,10 @@ def run() -> int:
     except KeyboardInterrupt:  # at the very beginning or end, where the command line does not handle it
         _end()
         return Exit.INTERRUPTED
+    except Exception:
+        if interruption.requested():  # a module turned the interrupt into an error of its own while it was imported
+            return Exit.INTERRUPTED
+        raise
 
 
 def _end() -> None:

@@ -2,11 +2,13 @@ r"""Makes untrusted text inert, with a function for each kind of output.
 
 Untrusted text comes from servers, files and tools.
 
-``printable`` is for terminals, ``inert_line`` for a line of a CI log, ``markdown`` for a Markdown document,
-``json_text`` for a JSON document that is printed. HTML and XML have escaping functions in the standard library.
+``printable`` is for terminals, ``inert_line`` and ``inert_lines`` are for CI logs, ``escape_markdown``,
+``markdown_code`` and ``markdown_block`` for Markdown, and ``json_text`` for a JSON document that is printed. HTML and
+XML have escaping functions in the standard library.
 """
 
 import re
+from collections.abc import Iterable
 
 from harness.redaction import redacted
 
@@ -24,6 +26,11 @@ _MARKUP = re.compile(r"[\\`*_\[\]~|$]")
 _BEGINS_BLOCK = re.compile(r"^([-+=#:]|\d{1,9}(?=[.)]))")
 _LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)|(?<=GH)(?=-\d)|(?<=mailto)(?=:)", re.IGNORECASE)
 _SEPARATOR = "&#8203;"  # zero-width space, which ends a name, number or address
+# Words and numbers without a meaning in Markdown: no links, mentions, issue numbers, commits or lists.
+_PLAIN_WORD = re.compile(r"(?!www\b|GH-)[A-Za-z]{1,40}[,;:]?|\[?[-+]?\d{1,6}([.,]\d{1,6})*[×%]?\]?[,;:]?|[–·→÷×±%]")
+_COMMIT = re.compile(r"\b[0-9a-f]{7,}\b")
+# Replacements in code spans: | would end a table cell, and some viewers interpret HTML.
+_LOOKALIKES = str.maketrans({"|": "\u2502", "<": "\u2039", ">": "\u203a"})
 
 
 def printable(text: str) -> str:
@@ -49,15 +56,42 @@ def inert_line(line: str) -> str:
     return _CONTAINS_COMMAND.sub(r"\\x23", line)
 
 
+def inert_lines(text: str) -> str:
+    """Return a text of several lines with active characters and commands of CI systems escaped."""
+    return "\n".join(map(inert_line, printable(text).split("\n")))
+
+
+def one_line(text: str) -> str:
+    """Return a text as a single printable line."""
+    return printable(" ".join(text.split()))
+
+
 def escape_markdown(text: str) -> str:
     """Return the text escaped for a paragraph, list item or table cell of Markdown, as a single line.
 
     The result cannot start a fence, list, heading, table, link, image, HTML, mention, issue number or formula.
     """
-    line = " ".join(printable(text).split())
-    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = _LINKED.sub(_SEPARATOR, _MARKUP.sub(lambda match: f"\\{match[0]}", line))
     return _BEGINS_BLOCK.sub(lambda match: match[1] + _SEPARATOR if match[1].isdigit() else f"\\{match[1]}", line)
+
+
+def markdown_code(text: str) -> str:
+    """Return a text as one line of Markdown, also for tables: plain words as they are, other text as a code span."""
+    text = inert_line(one_line(text))
+    if not text or (all(_PLAIN_WORD.fullmatch(word) for word in text.split(" ")) and not _COMMIT.search(text)):
+        return text
+    text = text.translate(_LOOKALIKES)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    padding = " " if text[0] == "`" or text[-1] == "`" else ""
+    return f"{fence}{padding}{text}{padding}{fence}"
+
+
+def markdown_block(lines: Iterable[str]) -> str:
+    """Return lines as a code block whose fence is longer than any sequence of backticks within."""
+    text = "\n".join(map(inert_lines, lines))
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def json_text(document: str) -> str:

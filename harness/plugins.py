@@ -155,7 +155,8 @@ def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
     declared = OWN_ENTRY_POINTS.search((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     groups = tomllib.loads(declared[0])["project"]["entry-points"] if declared else {GROUP: {}}
     for name, target in groups[GROUP].items():
-        if importlib.util.find_spec(target.rpartition(".")[0]):
+        package = importlib.util.find_spec(target.partition(":")[0])
+        if package and package.has_location:  # a folder without __init__.py has no location
             yield name, DISTRIBUTION, target
 
 

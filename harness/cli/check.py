@@ -70,11 +70,12 @@ def command(
     yes: Annotated[bool, Parameter(help="install missing tools without asking")] = False,
     no_install: Annotated[bool, Parameter(help="never install tools: skip the stages that lack one")] = False,
 ) -> int:
-    """Lint and test this project, check its dashboard in a browser, and verify its four core servers.
+    """Lint and test this project, and verify its four core servers.
 
-    All stages run, even if one fails. The exit code is 1 if a stage failed, and 3 if a stage or test was skipped
-    because something is missing. Two kinds of tests are reported without failing the check: tests that could not be
-    judged on this machine, and tests of real servers that failed once and then passed.
+    All stages run, even if one fails. The exit code is 1 if a stage failed, and
+    3 if a stage or test was skipped because something is missing. Two kinds of
+    tests are reported without failing the check: tests that could not be judged
+    on this machine, and tests of real servers that failed once and then passed.
     """
     extent: Extent = "all" if everything else "fast" if fast else "usual"
     consent: Consent = "no" if no_install or fast else "yes" if yes else "ask"

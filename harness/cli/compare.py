@@ -114,16 +114,19 @@ def command(
     service: ServiceFlags = ServiceFlags(),
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
-    """Compare two runs, two versions of a service, or implementations with those of a commit.
+    """Compare two runs, two versions of a service, or two versions of implementations.
 
-    ./tfb compare 20260101 20260102                two runs
-    ./tfb compare --base main                      the service of the current folder (tfb.toml) with its version on main
-    ./tfb compare --base main --test express       an implementation with its version on main
+    For example:
+      ./tfb compare 20260101 20260102            two runs
+      ./tfb compare --base main                  the service in this folder
+      ./tfb compare --base main --test express   an implementation
 
-    The exit code is 0 if everything is faster, or unchanged within --threshold; 1 if something is slower; 4 if the
-    measurements cannot tell. The comparison of a service accepts of the flags below only --profile, --time, --duration,
-    --processes, --seed, --cpuset-cpus, --allow, --test-container-memory, --test-container-pids, --yes, --no-install,
-    --quiet, --json, --results, --results-name and --results-environment.
+    The exit code is 0 if everything is faster, or unchanged within --threshold;
+    1 if something is slower; 4 if the measurements cannot tell. For a service,
+    these flags of a run are accepted: --profile, --time, --duration,
+    --processes, --seed, --cpuset-cpus, --allow, --test-container-memory,
+    --test-container-pids, --yes, --no-install, --quiet, --json, --results,
+    --results-name and --results-environment.
     """
     if _is_service(comparison, service):
         return _compare_service(run, comparison, service, flags)

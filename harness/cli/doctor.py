@@ -116,10 +116,12 @@ def clean(
     yes: Annotated[bool, Parameter(help="remove leftovers without asking")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Remove leftovers of killed runs (processes, scratch folders, containers, networks), and images of runs.
+    """Remove leftovers of killed runs, and images of runs.
 
-    Images that tfb did not tag, the base image and the build cache are kept. With --server-host and the other machine
-    flags, clean removes leftovers of ended runs from those machines. The exit code is 1 if something could not be
+    Leftovers are processes, scratch folders, containers and networks. Images
+    that tfb did not tag, the base image and the build cache are kept. With
+    --server-host and the other machine flags, clean removes leftovers of ended
+    runs from those machines. The exit code is 1 if something could not be
     removed.
     """
     if (hosts := resolve_hosts(machines)).uses_remote_machines:

@@ -63,7 +63,7 @@ COMPLETING = "__complete"  # hidden verb that the shell's completion function ca
 REPLACED = {
     "--clean": "use ./tfb clean to remove the images of runs, and delete folders of results/ by hand",
     "--audit": "use ./tfb list to find broken configurations, and ./tfb verify NAME to check responses",
-    "--parse": "use ./tfb report RUN --format techempower to write the results.json of a run again",
+    "--parse": "use `./tfb report RUN --format techempower` to write the results.json of a run again",
     "--results-upload-uri": "use ./tfb report --site DIR for static pages, or --format techempower for the file",
     "--extra-docker-runtime-args": "use --cpuset-cpus, --test-container-memory and --network-mode",
 }
@@ -113,8 +113,9 @@ class _TechEmpowerFlags(RunFlags, VerifyFlags):
 def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations.
 
-    ./tfb run                                     the core implementations, in about twelve minutes
-    ./tfb run express axum --type db --time 10m   two implementations, one test type, ten minutes
+    For example:
+      ./tfb run                          the core implementations, twelve minutes
+      ./tfb run express axum --type db   two implementations, one test type
     """
     return Invocation(mode="benchmark", test=names, flags=flags)
 
@@ -122,8 +123,9 @@ def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation
 def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> Invocation:  # noqa: B008 - frozen
     """Check the responses of implementations thoroughly, without load.
 
-    ./tfb verify my-framework --watch             verify again whenever a file changes
-    ./tfb verify my-framework --format junit      results as JUnit XML
+    For example:
+      ./tfb verify my-framework --watch          again whenever a file changes
+      ./tfb verify my-framework --format junit   results as JUnit XML
     """
     return Invocation(mode="verify", test=names, flags=flags)
 

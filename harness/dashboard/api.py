@@ -18,7 +18,8 @@ from starlette.routing import Route
 
 from harness import plugins
 from harness.dashboard.documents import ClaimsDocument, RunDocument, RunList
-from harness.dashboard.run_documents import FILES, DashboardRun, FileState, ResultsFolder, compare_runs, file_state
+from harness.dashboard.results_folder import ResultsFolder
+from harness.dashboard.run_documents import FILES, DashboardRun, FileState, compare_runs, file_state
 from harness.errors import StoreError
 from harness.records import claims
 

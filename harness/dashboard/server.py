@@ -22,7 +22,8 @@ from starlette.staticfiles import StaticFiles
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
 from harness.dashboard.connections import BoundedProtocol
-from harness.dashboard.run_documents import PUBLISHED, ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
+from harness.dashboard.run_documents import PUBLISHED
 from harness.errors import EnvironmentLacksError
 from harness.paths import RESULTS
 

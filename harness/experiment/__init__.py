@@ -1,1 +1,1 @@
-"""Measures: loads, designs as generators of steps, the one loop that carries steps out, gates, warm-up."""
+"""Measurement: designs, the loop that executes their steps, load generators, warm-up and validity checks."""

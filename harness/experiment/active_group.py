@@ -40,7 +40,7 @@ class ActiveGroup:
     test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that may be loaded
     warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
     late: set[Process] = field(default_factory=set)  # processes without remaining time
-    busy: set[Process] = field(default_factory=set)  # processes that use a CPU while others are under load
+    busy: set[Process] = field(default_factory=set)  # processes that use a CPU while they have no load
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
     _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)  # already recorded with a trial
@@ -48,7 +48,7 @@ class ActiveGroup:
     _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells without time, in their order
 
     def start(self, group: Sequence[Candidate]) -> Generator[Step, StepResult, set[str]]:
-        """Start and verify candidates one after the other, and return the names of those that failed to start."""
+        """Start and verify candidates in sequence, and return the names of those that failed to start."""
         failed: set[str] = set()
         for candidate in group:
             process = Process(candidate.implementation, self.number)
@@ -61,7 +61,7 @@ class ActiveGroup:
         return failed
 
     def warm(self, kinds: Set[str] | None = None) -> Design:
-        """Warm up all members with all test types, or with the given ones."""
+        """Warm up all members, with all test types or only with ``kinds``."""
         selected = (cell for cell in self.cells() if kinds is None or cell.test_type in kinds)
         cells = {cell: self.members[cell.process].jit for cell in selected}
         until = self.begin + WARM_UP_SHARE * (self.until - self.begin)
@@ -83,7 +83,7 @@ class ActiveGroup:
         ]
 
     def is_headline(self, cell: Cell) -> bool:
-        """Return whether a cell has the load of its test type that gets most of the time."""
+        """Return whether a cell has the headline load of the test type."""
         return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
 
     def common_test_types(self, group: Sequence[Candidate]) -> set[str]:
@@ -101,7 +101,7 @@ class ActiveGroup:
         share: float | None = None,
         must: bool = False,
     ) -> Generator[Step, StepResult, Trial | None]:
-        """Measure a cell, and return the trial, or None if there is no trial.
+        """Measure a cell, and return the trial, or None if the measurement fails or has no time.
 
         Args:
             cell: The cell.
@@ -172,7 +172,7 @@ class ActiveGroup:
         return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
 
     def stop_busy(self) -> Design:
-        """Stop processes that disturb others, but not the last process."""
+        """Stop busy processes, but not the last process."""
         for process in sorted(self.busy & set(self.members)):
             if len(self.members) > 1:
                 self.remove(process)

@@ -49,7 +49,7 @@ def regression_gate(plan: Plan, seed: int) -> Design:
 
 
 def techempower(plan: Plan, seed: int) -> Design:
-    """Measure in TechEmpower's order: one server at a time, each test type with ascending levels and pauses."""
+    """Measure in TechEmpower's order: a single server at a time, each test type with ascending levels and pauses."""
     for number in range(plan.profile.processes.maximum):
         for (candidate,) in concurrent_groups(replace(plan, side_by_side=False), seed + number):
             group = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
@@ -88,7 +88,7 @@ def _run_processes(plan: Plan, seed: int, visits: Visits, *, compare_group: bool
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
     waiting: Sequence[tuple[str, str]] = expected
     trials: list[Trial] = []
-    alone: set[str] = set()  # implementations that disturb others and therefore run alone
+    alone: set[str] = set()  # busy implementations, which run alone from now on
     failed: set[str] = set()  # implementations that did not start
     share = 1 / rules.maximum  # share of the run's time for each number
     for number in range(rules.maximum):
@@ -152,7 +152,7 @@ def _rounds(group: ActiveGroup) -> Design:
 def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
     """Yield tables in random order, and the cells of each table in random order.
 
-    The headline table of a test type follows the other tables of the test type, whose loads are additional warm-up.
+    The headline table of a test type comes last, because the other loads of the test type are additional warm-up.
     """
     dice = random.Random(seed)
     tables: defaultdict[tuple[str, Load], list[Cell]] = defaultdict(list)
@@ -161,7 +161,7 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
     last = {(cell.test_type, cell.load) for cell in cells if is_headline(cell)}
     order = dice.sample(sorted(tables, key=str), len(tables))
     by_type = {kind: iter(sorted((t for t in order if t[0] == kind), key=last.__contains__)) for kind, _ in order}
-    for kind, _ in order:  # each place in the order stays with its test type
+    for kind, _ in order:  # each place in the order keeps the test type
         table = tables[next(by_type[kind])]
         yield from dice.sample(table, len(table))
 
@@ -224,7 +224,7 @@ def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) 
 def _common_rates(group: ActiveGroup, rates: dict[str, float]) -> Design:
     """Measure a closed loop, then rounds at a common rate.
 
-    The first closed loop sets the rate of a test type. If more than one side does not achieve the rate in a round, the
+    The first closed loop sets the rate of a test type. If several sides do not achieve the rate in a round, the
     rate is lowered: a closed loop sends a server several requests at a time, which cost it less.
 
     Args:
@@ -270,7 +270,7 @@ def _missed_rate(trial: Trial) -> bool:
 
 
 def _at_rate(cell: Cell, rate: float) -> Cell:
-    """Return a cell with another rate, or with another factor of a scenario."""
+    """Return a cell with a different rate, or with a different factor of a scenario."""
     load = cell.load
     if isinstance(load, Scenario):
         return replace(cell, load=Scenario(factor=rate, connections=load.connections))

@@ -1,4 +1,4 @@
-"""``--dry-run``: prints what a run would measure and how long it would take, without starting anything."""
+"""``--dry-run``: prints the plan and the predicted length of a run, without starting processes."""
 
 import json
 import sys
@@ -56,7 +56,7 @@ def dry_run(
 def _print_json(
     plan: Plan, predicted: Prediction, share: float, chores: Sequence[Chore], builds: Mapping[str, float | None]
 ) -> None:
-    """Print the predicted run as JSON; ``share`` is the share of the plan that is not yet measured."""
+    """Print the predicted run as JSON; ``share`` is the remaining share of the plan."""
     count = plan.profile.processes
     document = {
         "processes": {"minimum": count.minimum, "maximum": count.maximum},

@@ -35,28 +35,30 @@ def final_status(
 
 def find_failures(records: RunRecords) -> tuple[str, ...]:
     """Return a sentence for each failure, without the cells that time did not reach."""
-    found = []
+    messages = []
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
     for implementation in records.info.implementations:
         name, build = implementation.name, implementation.build
         if build is None or build.status != "ok":
             what = "was not built" if build is None else f"{build.status}: {build.reason.splitlines()[0]}"
-            found.append(f"{name} {what}")
+            messages.append(f"{name} {what}")
             continue
         for test_type in records.info.cells.get(name, {}) if records.info.cells else records.info.loads:
             if (name, test_type) in failed:
-                found.append(f"{name} {test_type}: verification failed")
+                messages.append(f"{name} {test_type}: verification failed")
             elif test_type in implementation.test_types:
                 missing = loads_without_figure(records, name, test_type)
-                found += [f"{name} {test_type} {load.label}: {why}" for load, why in missing if why != NOT_REACHED]
-    return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
+                messages += [
+                    f"{name} {test_type} {load.label}: {reason}" for load, reason in missing if reason != NOT_REACHED
+                ]
+    return (*messages, *(_failure(process) for process in records.processes if process.status != "ok"))
 
 
 def retried_failures(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
     """Return the failures of processes that a resumed run starts again, including earlier resumptions."""
     failed = (each for each in records.processes if each.status == "failed")
     now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
-    return (*(said for said in records.info.problems if said.endswith(AGAIN)), *now)
+    return (*(each for each in records.info.problems if each.endswith(AGAIN)), *now)
 
 
 def _failure(process: ProcessRecord) -> str:

@@ -28,7 +28,7 @@ class FailureReporter:
         self.store.add_verdict(verdict)
 
     def add_results(self, running: RunningProcess, test_type: str, results: Sequence[CheckResult]) -> list[FailedCheck]:
-        """Add results to the verdict on a test type, and return the failed ones."""
+        """Add results to the verdict on a test type, and return the failed results."""
         if results:
             self.add_verdict(running, with_results(running.verdicts[test_type], results))
         return [(test_type, result) for result in results if result.outcome is Outcome.FAIL]
@@ -44,7 +44,7 @@ class FailureReporter:
             when: The time of the failure, as a phrase.
             quoted: Lines of the server's log.
         """
-        log = f"; its log says: {' | '.join(quoted)}" if quoted else ""
+        log = f"; server log: {' | '.join(quoted)}" if quoted else ""
         for cause in group_causes(failed):
             identity = cause_key(cause.result)
             if identity not in running.reported_causes:

@@ -55,15 +55,15 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     packages = requirements.missing_packages(
         requirements.tool_requirements(plan.implementations, **settings.requirements)
     )
-    found = []
+    chores = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
-        found.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
+        chores.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
     if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
-        found.append(_crate("loadgen", "the load generator"))
+        chores.append(_crate("loadgen", "the load generator"))
     if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
-        found.append(_crate("upstream", "the upstream service of the fan-out test"))
-    return tuple(found)
+        chores.append(_crate("upstream", "the upstream service of the fan-out test"))
+    return tuple(chores)
 
 
 def _crate(name: str, what: str) -> Chore:
@@ -87,7 +87,7 @@ def describe_chores(chores: Sequence[Chore]) -> str:
 
 
 def describe_stage(chores: Sequence[Chore], purpose: str, *, in_runtime: bool = False) -> str:
-    """Return the name of a preparation stage: its purpose, followed by the chores that it includes."""
+    """Return the name of a preparation stage: the purpose, followed by the included chores."""
     included = [chore.what for chore in chores if chore.in_runtime == in_runtime]
     return f"{purpose}: {'; '.join(included)}" if included else purpose
 

@@ -25,7 +25,7 @@ from harness.verify.verifier import Verifier
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredLoad:
-    """A load with its observation and the evidence of its responses."""
+    """A load with the observation and the evidence of the responses."""
 
     generator: LoadGenerator
     threads: int  # of the generator
@@ -147,7 +147,7 @@ class LoadExecutor:
     def _observe(
         self, running: RunningProcess, cell: Cell, generator: LoadGenerator, run: LoadRun, folder: Path
     ) -> Observation:
-        """Run a load to its end while all other processes are idle."""
+        """Run a load while all other processes are idle."""
         sizes: Sequence[float] = running.response_bytes(cell) or ()
         observed = ObservedLoad(
             server=running.server,

@@ -1,4 +1,4 @@
-"""One-second windows of a load, from readings of the server and its sockets."""
+"""Windows of a load, from readings of the server and the sockets each second."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class _Moment:
 
 
 class LoadWindows:
-    """The readings of one load, and the windows between them."""
+    """Readings during a load, and the windows between them."""
 
     def __init__(self, meter: Meter, sockets: ConnectionTracker, load: LoadRun, response_bytes: float | None) -> None:
         self._meter = meter
@@ -47,7 +47,7 @@ class LoadWindows:
                 break
         began, tick = clock.monotonic(), 1
         self._moments = [self._read()]  # the start of the generator does not count
-        # A load of one second ends with its first window, so connections are counted while the load runs.
+        # A load of a second ends with the first window, so connections are counted in the middle, too.
         if running.wait(WINDOW_SECONDS / 2) is None:
             self._middle_of_first = self._sockets.read()
         while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:
@@ -124,7 +124,7 @@ class LoadWindows:
         return responses / requests if requests >= MIN_REQUESTS else None
 
     def server_usage(self) -> ServerUsage:
-        """Return what the server used from the start of the generator to its end."""
+        """Return the resources that the server used while the generator was running."""
         first, end = self._first.reading, self._end
         readings = [*(moment.reading for moment in self._moments[1:]), end]
         throttled = None

@@ -23,12 +23,12 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.run_records import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # time of a load beyond its length
+OVERHEAD_SECONDS = 0.8  # time of a load beyond the planned length
 STOP_SECONDS = 4.0  # time of a process's final checks and stop
 
 
 class RecordedProcesses:
-    """Recorded results of finished processes, whose steps are not executed again."""
+    """Recorded results of finished processes. Their steps are not executed again."""
 
     def __init__(self, records: RunRecords) -> None:
         self.processes = store.finished_processes(records)
@@ -37,7 +37,7 @@ class RecordedProcesses:
         }
 
     def result(self, step: Step) -> StepResult | None:
-        """Return the recorded result of a finished process's step, or None for any other process."""
+        """Return the recorded result of a finished process's step, or None if the process is not finished."""
         if isinstance(step, Rest):
             return None
         process = step.cell.process if isinstance(step, Warm | Measure) else step.process

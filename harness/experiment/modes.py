@@ -1,4 +1,4 @@
-"""The modes beside a measurement: ``verify`` checks and explains, ``debug`` starts one implementation and stays."""
+"""The modes without measurement: ``verify`` checks implementations, and ``debug`` runs a server until Ctrl-C."""
 
 import os
 import re
@@ -46,77 +46,79 @@ from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
-# What builds write, beside what begins with a dot.
-BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
-SHOWN_AT_ONCE = 1 << 20  # characters of a log
-COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # left out of a log: everything else that is active is shown escaped
+# Folders with the output of builds. They are not watched, like names that begin with a dot.
+BUILD_OUTPUT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
+LOG_CHUNK = 1 << 20  # characters of a log that are printed at once
+POLL_SECONDS = 0.5  # interval between two scans for changed files
+COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # removed from a log; other control characters are escaped
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
 def verify(settings: Settings) -> int:
-    """Verify every selected implementation thoroughly, without load; the exit code is 1 when anything failed."""
+    """Verify every selected implementation without load, and return the exit code."""
     plan = make_plan(settings)
     as_text = settings.verdict_format == "text"
     console = terminal.make_console(sys.stdout if as_text else sys.stderr)
     progress = ProgressTracker(Display(quiet=settings.quiet))
     for problem in plan.problems:
         progress.problem(problem)
-    with build_servers(settings, plan, progress) as made:
+    with build_servers(settings, plan, progress) as servers:
         while True:
             verdicts: list[VerificationRecord] = []
             judged: list[ImplementationVerdict] = []
             for implementation in plan.implementations:
                 began = time.monotonic()
-                found, verdict = _judge(implementation, plan, made, progress, strict=settings.strict)
-                verdicts += found
+                records, verdict = _judge(implementation, plan, servers, progress, strict=settings.strict)
+                verdicts += records
                 judged.append(verdict)
                 if as_text:
-                    _tell(verdict, found, time.monotonic() - began, console, quiet=settings.quiet)
+                    _print_result(verdict, records, time.monotonic() - began, console, quiet=settings.quiet)
             skipped = [
-                ImplementationVerdict(implementation=name, verdict="skipped", reason=why) for name, why in plan.skipped
+                ImplementationVerdict(implementation=name, verdict="skipped", reason=reason)
+                for name, reason in plan.skipped
             ]
             judged += skipped
             for each in skipped if as_text and not settings.quiet else ():
                 console.print(Text(each.line))
             if not settings.watch:
                 break
-            plan = _changed(settings, plan, progress)
-            made.builds = build_all(made.runtime, plan, progress, made.logs)
+            plan = _wait_for_new_plan(settings, plan, progress)
+            servers.builds = build_all(servers.runtime, plan, progress, servers.logs)
     if not as_text:
         folders = {i.name: i.info().folder for i in plan.implementations}
-        found_all = VerificationReport(
+        report = VerificationReport(
             verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged
         )
-        print_report(settings.verdict_format, found_all)
-    fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
-    return Exit.OK if fine else Exit.FAILED
+        print_report(settings.verdict_format, report)
+    passed = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
+    return Exit.OK if passed else Exit.FAILED
 
 
 def _judge(
-    implementation: Implementation, plan: Plan, made: "BuiltServers", progress: ProgressTracker, *, strict: bool
+    implementation: Implementation, plan: Plan, servers: "BuiltServers", progress: ProgressTracker, *, strict: bool
 ) -> tuple[list[VerificationRecord], ImplementationVerdict]:
-    """Return the verdicts on an implementation's test types, and the verdict on the implementation as a whole."""
-    name, build = implementation.name, made.builds[implementation.name]
+    """Return the verdicts on an implementation's test types, and the verdict on the implementation."""
+    name, build = implementation.name, servers.builds[implementation.name]
     if unbuilt := build_verdict(name, build):
-        told = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))
-        return [], replace(unbuilt, problems=told)
+        reported = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))
+        return [], replace(unbuilt, problems=reported)
     before = len(progress.problems)
     kinds = plan.candidate(name).test_types
-    verdicts = Verification(implementation, kinds, made, progress, strict=strict).verdicts()
+    verdicts = Verification(implementation, kinds, servers, progress, strict=strict).verdicts()
     problems = tuple(progress.problems[before:])
-    broken = count_violations(verdicts)
+    violations = count_violations(verdicts)
     if not verdicts:
         return [], ImplementationVerdict(
             implementation=name, verdict="not started", reason=problems[0], problems=problems
         )
-    if broken or problems:
+    if violations or problems:
         return verdicts, replace(
-            ImplementationVerdict.failed(name, broken, next(iter(problems), "")), problems=problems
+            ImplementationVerdict.failed(name, violations, next(iter(problems), "")), problems=problems
         )
     return verdicts, ImplementationVerdict(implementation=name, verdict="verified")
 
 
-def _tell(
+def _print_result(
     judged: ImplementationVerdict,
     verdicts: Sequence[VerificationRecord],
     seconds: float,
@@ -125,53 +127,53 @@ def _tell(
     quiet: bool,
 ) -> None:
     """Print the verdicts on an implementation; ``quiet``: only those that did not pass."""
-    told = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
-    if told:
-        show(told, console)
+    shown = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
+    if shown:
+        print_verdicts(shown, console)
     if not (quiet and judged.verdict == "verified"):
         took = f"; its start and the checks took {format_seconds(seconds)}" if verdicts else ""
         console.print(Text(f"{judged.line}{took}\n"), soft_wrap=True)
 
 
-def _changed(settings: Settings, plan: Plan, progress: ProgressTracker) -> Plan:
-    """The selection once a file of it has changed, until Ctrl-C."""
+def _wait_for_new_plan(settings: Settings, plan: Plan, progress: ProgressTracker) -> Plan:
+    """Wait until a file of the selection changes, and return the new selection."""
     while True:
         folders = {i.folder for i in plan.implementations}
-        progress.note(f"watching {', '.join(sorted(map(str, folders)))}; Ctrl-C ends")
+        progress.note(f"watching {', '.join(sorted(map(str, folders)))}; stop with Ctrl-C")
         files = wait_for_change(folders, time.sleep)
         names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
         progress.note(f"changed: {names}")
         try:
             return make_plan(settings)
-        except TfbError as error:  # half an edit of a configuration
+        except TfbError as error:  # for example a half-edited configuration
             progress.problem(str(error))
 
 
 def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> list[Path]:
-    """The files that are new, gone or different, by path, once some are and nothing more changes for a moment.
+    """Wait until files change and no further file changes until the next scan; return the changed files.
 
-    By looking: no package, and no queue of the kernel that overflows.
+    Scanning needs no package, and no kernel queue that may overflow.
     """
 
-    def look() -> dict[Path, tuple[int, int]]:
-        found: dict[Path, tuple[int, int]] = {}
+    def scan() -> dict[Path, tuple[int, int]]:
+        stamps: dict[Path, tuple[int, int]] = {}
         for root, names, files in (step for folder in folders for step in os.walk(folder)):
-            names[:] = [name for name in names if name not in BUILT and not name.startswith(".")]
+            names[:] = [name for name in names if name not in BUILD_OUTPUT and not name.startswith(".")]
             for path in (Path(root) / name for name in files):
-                with suppress(OSError):  # gone meanwhile, or a link to nowhere
-                    found[path] = (path.stat().st_mtime_ns, path.stat().st_size)
-        return found
+                with suppress(OSError):  # deleted meanwhile, or a dangling link
+                    stamps[path] = (path.stat().st_mtime_ns, path.stat().st_size)
+        return stamps
 
-    before = last = look()
+    before = last = scan()
     while True:
-        sleep(0.5)
-        now = look()
-        if now == last != before:  # an editor, or a checkout, writes several
+        sleep(POLL_SECONDS)
+        now = scan()
+        if now == last != before:  # editors and checkouts write several files
             return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
         last = now
 
 
-def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
+def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
     """Print a line for each test type, then each violation once, with the test types in which it shows."""
     for verdict in verdicts:
         passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
@@ -195,29 +197,29 @@ def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
 
 
 def debug(settings: Settings) -> int:
-    """Start one implementation with its database, print the addresses and its log, stay until Ctrl-C."""
+    """Start one implementation with a database, and print the addresses and the log until Ctrl-C."""
     plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
-        raise UsageError(f"debug starts one implementation, the selection has {names}: name one")
+        raise UsageError(f"debug starts one implementation, but the selection has {names}. Give the name of one")
     implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console, progress = SafeConsole(), ProgressTracker(Display(quiet=settings.quiet))
-    with build_servers(fixed, plan, progress) as made:
-        if made.builds[implementation.name].status != "ok":
+    with build_servers(fixed, plan, progress) as servers:
+        if servers.builds[implementation.name].status != "ok":
             return Exit.FAILED
-        log, address = made.logs.log(implementation.name, "debug"), made.database.address
-        with made.runtime.start(implementation, address, log, ready_path=implementation.ready_path) as server:
+        log, address = servers.logs.log(implementation.name, "debug"), servers.database.address
+        with servers.runtime.start(implementation, address, log, ready_path=implementation.ready_path) as server:
             for name, url in implementation.urls.items():
                 console.print(f"{name:<13}{server.endpoint.url(url)}", soft_wrap=True)
             console.print(
                 f"database     postgresql://{address.user}:{address.password}@{address.host}:{address.port}/{address.name}",
                 soft_wrap=True,
             )
-            console.print(f"startup time {format_seconds(server.startup_time)}; Ctrl-C stops it\n")
+            console.print(f"startup time {format_seconds(server.startup_time)}; stop with Ctrl-C\n")
             with log.open(errors="replace") as file:
                 while True:
-                    while text := file.read(SHOWN_AT_ONCE):
+                    while text := file.read(LOG_CHUNK):
                         sys.stdout.write(COLOURS.sub("", text).replace("\r\n", "\n"))
                         sys.stdout.flush()
                     server.meter.require_alive()
@@ -226,7 +228,7 @@ def debug(settings: Settings) -> int:
 
 @dataclass(kw_only=True)
 class BuiltServers:
-    """What servers are started on."""
+    """Built implementations with a runtime and a database."""
 
     runtime: Runtime
     builds: Mapping[str, BuildRecord]
@@ -235,13 +237,13 @@ class BuiltServers:
 
     @cached_property
     def database(self) -> SharedDatabase:
-        """The database, which is started when it is first asked for: never when nothing could be built."""
+        """Return the database, which starts at the first access: never if all builds failed."""
         return self.open_database()
 
 
 @contextmanager
 def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[BuiltServers]:
-    """Build the selection; keep the logs in a scratch folder when something failed."""
+    """Build the selection; if anything fails, keep the logs in a scratch folder."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:
@@ -252,7 +254,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
             run_id = logs.run_id.replace("_", "-")
             runtime = choose_runtime(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
-            progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
+            progress.note(f"{runtime.name} runtime (auto; choose with --runtime docker or --runtime local)")
         first_use.build_upstream(chores, progress)
         builds = build_all(runtime, plan, progress, logs)
         with ExitStack() as stack:
@@ -264,7 +266,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
             yield BuiltServers(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
         keep = len(progress.problems) > before
     except TfbError:
-        keep = any(logs.folder.rglob("*.log"))  # its message names one
+        keep = any(logs.folder.rglob("*.log"))  # the message names a log
         raise
     finally:
         if not keep:

@@ -1,4 +1,4 @@
-"""Runs one load, and observes server, database and idle servers each second."""
+"""Runs a load, and observes server, database and idle servers each second."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from harness.records.loads import Scenario
 from harness.records.measurements import ClientUsage, LoadObservations, Window
 from harness.runtime import Database, GeneratorGroup, GeneratorStart, Meter, RunningGenerator, Runtime, Server
 
-# A generator that exceeds its time by so many seconds is stopped; response and drain may each take the timeout.
+# Tolerance in seconds before a generator is stopped; the last response and the drain may each take the timeout.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
@@ -42,7 +42,7 @@ class ObservedLoad:
 
 
 def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Callable[[Window], None]) -> Observation:
-    """Run a load to its end.
+    """Run a load until the generator ends.
 
     Args:
         runtime: The runtime that starts the generator.
@@ -115,7 +115,7 @@ def _follow(
     load: ObservedLoad,
     on_window: Callable[[Window], None],
 ) -> int | None:
-    """Observe the load until the generator has ended, and return its exit status."""
+    """Observe the load until the generator has ended, and return the exit status."""
     with realtime_priority():
         try:
             windows.follow(running, clock, load.run.seconds + SLACK_SECONDS, on_window)
@@ -169,7 +169,7 @@ def realtime_priority() -> Iterator[None]:
 
 
 def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
-    """Return the current reading of each meter; None for a dead server, which is reported at its next step."""
+    """Return the current reading of each meter; None for a dead server, which the next step reports."""
     readings: list[Reading | None] = []
     for meter in meters:
         try:

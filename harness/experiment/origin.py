@@ -24,7 +24,7 @@ from harness.records.run_info import RunInfo
 
 FILE = ".origin"  # file in the folder of a run
 KEY_BYTES = 32
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 
 logger = logging.getLogger("tfb.origin")
 
@@ -46,22 +46,23 @@ def is_own(folder: Path, info: RunInfo) -> bool:
 
 
 def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Raise UsageError where the command of an own run names other folders or machines than when it was started."""
+    """Raise UsageError if the command of a user's run now refers to different folders or machines than at the start."""
     before, now = _sealed_places(folder, info), list_places(settings)
     if before != now:
         raise UsageError(
             f"run {info.run_id} cannot be resumed: the command names other folders or machines than at the start: "
-            f"{_shown(before)} then, {_shown(now)} now. Resume the run from the folder in which it was started"
+            f"{_format_places(before)} then, {_format_places(now)} now. Resume the run from the folder in which it was "
+            "started"
         )
 
 
 def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
-    """Return the places of an own run, or None for any other run.
+    """Return the sealed places of this user's run, or None if the run has no valid seal.
 
-    The file may be another one at each reading: places count only together with the seal that was read with them.
+    The file may change between two readings, so places are only valid together with the seal from the same reading.
     """
-    found = _read(folder)
-    places, seal = found.get("places"), found.get("seal")
+    record = _read(folder)
+    places, seal = record.get("places"), record.get("seal")
     if not isinstance(places, list) or not isinstance(seal, str) or not seal.isascii():
         return None
     with suppress(OSError, StoreError):
@@ -75,7 +76,7 @@ def list_places(settings: Settings) -> list[str]:
     return [*(str(folder) for folder in settings.frameworks), repr(settings.hosts)]
 
 
-def _shown(places: object) -> str:
+def _format_places(places: object) -> str:
     return ", ".join(map(str, places)) if isinstance(places, list) else "none"
 
 
@@ -83,10 +84,10 @@ def _read(folder: Path) -> dict[str, object]:
     """Return the mark of a run, or an empty mark if it is missing or cannot be read."""
     try:
         with safe_write.read(folder.resolve() / FILE) as file:
-            found = safe_read.parse_json(file.read(MOST_BYTES))
+            record = safe_read.parse_json(file.read(MAX_BYTES))
     except (OSError, ValueError, StoreError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def _seal(key: bytes, info: RunInfo, places: list[object] | list[str]) -> str:
@@ -104,8 +105,8 @@ def _key(*, make: bool) -> bytes | None:
         with suppress(FileNotFoundError):
             descriptor = os.open("key", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             with os.fdopen(descriptor, "rb") as file:
-                found, key = os.fstat(descriptor), file.read(KEY_BYTES + 1)
-            if _is_private(found) and stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and len(key) == KEY_BYTES:
+                status, key = os.fstat(descriptor), file.read(KEY_BYTES + 1)
+            if _is_private(status) and stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and len(key) == KEY_BYTES:
                 return key
             if not make:
                 return None
@@ -143,6 +144,6 @@ def _private(place: Path, *, make: bool) -> Iterator[int | None]:
         os.close(folder)
 
 
-def _is_private(found: os.stat_result) -> bool:
+def _is_private(status: os.stat_result) -> bool:
     """Return whether a file or folder belongs to this user and gives other users no permissions."""
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077

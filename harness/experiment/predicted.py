@@ -93,7 +93,7 @@ class Prediction(Clock):
         self.seconds += seconds
 
     def execute(self, step: Step) -> StepResult:
-        """Return the predicted result of a step, and let its time pass."""
+        """Return the predicted result of a step, and advance the clock."""
         match step:
             case steps.Start():
                 kinds = self.plan.candidate(step.process.implementation).test_types

@@ -36,7 +36,7 @@ class ProcessLifecycle:
     failures: FailureReporter
 
     def create(self, process: Process) -> RunningProcess:
-        """Return the state of a process that is not yet started."""
+        """Return the state of a process before the start."""
         name = process.implementation
         return RunningProcess(
             process=process,

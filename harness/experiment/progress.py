@@ -1,4 +1,4 @@
-"""What a run is doing, as one value; shown on the terminal and kept in progress.json for the dashboard's live view."""
+"""The progress of a run: shown on the terminal, and written to progress.json for the dashboard."""
 
 import sys
 import threading
@@ -23,68 +23,74 @@ from harness.records.store import RunStore
 from harness.records.trial_record import Trial
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
-MOST_WINDOWS = 120  # of the running load in progress.json: two minutes
-REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
-STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
+MAX_WINDOWS = 120  # windows of the running load in progress.json: two minutes
+REDRAW_SECONDS = 1.0  # drawing uses CPU time that the measurement needs
+STAGES = {"measure": "measuring", "warm-up": "warming up"}  # displayed names
 
 
 @dataclass
 class ProgressTracker:
-    """Follows a run: keeps its state, estimates what remains, tells the display and the dashboard."""
+    """Tracks a run: keeps the state, estimates the remaining time, and updates display and dashboard."""
 
     display: "Display"
     expected_seconds: float = 0.0
     store: RunStore | None = None
     state: RunProgress = field(default_factory=RunProgress)
     clock: Clock = SYSTEM_CLOCK
-    problems: list[str] = field(default_factory=list)  # that were told
-    _began: float | None = None  # when the first thing happened
+    problems: list[str] = field(default_factory=list)  # all reported problems
+    _began: float | None = None  # monotonic seconds of the first update
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stage(self, stage: str, changed: str = "") -> None:
-        """What the run as a whole is at: building, measuring, …"""
+        """Begin a stage of the run, such as "building"."""
         self._update(changed or stage, stage=stage, implementation="", test_type="", load="")
 
     def announce(self, text: str) -> None:
-        """Tell something that stays on a terminal: what the run does and until when, and what its time went into."""
+        """Show a line that stays on the terminal for the whole run."""
         self._update(text, stays=True)
 
     @contextmanager
     def preparing(self, what: str) -> Iterator[None]:
-        """A stage that may build something of the harness's own: says every few seconds that it goes on."""
+        """Begin a stage of preparation, and report every few seconds that it continues."""
         self.stage(what)
-        stage = what.partition(":")[0]  # without the list of things that are installed or built in it
+        stage = what.partition(":")[0]  # without the list of chores
         with heartbeat(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
             yield
 
     @contextmanager
     def building(self, implementation: str, log: Path) -> Iterator[None]:
-        """A build: what its log says meanwhile is shown, and its time is none of the measurement's."""
+        """Show the progress of a build with the end of its log, and postpone the end of the run."""
         began = self.elapsed
         self.stage("building", f"building {implementation}; its log: {log}")
 
-        def go_on(seconds: float) -> None:
-            said = process.tail(log, 1).strip()[:100]
-            self.note(f"building {implementation}: {format_elapsed(seconds)}{f', {said}' if said else ''}")
+        def report(seconds: float) -> None:
+            last_line = process.tail(log, 1).strip()[:100]
+            suffix = f", {last_line}" if last_line else ""
+            self.note(f"building {implementation}: {format_elapsed(seconds)}{suffix}")
 
-        with heartbeat(go_on):
+        with heartbeat(report):
             yield
         took = self.elapsed - began
         self.extend(took)
         self.note(f"building {implementation} took {format_seconds(took)}")
 
     def process(self, implementation: str, number: int) -> None:
-        """A fresh start of an implementation."""
-        said, stage = f"starting {implementation}", "starting"
-        self._update(said, stage=stage, implementation=implementation, process=number + 1, windows=())
+        """Show the start of a process."""
+        self._update(
+            f"starting {implementation}",
+            stage="starting",
+            implementation=implementation,
+            process=number + 1,
+            windows=(),
+        )
 
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
-        """A test type of the process just started, or about to end."""
+        """Show the verification of a test type."""
         changed = "" if stage == self.state.stage else f"{self.state.implementation}: {stage}"
         self._update(changed, test_type=test_type, stage=stage, load="", windows=())
 
     def load(self, cell: Cell, stage: str) -> None:
-        """A load begins: a warm-up or a measurement."""
+        """Show the beginning of a load; ``stage`` is "warm-up" or "measure"."""
         self._update(
             "warming up" if stage == "warm-up" != self.state.stage else "",
             stage=stage,
@@ -96,11 +102,11 @@ class ProgressTracker:
         )
 
     def second(self, window: Window) -> None:
-        """A second of the load that is on, as far as it is known before its end."""
-        self._update("", windows=(*self.state.windows, window)[-MOST_WINDOWS:])
+        """Add a window of the running load."""
+        self._update("", windows=(*self.state.windows, window)[-MAX_WINDOWS:])
 
     def trial(self, trial: Trial) -> None:
-        """A finished trial."""
+        """Show the figures and flags of a trial."""
         flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
         flags += [check.flag for check in trial.validity if check.flag]
         self._update(
@@ -111,38 +117,38 @@ class ProgressTracker:
         )
 
     def note(self, text: str) -> None:
-        """Something that is worth a line."""
+        """Show a line."""
         self._update(text)
 
     def extend(self, seconds: float) -> None:
-        """Expect the end so much later."""
+        """Postpone the expected end of the run."""
         if self.expected_seconds:
             self.expected_seconds += seconds
 
     def problem(self, text: str) -> None:
-        """Something failed; the run goes on."""
+        """Report a problem; the run continues."""
         self.problems.append(text)
         self._update(f"! {text}")
 
     def finish(self, status: str) -> None:
-        """The run has ended."""
+        """Show the final status of the run."""
         self.expected_seconds = self.elapsed
         self._update("", status=status, stage=status)
 
     def close(self) -> None:
-        """Give the terminal back, however the run ended."""
+        """Release the terminal."""
         self.display.close()
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the first update."""
         now = self.clock.monotonic()
         if self._began is None:
             self._began = now
         return now - self._began
 
     def _update(self, changed: str, *, stays: bool = False, **values: object) -> None:
-        with self._lock:  # a build's heartbeat has a thread of its own
+        with self._lock:  # the heartbeat of a build runs in another thread
             elapsed = self.elapsed
             remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
             self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
@@ -152,25 +158,31 @@ class ProgressTracker:
 
 
 class Display:
-    """Shows a run: one line for each change, for logs and pipes; ``quiet``: of problems alone."""
+    """Shows a run as lines, for logs and pipes; if ``quiet``, only problems."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
-        """A new state; ``changed`` is the one line that tells what is new, or empty; ``stays``: for the whole run."""
+        """Show a new state.
+
+        Args:
+            state: The state of the run.
+            changed: A line that describes the change, or an empty text.
+            stays: Whether the line stays on the terminal for the whole run.
+        """
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
         elif changed and not self._quiet:
             self._console.print(Text(f"{state.elapsed:7.1f} s  {changed}"))
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Release the terminal."""
 
 
 class LiveDisplay(Display):
-    """Where the run is and how far, redrawn once a second and gone when it ends; its first line and problems stay."""
+    """Shows a run as a line that is redrawn each second and removed at the end; announcements and problems stay."""
 
     def __init__(self, console: SafeConsole | None = None) -> None:
         self._bar = Bar(
@@ -185,7 +197,7 @@ class LiveDisplay(Display):
         self._task = self._bar.add_task("", total=None)
 
     def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
-        """Take the state over for the next drawing."""
+        """Show the state at the next redraw."""
         if stays:
             self._bar.console.print(Text(changed), soft_wrap=True)
         self._bar.update(
@@ -194,7 +206,7 @@ class LiveDisplay(Display):
             total=None if state.remaining is None else state.elapsed + state.remaining,
             description=changed if state.stage == "building" and changed else describe_state(state),
         )
-        self._bar.start()  # only now: an error before the first state leaves the terminal as it was
+        self._bar.start()  # an error before the first state leaves the terminal unchanged
 
     def close(self) -> None:
         """Stop redrawing."""
@@ -202,7 +214,7 @@ class LiveDisplay(Display):
 
 
 def describe_state(state: RunProgress) -> str:
-    """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
+    """Describe a state, for example ``2 min left · vertx · process 1 · json · c64``."""
     left, rate = "", ""
     if state.remaining is not None:
         left = f"{format_elapsed(state.remaining)} left" if state.remaining > 0 else "longer than expected"
@@ -215,5 +227,5 @@ def describe_state(state: RunProgress) -> str:
 
 
 def make_display(*, quiet: bool) -> Display:
-    """The display that fits: live on a terminal, plain lines otherwise."""
+    """Return a live display on a terminal, and plain lines otherwise."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)

@@ -43,7 +43,7 @@ class Dependencies:
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.read_machine
-    open_files: Callable[[], object] = host.raise_open_file_limit  # raises the limit of open files to its maximum
+    open_files: Callable[[], object] = host.raise_open_file_limit  # raises the limit of open files to the maximum
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
     leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
@@ -52,7 +52,7 @@ class Dependencies:
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """The parts of a run that stay the same in all of its stages."""
+    """The parts of a run that all stages share."""
 
     settings: Settings
     progress: ProgressTracker

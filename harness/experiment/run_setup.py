@@ -1,4 +1,4 @@
-"""Describes the setup of a run in run.json, and refuses to resume a run whose setup has changed."""
+"""Describes the setup of a run in run.json, and refuses to resume a run with a different setup."""
 
 import platform
 from collections.abc import Collection

@@ -12,13 +12,13 @@ from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import Database, Server
 from harness.runtime.database.refusals import RefusalWatch
 
-MIN_IDLE_SECONDS = 5.0  # idle time that one busy check needs
-MAX_BUSY_CHECKS = 3  # consecutive checks that find an idle server busy; at first its compilers may be at work
+MIN_IDLE_SECONDS = 5.0  # idle time for a busy check
+MAX_BUSY_CHECKS = 3  # consecutive busy checks after which a server disturbs; compilers may be at work at first
 
 
 @dataclass
 class RunningProcess:
-    """A process from its start to its stop."""
+    """A process between start and stop."""
 
     process: Process
     implementation: Implementation
@@ -31,10 +31,10 @@ class RunningProcess:
     http_failures: tuple[CheckResult, ...] = ()  # failed checks of HTTP, which apply to every test type
     verdicts: dict[str, VerificationRecord] = field(default_factory=dict)  # by test type
     reasons: list[str] = field(default_factory=list)  # why the process counts as failed
-    failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells that were tried and have no trial yet
+    failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells without a trial after an attempt
     unreached: tuple[Cell, ...] = ()  # planned cells that the run's time did not reach
     reported_causes: set[object] = field(default_factory=set)
-    refusal_watch: RefusalWatch | None = None  # watches its connections to PostgreSQL
+    refusal_watch: RefusalWatch | None = None  # watches the connections to PostgreSQL
     rates: dict[tuple[str, Load], float] = field(default_factory=dict)  # latest responses per second
     loaded_at: float = 0.0  # monotonic seconds at the end of the latest load
     idle_seconds: float = 0.0  # since the latest busy check

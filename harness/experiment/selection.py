@@ -32,26 +32,28 @@ def make_plan(settings: Settings) -> Plan:
     Raises:
         UsageError: Nothing can be run, or a flag names an implementation that is not selected.
     """
-    found = ScanResult() if settings.services else scan_folders(*settings.frameworks)
-    selected = _select_implementations(settings, found)
+    scanned = ScanResult() if settings.services else scan_folders(*settings.frameworks)
+    selected = _select_implementations(settings, scanned)
     refused = [
-        (i, f"{i.unsupported_reason} ({i.folder / CONFIG_FILE}){_siblings(i, found)}")
+        (i, f"{i.unsupported_reason} ({i.folder / CONFIG_FILE}){_siblings(i, scanned)}")
         for i in selected
         if i.unsupported_reason
     ]
     refused += [
         (i, f"tagged as broken, so it is never run ({i.folder / CONFIG_FILE})")
-        for i in found.implementations
+        for i in scanned.implementations
         if i.is_broken and i.name in settings.selection.test
     ]
     refusals = tuple(f"{i.name}: {reason}" for i, reason in refused)
     usable = tuple(i for i in selected if not i.unsupported_reason)
     candidates = _make_candidates(usable, settings)
     excluded = {name.lower() for name in settings.selection.exclude}
-    broken_files = tuple(str(t) for t in found.folder_problems if t.kind == "problem" and t.names.isdisjoint(excluded))
+    broken_files = tuple(
+        str(t) for t in scanned.folder_problems if t.kind == "problem" and t.names.isdisjoint(excluded)
+    )
     if not candidates:
         reason = "\n".join((*refusals, *broken_files))
-        reason = reason or f"the selection matches none of {len(found.implementations)} implementations"
+        reason = reason or f"the selection matches none of {len(scanned.implementations)} implementations"
         raise UsageError(f"nothing to run: {reason}. List the available implementations with ./tfb --list-tests")
     names = {candidate.implementation for candidate in candidates}
     without_cells = [
@@ -71,9 +73,9 @@ def make_plan(settings: Settings) -> Plan:
     )
 
 
-def _select_implementations(settings: Settings, found: ScanResult) -> tuple[Implementation, ...]:
+def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Implementation, ...]:
     """Return the selected implementations with their rules and privileges, followed by their control copies."""
-    selected = settings.services or select_implementations(found, settings.selection)
+    selected = settings.services or select_implementations(scanned, settings.selection)
     if unknown := set(settings.allow) - {i.name for i in selected}:
         suggestion = suggest(min(unknown), (i.name for i in selected))
         raise UsageError(f"--allow {min(unknown)}: the implementation is not selected; {suggestion}")
@@ -84,7 +86,7 @@ def _select_implementations(settings: Settings, found: ScanResult) -> tuple[Impl
 
 
 def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tuple[Candidate, ...]:
-    """Return the implementations that have at least one selected test type."""
+    """Return the implementations that have a selected test type."""
     upstream_reachable = can_reach_upstream(usable, settings)
     return tuple(
         Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
@@ -93,11 +95,11 @@ def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tu
     )
 
 
-def _siblings(implementation: Implementation, found: ScanResult) -> str:
+def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
     """Return a note that names usable implementations in the folder of an unusable implementation."""
     usable = [
         other.name
-        for other in found.implementations
+        for other in scanned.implementations
         if other.folder == implementation.folder and not other.unsupported_reason and not other.is_broken
     ]
     return f"; the same folder contains {', '.join(usable)}" if usable else ""
@@ -110,10 +112,10 @@ def control_copies(selected: Sequence[Implementation], wanted: ControlCopy) -> t
         UsageError: The folders of the copies lack an implementation.
         ConfigError: A configuration file of a copy is broken.
     """
-    found = scan_folders(*wanted.frameworks)
-    copies = {i.name: i for i in found.implementations}
+    scanned = scan_folders(*wanted.frameworks)
+    copies = {i.name: i for i in scanned.implementations}
     if missing := [i.name for i in selected if i.name not in copies]:
-        if troubles := [str(trouble) for trouble in found.folder_problems if not trouble.names.isdisjoint(missing)]:
+        if troubles := [str(trouble) for trouble in scanned.folder_problems if not trouble.names.isdisjoint(missing)]:
             raise ConfigError("\n".join(troubles))
         where = ", ".join(map(str, wanted.frameworks))
         raise UsageError(f"{where} does not contain {', '.join(missing)}. Leave it out with --exclude")

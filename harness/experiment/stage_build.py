@@ -31,7 +31,7 @@ def build(prepared: Prepared) -> Built:
     """Build all implementations and write run.json with the results.
 
     Raises:
-        UsageError: A resumed run has trials of an implementation whose build differs now.
+        UsageError: A resumed run has trials of an implementation with a different build.
     """
     context, progress = prepared.context, prepared.context.progress
     began = progress.elapsed

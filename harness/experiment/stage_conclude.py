@@ -24,7 +24,7 @@ class RunOutcome:
     records: RunRecords
     ranking: Ranking
     failures: tuple[str, ...]  # failures, followed by cells that time did not reach
-    verdicts: tuple[ImplementationVerdict, ...] = ()  # one for each implementation
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # by implementation
 
     @property
     def exit_code(self) -> Exit:
@@ -33,7 +33,7 @@ class RunOutcome:
 
 
 def conclude(measured: Measured) -> RunOutcome:
-    """Record the end of a run whose steps were all carried out, and return the result."""
+    """Record the end of a complete run, and return the result."""
     context = measured.context
     outcome = record_end(context.store, "complete", clock=context.dependencies.clock)
     context.progress.finish(outcome.records.info.status)

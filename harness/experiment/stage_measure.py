@@ -21,13 +21,13 @@ from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.database.external import NoDatabase, external_database
 from harness.units import format_elapsed
 
-MAX_RETRIES = 2  # times that a run continues after its PostgreSQL died
-REPORTED_DELAY_SECONDS = 5.0  # a start or stop that exceeds its plan by this much is reported
+MAX_RETRIES = 2  # times that a run continues after PostgreSQL has died
+REPORTED_DELAY_SECONDS = 5.0  # longer delays of a start or stop are reported
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run whose trials are recorded."""
+    """A run with recorded trials."""
 
     context: RunContext
     skipped: tuple[tuple[str, str], ...]  # selected implementations that could not be measured, with reasons
@@ -109,7 +109,7 @@ def _carry_out_design(executor: StepExecutor) -> None:
 
 
 def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
-    """Return a function that reports by how many seconds a start or stop exceeded its plan."""
+    """Return a function that reports the delay of a start or stop in seconds."""
 
     def report(step: Step, delay: float) -> None:
         progress.extend(delay)

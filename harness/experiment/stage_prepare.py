@@ -27,7 +27,7 @@ from harness.units import format_elapsed
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run that is ready for its first build."""
+    """A run that is ready for the builds."""
 
     context: RunContext
     plan: Plan
@@ -49,7 +49,7 @@ class _Selected:
 
 
 def prepare_new(context: RunContext) -> Prepared:
-    """Prepare a new run, and write and seal its run.json."""
+    """Prepare a new run, and write and seal run.json."""
     selected = _select(context)
     info = _describe(context, selected, selected.plan)
     seconds = _announce(context, selected, selected.plan, share=1.0, unread=())
@@ -130,7 +130,7 @@ def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: fl
         context: The run.
         selected: The selected work.
         plan: The plan to predict.
-        share: Share of the plan that is not yet measured, 0 to 1.
+        share: Remaining share of the plan, 0 to 1.
         unread: Records of the run that cannot be read.
     """
     settings, progress = context.settings, context.progress
@@ -161,9 +161,9 @@ def _survey(runtime: Runtime, info: RunInfo) -> RunInfo:
     return runtime.survey(info) if isinstance(runtime, MultiMachineRuntime) else info
 
 
-def clear_leftovers(settings: Settings, progress: ProgressTracker, found: Sequence[Leftover]) -> None:
+def clear_leftovers(settings: Settings, progress: ProgressTracker, leftovers_found: Sequence[Leftover]) -> None:
     """Remove leftovers of killed runs if the user consents; report leftovers that stay, because they disturb."""
-    certain = [leftover for leftover in found if leftover.certain]
+    certain = [leftover for leftover in leftovers_found if leftover.certain]
     if not certain:
         return
     names = ", ".join(map(str, certain))
@@ -188,8 +188,8 @@ def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: floa
     count = format_count(len(plan.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
-        why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
-        place += f" (auto: {why})"
+        reason = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
+        place += f" (auto: {reason})"
     end = time.strftime("%H:%M", time.localtime(now + seconds))
     return (
         f"{count}, {place}, profile {settings.profile.name}, seed {settings.seed}; "

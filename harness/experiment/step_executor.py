@@ -114,7 +114,7 @@ class StepExecutor:
                 self._lifecycle.record(running, interrupted=True)
 
     def _guarded(self, process: Process, action: Callable[[RunningProcess], StepResult]) -> StepResult:
-        """Perform a step of one process; an error of the process ends and records only this process."""
+        """Perform a step of a process; an error of the process ends and records only this process."""
         running = self.up[process]
         try:
             return action(running)
@@ -143,7 +143,7 @@ class StepExecutor:
         return steps.Failed(gone=running.startup_time is not None)
 
     def _describe_error(self, error: Exception) -> str:
-        """Return an error as text; an error of PostgreSQL with its address."""
+        """Return an error as text; errors of PostgreSQL include the address."""
         address = self.database.address
         at = f"PostgreSQL at {address.host}:{address.port}"
         return str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}"
@@ -189,7 +189,7 @@ class StepExecutor:
         objections: tuple[CheckResult, ...] = trial.evidence.objections if trial.evidence else ()
         faulty = not trial.rankable or bool(objections) or bool(trial.errors.total)
         quoted = find_errors(running.log, log_begin) if faulty else []
-        log = f"; its log says: {' | '.join(quoted)}" if quoted else ""
+        log = f"; server log: {' | '.join(quoted)}" if quoted else ""
         failed = self._failures.add_results(running, cell.test_type, objections)
         self._failures.report_causes(running, failed, f"under load, {cell.load.label}", quoted)
         place = f"{cell.test_type} {cell.load.label}"
@@ -203,7 +203,7 @@ class StepExecutor:
     def _find_busy(
         self, running: RunningProcess, observation: Observation, began: float, duration: float
     ) -> frozenset[Process]:
-        """Return the idle processes that kept using a CPU during a load.
+        """Return the processes that used a CPU although they had no load.
 
         Args:
             running: The process under load.

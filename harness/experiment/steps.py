@@ -10,7 +10,7 @@ from harness.records.trial_record import Purpose, Trial, WarmUp
 
 
 class Process(NamedTuple):
-    """One fresh start of an implementation with a fresh database."""
+    """A fresh start of an implementation with a fresh database."""
 
     implementation: str
     number: int  # from 0
@@ -18,7 +18,7 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A test type of one process, and a load."""
+    """A test type of a process, and a load."""
 
     process: Process
     test_type: str
@@ -96,7 +96,7 @@ class TrialResult:
     """Result of a measured load."""
 
     trial: Trial
-    busy: frozenset[Process] = frozenset()  # idle processes that kept using a CPU
+    busy: frozenset[Process] = frozenset()  # processes that used a CPU although they had no load
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ def requested_connections(trial: Trial) -> int:
 
 
 def _errors(trial: Trial) -> float:
-    """Return the errors of all kinds; unfinished requests of an open loop have a rule of their own."""
+    """Return the errors of all kinds; unfinished requests of an open loop have a separate rule."""
     return float(max(0, trial.errors.total - (trial.unfinished or 0)))
 
 
@@ -149,7 +149,7 @@ def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | 
     """Compare the bytes per response with the verified size; truncated or different responses deviate.
 
     ``value`` is the relative deviation from the nearer end of the verified range. Bytes include unfinished responses,
-    so that one pipeline per connection is tolerated.
+    so that a pipeline per connection is tolerated.
     """
     limit = 0.02
     if isinstance(trial.load, Scenario):
@@ -165,7 +165,7 @@ def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _connections(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the established connections with the requested ones."""
+    """Compare the established connections with the requested connections."""
     if not _is_closed(trial) or context.may_close:
         return None
     requested, established = requested_connections(trial), trial.connections
@@ -174,7 +174,7 @@ def _connections(trial: Trial, context: ValidityContext) -> ValidityFinding | No
 
 
 def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare the duration with the planned one; a stalled or killed generator averages over a different time.
+    """Compare the duration with the plan; a stalled or killed generator averages over a different time.
 
     ``value`` is the difference in seconds.
     """
@@ -186,9 +186,9 @@ def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 
 
 def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare throughput X times mean latency R with the connections N, each with one request at a time (Little 1961).
+    """Compare throughput X times mean latency R with the connections N, which send one request at a time (Little 1961).
 
-    ``value`` is (X R - N) / N. Requests that are unfinished at the end are not counted, so that one mean latency is
+    ``value`` is (X R - N) / N. Requests that are unfinished at the end are not counted, so that a mean latency is
     tolerated. Pipelined loads have no latency.
     """
     limit = 0.10
@@ -202,7 +202,7 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 
 
 def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Detect Nagle's algorithm with delayed ACK: each connection gets one response in 40 ms while the server is idle.
+    """Detect Nagle's algorithm with delayed ACK: a response per connection every 40 ms while the server is idle.
 
     ``value`` is throughput / (connections * depth / 0.04 s) - 1. A server that waits for a CPU is not idle.
     """
@@ -221,7 +221,7 @@ def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | No
 def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the CPU per request of both generators; ``value`` is in standard deviations of the difference.
 
-    With two dozen cells, one cell exceeds the limit by chance in 6 % of runs.
+    With two dozen cells, a cell exceeds the limit by chance in 6 % of runs.
     """
     compared, limit = context.compared, 3.0
     if compared is None:
@@ -256,8 +256,8 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the generator's lag with the latency that it distorts; ``value`` is p99 of lag / p99 of latency.
 
-    With a hundred requests, a single late request decides the p99. If the number of late requests is within the bound of
-    a Poisson count with a mean of 1 %, the median may still be published, and a breach only warns.
+    With a hundred requests, a single late request decides the p99. If the number of late requests is within the bound
+    of a Poisson count with a mean of 1 %, the median may still be published, and a breach only warns.
     """
     thresholds = context.open_loop
     if not _has_rate(trial):

@@ -56,7 +56,7 @@ def _quoting(logged: str | None, verdict: VerificationRecord) -> VerificationRec
     failed = next((each for each in verdict.results if each.outcome is Outcome.FAIL), None)
     if failed is None or not logged:
         return verdict
-    actual = f"{failed.actual}; its log says: {logged}" if failed.actual else f"its log says: {logged}"
+    actual = f"{failed.actual}; server log: {logged}" if failed.actual else f"server log: {logged}"
     quoting = failed.model_copy(update={"actual": actual})
     return verdict.model_copy(
         update={"results": tuple(quoting if each is failed else each for each in verdict.results)}
@@ -124,8 +124,8 @@ class Verification:
             folder=process_conduct.read_folder(self._implementation, strict=self._strict),
             strict=self._strict,
         )
-        if found := process_conduct.verify_conduct(self._implementation, seen, began):
-            self._verdicts.append(found)
+        if verdict := process_conduct.verify_conduct(self._implementation, seen, began):
+            self._verdicts.append(verdict)
 
     def _database(self, stack: ExitStack) -> Database:
         """Return a private database, or the shared database if it cannot be divided or the names are fixed."""
@@ -138,7 +138,7 @@ class Verification:
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """Return the database variables that the server ignores, if a test type that needs the database failed.
 
-        A route that does not exist says nothing about the database.
+        A route that does not exist gives no information about the database.
         """
         types = self._implementation.test_types
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER)
@@ -172,7 +172,7 @@ class Verification:
             self._logged[verdict.test_type] = errors[0]
 
     def _judged(self, server: Server, name: str, database: Database) -> VerificationRecord:
-        """Return the verdict on one test type, or on HTTP."""
+        """Return the verdict on a test type, or on HTTP."""
         if name == SERVER:
             return self._verifier.verify_http(server, process=0, thorough=True)
         kind, loads = self._implementation.test_types[name], self._kinds[name]

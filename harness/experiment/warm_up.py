@@ -1,7 +1,7 @@
 """Warm-up: decides when a server is steady, and warms several servers with alternating bursts of load.
 
-A just-in-time compiler competes for CPUs with the load that it compiles for. While another server has its burst, the
-compilers of an idle server catch up.
+A just-in-time compiler competes for CPUs with the load that it compiles for. While a different server has a burst,
+the compilers of an idle server catch up.
 """
 
 import math
@@ -21,7 +21,7 @@ FINAL_PAUSE_SECONDS = 8.0  # maximum pause after the last burst
 
 
 class WarmUpTracker:
-    """Tracks one test type of a process until its CPU time per request is steady, or until the cap is reached.
+    """Tracks a test type of a process until CPU time per request is steady, or until the cap is reached.
 
     The state is steady when the median of the latest ``span`` windows is at most 5 % below the median of the ``span``
     windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM it levels off
@@ -66,7 +66,7 @@ class WarmUpTracker:
         return self.steady
 
     def add_burst(self, burst: WarmUpResult) -> None:
-        """Add a burst; it counts with its whole length even if the windows cover less."""
+        """Add a burst; the whole length counts even if the windows cover less."""
         before = self.seconds
         windows = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in burst.windows]
         for window in windows:
@@ -90,7 +90,7 @@ class WarmUpTracker:
 
     @property
     def result(self) -> WarmUp | None:
-        """Return all bursts as one warm-up, or None if there was no burst."""
+        """Return the warm-up that all bursts make up, or None without a burst."""
         return self._warm_up if self.seconds else None
 
 
@@ -100,8 +100,8 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
     """Warm up cells in rounds of bursts, then wait until all processes are idle.
 
-    The first round has a random order. Later rounds may run out of time, so they begin with the JIT platforms whose
-    cost declined most. Every cell gets at least one burst.
+    The first round has a random order. Later rounds may run out of time, so they begin with the JIT platforms with
+    the largest decline of cost. Every cell gets at least one burst.
 
     Args:
         cells: Cells, and whether a JIT runtime serves them.

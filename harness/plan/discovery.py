@@ -1,4 +1,4 @@
-"""Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
+"""Finds implementations: the files frameworks/<Language>/<name>/benchmark_config.json."""
 
 import hashlib
 import json
@@ -20,15 +20,15 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import safe_read
 from harness.records.run_info import BuildRecord, ImplementationInfo
 
-MISPLACED = "lies where a language's folder should be; move it to <Language>/<name>/"
-MAX_SHOWN_PROBLEMS = 5  # broken files beside an unknown name
-RESERVED_NAMES = ("run", "all")  # names of many: the core ones, and all
+MISPLACED = "is in the place of a language's folder; move it to <Language>/<name>/"
+MAX_SHOWN_PROBLEMS = 5  # broken files in a message about an unknown name
+RESERVED_NAMES = ("run", "all")  # they select the core implementations, and all implementations
 Rules = Literal["tfb", "techempower"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Implementation:
-    """One entry of a benchmark_config.json."""
+    """An entry of a benchmark_config.json."""
 
     name: str  # the framework's name, or framework-variant
     variant: str  # "default" or the variant's name
@@ -36,25 +36,25 @@ class Implementation:
     folder: Path
     maintainers: tuple[str, ...]
     entry: TestEntry
-    rules: Rules = "tfb"  # by which it is verified
-    allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
-    ready: str | None = None  # path that answers 200 once it is up; None: that of its first test type
-    ready_at_200: bool = True  # False: any answer but a server's error, where no plain GET is known to be one
-    requests: Mapping[str, TestType] = field(default_factory=dict)  # of a service that declares its own test types
+    rules: Rules = "tfb"  # rule set of verification
+    allowed: tuple[str, ...] = ()  # additional privileges of its container, with consent
+    ready: str | None = None  # path for readiness checks; None: the path of the first test type
+    ready_at_200: bool = True  # whether readiness requires status 200, or any status below 500
+    requests: Mapping[str, TestType] = field(default_factory=dict)  # test types that a service declares
 
     @property
     def is_service(self) -> bool:
-        """Whether it is somebody's own service, which knows nothing of the six test types."""
+        """True for a service of a tfb.toml, which declares its own requests."""
         return bool(self.requests)
 
     @cached_property
     def test_types(self) -> Mapping[str, TestType]:
-        """By name: its own, or those of the registry that it has a URL for, in the order of a process."""
+        """Test types by name: declared, or registered and with a URL, in the order of measurement."""
         return self.requests or {t.name: t for t in TEST_TYPES.values() if self.entry.urls.get(t.url_key)}
 
     @cached_property
     def urls(self) -> Mapping[str, str]:
-        """Test type name -> URL path, in the order in which a process runs them."""
+        """Test type name -> URL path, in the order of measurement."""
         return {
             name: kind.requests[0].target if kind.requests else self.entry.urls[kind.url_key]
             for name, kind in self.test_types.items()
@@ -62,7 +62,7 @@ class Implementation:
 
     @property
     def ready_path(self) -> str:
-        """A path that answers 200 once the server is up: its first test type's, with one query where it counts."""
+        """Path for readiness checks; a path with a number of queries asks for one."""
         if self.ready:
             return self.ready
         name, url = next(iter(self.urls.items()))
@@ -71,61 +71,61 @@ class Implementation:
 
     @property
     def is_broken(self) -> bool:
-        """Marked as broken: known, but never run."""
+        """True if tagged as broken: such implementations never run."""
         return "broken" in (tag.lower() for tag in self.entry.tags)
 
     @property
     def is_core(self) -> bool:
-        """Among those that ``--test run`` takes."""
+        """True if ``--test run`` selects it."""
         return CORE_TAG in (tag.lower() for tag in self.entry.tags)
 
     @property
     def declared_name(self) -> str:
-        """The name that its file gives it, whatever it is called in a run."""
+        """The name in its configuration; its name in a run may have a suffix."""
         return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
 
     @property
     def dockerfile(self) -> Path:
-        """The Dockerfile that builds it."""
+        """Path of its Dockerfile."""
         return self.folder / (self.entry.dockerfile or f"{self.declared_name}.dockerfile")
 
     @property
     def unsupported_reason(self) -> str | None:
-        """Why it cannot be run here although it can be read: the database that it asks for; None: it can."""
+        """Message about a database that tfb does not provide; None if the implementation can run."""
         database = self.entry.database
         if database in ("postgres", "none"):
             return None
         name = {"mysql": "MySQL", "mongodb": "MongoDB"}.get(database, database)
-        return f"asks for {name}, and only PostgreSQL is served: a variant of it that declares no database would run"
+        return f"requires {name}, but tfb provides only PostgreSQL: add a variant that declares no database"
 
     @property
     def local(self) -> LocalRun | None:
-        """How to run it without Docker, if it says so."""
+        """Commands for running it without Docker, if declared."""
         return self.entry.local
 
     @property
     def stack(self) -> str:
-        """Everything that names its runtime, in lower case: decides whether the cap of JIT runtimes applies."""
+        """All names of its runtime in lower case, to recognise JIT compilers."""
         words = (self.entry.language, self.entry.platform, self.entry.webserver, self.framework)
         return " ".join(word for word in words if word).lower()
 
     @property
     def digest(self) -> str:
-        """Of what its configuration says: commands, URLs, environment and all else."""
-        said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        """Hash of its configuration: commands, URLs, environment and all other keys."""
+        config = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
+        return hashlib.sha256(config.encode()).hexdigest()[:16]
 
     def info(self, build: BuildRecord | None = None) -> ImplementationInfo:
-        """Its record in run.json: what its entry says under the same names, and what follows from its place."""
+        """Return its record for run.json."""
         shared = ImplementationInfo.model_fields.keys() & TestEntry.model_fields.keys()
-        said = {key: getattr(self.entry, key) for key in shared}
-        ours = self.folder.is_relative_to(REPOSITORY)
-        place = self.folder.relative_to(REPOSITORY if ours else self.folder.parent.parent)
+        values = {key: getattr(self.entry, key) for key in shared}
+        is_own = self.folder.is_relative_to(REPOSITORY)
+        relative = self.folder.relative_to(REPOSITORY if is_own else self.folder.parent.parent)
         derived = {
             "name": self.name,
             "framework": self.entry.framework or self.framework,
             "project": self.framework,
-            "folder": place.as_posix(),
+            "folder": relative.as_posix(),
             "rules": self.rules,
             "allowed": self.allowed,
             "display_name": self.entry.display_name or self.name,
@@ -134,72 +134,75 @@ class Implementation:
             "digest": self.digest,
             "build": build,
         }
-        return ImplementationInfo.model_validate({k: v for k, v in (said | derived).items() if v is not None})
+        return ImplementationInfo.model_validate({k: v for k, v in (values | derived).items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanResult:
-    """What trees hold: the implementations by name, and what is wrong with their folders."""
+    """The implementations of trees, and the problems of their folders."""
 
     implementations: tuple[Implementation, ...] = ()
     folder_problems: tuple[FolderProblem, ...] = ()
-    named: frozenset[Path] = frozenset()  # folders of implementations that were given in place of a tree
+    named: frozenset[Path] = frozenset()  # folders of implementations that the user named directly
     trees: tuple[Path, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One message for each broken file or test."""
+        """A message per broken file or test."""
         return tuple(str(each) for each in self.folder_problems if each.kind == "problem")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One message for each key of another tree that was set aside."""
+        """A message per ignored key in another tree."""
         return tuple(str(each) for each in self.folder_problems if each.kind == "warning")
 
     def problems_of(self, folders: Collection[Path]) -> list[FolderProblem]:
-        """Return what is wrong with these folders."""
+        """Return the problems of folders."""
         return [each for each in self.folder_problems if not each.folders.isdisjoint(folders)]
 
 
 def scan_folders(*folders: Path) -> ScanResult:
-    """Read every configuration below the folders (default: ours); a broken one becomes a problem, not a crash.
+    """Read all configurations below folders, and report broken ones as problems.
 
-    A folder is a tree, a checkout with one, or a part of one (``harness.plan.trees``). Another tree than ours is read
-    as its own toolset would (``harness.plan.lenient``). A name that an earlier tree has taken gets its own tree's name
-    behind it: ``vertx-web@other``.
+    Invalid keys in other trees than this repository's are ignored (``harness.plan.lenient``). If two trees have an
+    implementation with the same name, the later one gets the name of its tree as a suffix: ``vertx-web@other``.
+
+    Args:
+        folders: Trees, or parts of trees (``harness.plan.trees``); default: this repository's tree.
     """
-    found: dict[str, Implementation] = {}
+    implementations: dict[str, Implementation] = {}
     problems: list[FolderProblem] = []
     named: set[Path] = set()
     seen: set[Path] = set()
-    places = [trees.find_tree(folder) for folder in folders or (FRAMEWORKS,)]
-    for tree in places:
-        before = frozenset(found)
+    found_trees = [trees.find_tree(folder) for folder in folders or (FRAMEWORKS,)]
+    for tree in found_trees:
+        earlier_names = frozenset(implementations)
         problems += [folder_problem("misplaced", folder, MISPLACED) for folder in tree.misplaced()]
         for folder in tree.folders():
-            if folder.resolve() in seen:  # two of the folders overlap
+            if folder.resolve() in seen:  # two folders overlap
                 continue
             seen.add(folder.resolve())
-            made, wrong = _read_folder(folder, foreign=not is_own_tree(tree.root))
-            problems += wrong
+            read, folder_problems = _read_folder(folder, lenient=not is_own_tree(tree.root))
+            problems += folder_problems
             if folder == tree.part:
                 named.add(folder)
-            for each in made:
-                implementation = replace(each, name=f"{each.name}@{_label(tree.root)}") if each.name in before else each
-                if unusable := _unusable(implementation, each.name, found):
-                    problems.append(unusable)
+            for each in read:
+                is_taken = each.name in earlier_names
+                implementation = replace(each, name=f"{each.name}@{_label(tree.root)}") if is_taken else each
+                if conflict := _name_conflict(implementation, each.name, implementations):
+                    problems.append(conflict)
                 else:
-                    found[implementation.name] = implementation
+                    implementations[implementation.name] = implementation
     return ScanResult(
-        implementations=tuple(sorted(found.values(), key=lambda i: i.name)),
+        implementations=tuple(sorted(implementations.values(), key=lambda i: i.name)),
         folder_problems=tuple(problems),
         named=frozenset(named),
-        trees=tuple(tree.part for tree in places),
+        trees=tuple(tree.part for tree in found_trees),
     )
 
 
-def _read_folder(folder: Path, *, foreign: bool) -> tuple[tuple[Implementation, ...], list[FolderProblem]]:
-    """Return the implementations of a folder and what is wrong with it."""
+def _read_folder(folder: Path, *, lenient: bool) -> tuple[tuple[Implementation, ...], list[FolderProblem]]:
+    """Return the implementations of a folder and its problems."""
     path = folder / CONFIG_FILE
     try:
         path.lstat()
@@ -208,30 +211,33 @@ def _read_folder(folder: Path, *, foreign: bool) -> tuple[tuple[Implementation, 
     except OSError as error:
         return (), [folder_problem("problem", folder, f"cannot be read: {error.strerror}")]
     try:
-        made, aside, wrong = read_config(path, foreign=foreign)
+        implementations, warnings, problems = read_config(path, lenient=lenient)
     except ConfigError as error:
         return (), [folder_problem("problem", folder, str(error).removeprefix(f"{path}: "))]
-    warnings = [folder_problem("warning", folder, words) for words in aside]
-    return made, [*warnings, *(folder_problem("problem", folder, words) for words in wrong)]
+    return implementations, [
+        *(folder_problem("warning", folder, message) for message in warnings),
+        *(folder_problem("problem", folder, message) for message in problems),
+    ]
 
 
-def _unusable(made: Implementation, own: str, found: Mapping[str, Implementation]) -> FolderProblem | None:
-    """Return why an implementation cannot have its name, which it shares or which means many."""
-    if own in RESERVED_NAMES:
-        return folder_problem(
-            "problem", made.folder, f"the name {own!r} means many implementations: give it another one"
-        )
-    if other := found.get(made.name):
+def _name_conflict(
+    implementation: Implementation, own_name: str, others: Mapping[str, Implementation]
+) -> FolderProblem | None:
+    """Return a problem if the name of an implementation is reserved or already used."""
+    folder = implementation.folder
+    if own_name in RESERVED_NAMES:
+        return folder_problem("problem", folder, f"the name {own_name!r} is reserved: choose another name")
+    if other := others.get(implementation.name):
         message = (
-            f"the name {made.name!r} is taken by {other.folder / CONFIG_FILE}; change framework, or the key of the "
-            "variant in tests, in one of the two files"
+            f"the name {implementation.name!r} is already used by {other.folder / CONFIG_FILE}; change framework, or "
+            "the key of the variant in tests, in one of the two files"
         )
-        return folder_problem("problem", made.folder, message, other.folder)
+        return folder_problem("problem", folder, message, other.folder)
     return None
 
 
 def is_own_tree(tree: Path) -> bool:
-    """This repository's folder, or that of another of its commits (a worktree, which has our launcher beside it)."""
+    """Return whether a tree belongs to this repository, possibly in another worktree."""
     return tree == FRAMEWORKS or ((tree.parent / "harness").is_dir() and (tree.parent / "tfb").is_file())
 
 
@@ -239,18 +245,20 @@ def _label(tree: Path) -> str:
     return tree.parent.name if tree.name == "frameworks" else tree.name
 
 
-def read_config(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
-    """The implementations of a file, and the warnings and problems of a foreign one.
+def read_config(path: Path, *, lenient: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
+    """Return the implementations of a file, and messages: warnings and problems of lenient reading.
 
-    Raises ConfigError that names the file, the key and what is allowed.
+    Raises ConfigError that names the file and the key.
     """
     with name_file_in_errors(path, json_schema):
         document = safe_read.parse_json(_text(safe_read.read(path, MAX_CONFIG_BYTES)))
-        if foreign:
-            config, aside, wrong = parse_leniently(document, folder=path.parent.name, language=path.parent.parent.name)
+        if lenient:
+            config, warnings, problems = parse_leniently(
+                document, folder=path.parent.name, language=path.parent.parent.name
+            )
         else:
-            config, aside, wrong = BenchmarkConfig.model_validate(document), [], []
-    made = tuple(
+            config, warnings, problems = BenchmarkConfig.model_validate(document), [], []
+    implementations = tuple(
         Implementation(
             name=config.framework if variant == "default" else f"{config.framework}-{variant}",
             variant=variant,
@@ -258,17 +266,17 @@ def read_config(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementat
             folder=path.parent,
             maintainers=config.maintainers,
             entry=entry,
-            # What shows what must not be done breaks requirements of ours on purpose: those warn, none is let off.
-            rules="techempower" if foreign or ANTIPATTERN_TAG in entry.tags else "tfb",
+            # Antipatterns violate rules of tfb on purpose. TechEmpower's rules turn these violations into warnings.
+            rules="techempower" if lenient or ANTIPATTERN_TAG in entry.tags else "tfb",
         )
         for tests in config.tests
         for variant, entry in tests.items()
     )
-    return made, aside, wrong
+    return implementations, warnings, problems
 
 
 def _text(data: bytes) -> bytes:
-    """Return the bytes of a configuration unchanged; raise ValueError for what is no text, or none at all."""
+    """Return a configuration unchanged. Raises ValueError if it is empty or not text."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -278,15 +286,15 @@ def _text(data: bytes) -> bytes:
     return safe_read.require_no_nul(data)
 
 
-ANTIPATTERN_TAG = "antipattern"  # tag of what is measured to show its cost
+ANTIPATTERN_TAG = "antipattern"  # tag of implementations that demonstrate the cost of a mistake
 CORE_TAG = "core"  # tag of the implementations that --test run takes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which implementations a command names; empty means no restriction by that flag."""
+    """Implementations selected by flags; an empty flag does not restrict the selection."""
 
-    test: tuple[str, ...] = ()  # names, or one of the reserved words: "run" for the core ones, "all"
+    test: tuple[str, ...] = ()  # names of implementations, or "run" (core) or "all"
     test_dir: tuple[str, ...] = ()  # Language/folder, or a language's folder
     test_lang: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
@@ -294,10 +302,11 @@ class Selection:
 
 
 def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implementation, ...]:
-    """Return the selected implementations without those that are tagged as broken.
+    """Return the selected implementations, except those tagged as broken.
 
-    Raises ConfigError that says what is wrong with a folder whose implementation is named, and UsageError with the
-    nearest names for an unknown name.
+    Raises:
+        ConfigError: The folder of a named implementation has a problem.
+        UsageError: A name is unknown; the message suggests similar names.
     """
     implementations = found.implementations
     by_name = {i.name: i for i in implementations}
@@ -306,14 +315,14 @@ def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implem
     known_languages = {i.folder.parent.name.lower() for i in implementations}
     known_languages |= {t.path.parent.parent.name.lower() for t in found.folder_problems if t.kind == "problem"}
     require_selected_valid(found, wanted)
-    _require_known(found, "", {*wanted.test} - {*RESERVED_NAMES}, by_name)  # with and without a flag before it
+    _require_known(found, "", {*wanted.test} - {*RESERVED_NAMES}, by_name)
     broken = {name for each in found.folder_problems for name in each.names}
     _require_known(found, "--exclude: ", {name for name in wanted.exclude if name.lower() not in broken}, by_name)
     _require_known(found, "--test-lang: ", languages, known_languages)
     _require_known(found, "--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
     _require_known(found, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.is_core} or {*by_name}  # a folder without the tag is all core
+    core = {i.name for i in implementations if i.is_core} or {*by_name}  # without the tag, all are core
     takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
 
     def named(i: Implementation) -> bool:
@@ -326,33 +335,35 @@ def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implem
 
 
 def require_selected_valid(found: ScanResult, wanted: Selection) -> None:
-    """Raise ConfigError when something is wrong with a folder that the selection names.
+    """Check the folders that a selection names.
 
-    Raises UsageError for a folder's name that is not the name of its implementation.
+    Raises:
+        ConfigError: A named folder has a problem.
+        UsageError: A name is the name of a folder, but not of an implementation.
     """
     by_name = {i.name: i for i in found.implementations}
     named = set(found.named)
     for name in {*wanted.test} - {*RESERVED_NAMES}:
         named |= {by_name[name].folder} if name in by_name else _meant(found, name)
-    sound = {_place(i) for i in found.implementations}
+    valid = {_place(i) for i in found.implementations}
     for place in map(_folder, wanted.test_dir):
         named |= {i.folder for i in found.implementations if _place(i) == place}
-        named |= _meant(found, place) if place not in sound else set()
+        named |= _meant(found, place) if place not in valid else set()
     if troubles := found.problems_of(named):
-        told = [str(each).removesuffix(", set aside") for each in troubles]
+        messages = [str(each).removesuffix(", ignored") for each in troubles]
         if any(each.kind == "warning" for each in troubles):
-            told.append("correct or remove these keys: they are set aside only where no command names the folder")
-        raise ConfigError("\n".join(told))
+            messages.append("correct or remove these keys: tfb ignores them only if no flag names the folder")
+        raise ConfigError("\n".join(messages))
     for name in wanted.test:
         within = [i.name for i in found.implementations if _folder(name) in (i.folder.name.lower(), _place(i))]
         if within and name not in (*by_name, *RESERVED_NAMES):
-            raise UsageError(f"{name} is a folder, which holds {', '.join(within)}: name these")
+            raise UsageError(f"{name} is a folder with the implementations {', '.join(within)}: use their names")
         if name not in (*by_name, *RESERVED_NAMES) and name in {i.folder.parent.name for i in found.implementations}:
             raise UsageError(f"{name} is a language's folder: select its implementations with --test-lang {name}")
 
 
 def _meant(found: ScanResult, name: str) -> set[Path]:
-    """Return the folders that a name may mean: by folder, or a broken one by its framework or a variant of it."""
+    """Return the folders that a name may refer to, including broken ones by framework or variant."""
     name = _folder(name)
     exact = {folder for each in found.folder_problems if name in each.names for folder in each.folders}
     exact |= {i.folder for i in found.implementations if name in (i.folder.name.lower(), _place(i))}
@@ -366,7 +377,7 @@ def _meant(found: ScanResult, name: str) -> set[Path]:
 
 
 def _place(implementation: Implementation) -> str:
-    """Its folder below the tree, in lower case: ``java/vertx-web``."""
+    """Return the folder relative to its tree in lower case, such as ``java/vertx-web``."""
     return "/".join(implementation.folder.parts[-2:]).lower()
 
 
@@ -375,7 +386,7 @@ def _folder(path: str) -> str:
 
 
 def _require_known(found: ScanResult, flag: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise UsageError for the first unknown name, with the files that could not be read and may hold it."""
+    """Raise UsageError for the first unknown name; the message lists unreadable files, which may contain it."""
     for name in sorted(names):
         if name in known:
             continue
@@ -383,7 +394,7 @@ def _require_known(found: ScanResult, flag: str, names: Iterable[str], known: Co
             hint = suggest(name, known)
         else:
             where = ", ".join(map(str, found.trees)) or "the selection"
-            hint = f"{where} holds no implementations; expected <Language>/<name>/{CONFIG_FILE}"
+            hint = f"{where} contains no implementations; expected <Language>/<name>/{CONFIG_FILE}"
         unread = [*found.problems[:MAX_SHOWN_PROBLEMS]]
         unread += (
             [f"and {len(found.problems) - MAX_SHOWN_PROBLEMS} more"] if len(found.problems) > MAX_SHOWN_PROBLEMS else []

@@ -1,4 +1,4 @@
-"""What a Dockerfile says: the images it builds upon, the command and user of its image, what it copies. Pure."""
+"""Parses a Dockerfile: base images, the command and user of the image, and copied files."""
 
 import json
 import re
@@ -9,33 +9,33 @@ from pathlib import Path
 
 from harness.records import safe_read
 
-# Blanks within a line only: \s would search the rest of a file of empty lines again at each of them.
+# [ \t] instead of \s, which would take quadratic time for a file with many empty lines.
 FROM = re.compile(
     r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
 )
 ARG = re.compile(r"^[ \t]*ARG[ \t]+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
 COPYING = ("COPY", "RUN", "ADD")
-NAME_CHARACTERS = 1000  # of an image: the rest is cut off, or arguments made of arguments could fill memory
+NAME_CHARACTERS = 1000  # limit for an image's name, because nested arguments can grow exponentially
 
 
 def base_images(text: str) -> tuple[str, ...]:
-    """Images by the names that the file asks for, in its order; its own stages and ``scratch`` are none."""
+    """Return the distinct images that a Dockerfile uses, in order, without its own stages and ``scratch``."""
     first = FROM.search(text)
     arguments: dict[str, str] = {}
     for name, default in ARG.findall(text[: first.start()] if first else text):
-        arguments[name] = _filled(default, arguments)  # a default may be made of the arguments above it
+        arguments[name] = _filled(default, arguments)  # a default may contain earlier arguments
     stages = {"scratch"}
-    found = []
+    images = []
     for image, stage in FROM.findall(text):
-        found += [_filled(image, arguments)] if _filled(image, arguments).lower() not in stages else []
+        images += [_filled(image, arguments)] if _filled(image, arguments).lower() not in stages else []
         stages.add(stage.lower())
     copied = (_filled(image, arguments) for image in _copied(text))
-    found += [image for image in copied if image.lower() not in stages and not image.isdigit()]
-    return tuple(dict.fromkeys(found))
+    images += [image for image in copied if image.lower() not in stages and not image.isdigit()]
+    return tuple(dict.fromkeys(images))
 
 
 def base_images_of_file(path: Path) -> tuple[str, ...]:
-    """Those of a file; none where it cannot be read."""
+    """Return the images that a file uses; empty if the file cannot be read."""
     try:
         return base_images(safe_read.read(path, safe_read.MAX_TEXT_BYTES).decode("utf-8-sig", errors="replace"))
     except OSError:
@@ -67,11 +67,11 @@ def _filled(word: str, arguments: dict[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRecipe:
-    """What the last stage of a Dockerfile says of the image, and what all its stages take from the folder."""
+    """Properties of an image from the last stage of its Dockerfile, and the files that all stages copy."""
 
-    command: tuple[str, ...] = ()  # ENTRYPOINT and CMD as the engine joins them; empty: those of the base image
-    user: str | None = None  # of the last USER; None: that of the base image
-    copied: tuple[str, ...] = ()  # sources within the build context, as they are written
+    command: tuple[str, ...] = ()  # ENTRYPOINT and CMD; empty: inherited from the base image
+    user: str | None = None  # last USER; None: inherited from the base image
+    copied: tuple[str, ...] = ()  # sources in the build context, as written
 
 
 def parse_instructions(text: str) -> list[tuple[str, str]]:
@@ -83,7 +83,7 @@ def parse_instructions(text: str) -> list[tuple[str, str]]:
 
 
 def parse_recipe(text: str) -> ImageRecipe:
-    """Return what a Dockerfile makes of its last stage."""
+    """Return the properties of the image that a Dockerfile builds."""
     entry: list[str] = []
     command: list[str] = []
     stages: dict[str, str | None] = {}
@@ -124,21 +124,21 @@ def environment_variables(text: str) -> dict[str, str]:
 
 def parse_assignments(parts: Sequence[str]) -> dict[str, str]:
     """Return the variables that the leading words NAME=value set, after an optional ``env``."""
-    found = {}
+    variables = {}
     for word in parts[1:] if [*parts[:1]] == ["env"] else parts:
         name, equals, value = word.partition("=")
         if not (equals and name.isidentifier()):
             break
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables
 
 
 def split_command(text: str) -> list[str]:
-    """Return the words of a command in exec form (JSON), or in shell form without the shell."""
+    """Return the words of a command in exec form (JSON) or in shell form."""
     try:
-        found = json.loads(text)
-        if isinstance(found, list) and all(isinstance(word, str) for word in found):
-            return found
+        words = json.loads(text)
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            return words
     except ValueError:
         pass
     try:
@@ -148,10 +148,10 @@ def split_command(text: str) -> list[str]:
 
 
 def _sources(rest: str) -> list[str]:
-    """Return what COPY or ADD takes from the build context; other images, addresses and inline files are left out."""
+    """Return the sources of COPY or ADD in the build context, without images, URLs and inline files."""
     flags = re.match(r"(?:--\S+\s+)*", rest)
-    given = flags[0] if flags else ""
-    if "--from=" in given:
+    options = flags[0] if flags else ""
+    if "--from=" in options:
         return []
-    found = split_command(rest[len(given) :])[:-1]
-    return [word for word in found if not re.match(r"<<|\$|\w+://|git@", word)]
+    sources = split_command(rest[len(options) :])[:-1]
+    return [word for word in sources if not re.match(r"<<|\$|\w+://|git@", word)]

@@ -10,8 +10,8 @@ from typing import Literal
 from harness.paths import CONFIG_FILE, PROGRAM
 from harness.records import safe_read
 
-MAX_CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest configuration has some 30 KiB
-TOO_DEEP = "lies one level too deep; move its folder to <Language>/<name>/"
+MAX_CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest one has 30 KiB
+TOO_DEEP = "is one level too deep; move its folder to <Language>/<name>/"
 FolderProblemKind = Literal["problem", "warning", "misplaced"]
 
 
@@ -31,7 +31,7 @@ class FolderProblem:
 
     @property
     def has_names(self) -> bool:
-        """Tell whether a configuration is there that names implementations."""
+        """True if a configuration with names of implementations exists."""
         return self.kind == "problem" or (self.kind == "misplaced" and self.path.is_file())
 
     def __str__(self) -> str:
@@ -42,21 +42,21 @@ def folder_problem(kind: FolderProblemKind, folder: Path, message: str, other: P
     """Return a problem with a folder; ``other`` is a second affected folder."""
     path = folder / CONFIG_FILE
     names = _names(path) if kind != "warning" else frozenset[str]()
-    concerned = frozenset({folder} if other is None else {folder, other})
-    return FolderProblem(kind=kind, path=path, message=message, names=names, folders=concerned)
+    folders = frozenset({folder} if other is None else {folder, other})
+    return FolderProblem(kind=kind, path=path, message=message, names=names, folders=folders)
 
 
 def missing_config_problems(folder: Path) -> Iterator[FolderProblem]:
-    """Yield what to do about a folder without a configuration: some have it one level deeper, or misspelt."""
+    """Yield problems of a folder without a configuration, such as a misplaced or misspelt file."""
     with contextlib.suppress(OSError):
         for path in sorted(folder.glob(f"*/{CONFIG_FILE}")):
             yield folder_problem("misplaced", path.parent, TOO_DEEP, folder)
-    alike = [path.name for path in sorted(folder.glob("*.json")) if _bare(path.name) == _bare(CONFIG_FILE)]
-    advice = f"rename {alike[0]}" if alike else f"write it ({PROGRAM} new makes a folder with one)"
+    similar = [path.name for path in sorted(folder.glob("*.json")) if _letters(path.name) == _letters(CONFIG_FILE)]
+    advice = f"rename {similar[0]}" if similar else f"create it ({PROGRAM} new creates a folder with one)"
     yield folder_problem("misplaced", folder, f"does not exist; {advice}")
 
 
-def _bare(name: str) -> str:
+def _letters(name: str) -> str:
     """Return the letters of a file's name in lower case."""
     return "".join(filter(str.isalpha, name.lower()))
 
@@ -65,7 +65,9 @@ def _names(path: Path) -> frozenset[str]:
     """Return the names by which a user may refer to a broken configuration, in lower case."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
-        text = safe_read.read(path, MAX_CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
-        if found := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
-            names.add(found[1])
+        text = (
+            safe_read.read(path, MAX_CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")
+        )  # NUL occurs in UTF-16
+        if match := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
+            names.add(match[1])
     return frozenset(name.lower() for name in names)

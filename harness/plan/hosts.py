@@ -1,7 +1,7 @@
-"""The machines that a run is spread over: server, database and clients, as the flags or a layout file name them.
+"""The machines of a run: server, database and clients, named by flags or a layout file.
 
-A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` (a context of the Docker client);
-``address`` is what the other machines call it, where that differs. ``postgresql://host:port``: a database that exists.
+A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` (a context of the Docker client).
+``address`` is the address for the other machines if it differs. ``postgresql://host:port`` is an existing database.
 """
 
 import re
@@ -15,28 +15,28 @@ from harness.plan.profile import ConfigSection, read_toml
 
 LAYOUT_FOLDER = REPOSITORY / "config" / "hosts"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # no leading dash: ssh would take it for an option
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # no leading dash, which ssh would read as an option
 SSH = re.compile(
     rf"(?:ssh://)?(?P<login>(?:{NAME}@)?(?P<name>{NAME}))(?::(?P<port>\d{{1,5}}))?(?:=(?P<address>{NAME}))?"
 )
 CONTEXT = re.compile(rf"context:(?P<name>{NAME})(?:=(?P<address>{NAME}))?")
-EXISTING = re.compile(rf"postgres(?:ql)?://(?P<host>{NAME}|\[[0-9a-f:]+\])(?::(?P<port>\d{{1,5}}))?/?")
+DATABASE_URL = re.compile(rf"postgres(?:ql)?://(?P<host>{NAME}|\[[0-9a-f:]+\])(?::(?P<port>\d{{1,5}}))?/?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A machine with a Docker engine, and how it is reached."""
+    """A machine with a Docker engine, and the way to reach it."""
 
-    text: str  # as it was given
+    text: str  # the HOST of the user
     reached_by: Literal["here", "ssh", "context"]
-    name: str  # for ssh (with the user), or of the context
+    name: str  # name for ssh, with the user, or name of the context
     port: int | None = None
-    address: str | None = None  # None: as ssh's configuration says
+    address: str | None = None  # None: from the configuration of ssh
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingDatabase:
-    """A PostgreSQL that exists."""
+    """A PostgreSQL server that already runs."""
 
     host: str
     port: int
@@ -47,7 +47,7 @@ HERE = Host(text="this machine", reached_by="here", name="localhost", address="1
 
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
-    """Who does what."""
+    """The machine of each role."""
 
     server: Host = HERE
     database: Host | ExistingDatabase = HERE
@@ -55,18 +55,18 @@ class Hosts:
 
     @property
     def uses_remote_machines(self) -> bool:
-        """Whether a container runs on another machine than this one."""
+        """True if a container runs on another machine."""
         return any(host.reached_by != "here" for host in self.machines)
 
     @property
     def machines(self) -> tuple[Host, ...]:
-        """Each machine once, the server's first."""
-        all_of = (self.server, *((self.database,) if isinstance(self.database, Host) else ()), *self.clients)
-        return tuple(dict.fromkeys(all_of))
+        """The distinct machines, starting with the server."""
+        machines = (self.server, *((self.database,) if isinstance(self.database, Host) else ()), *self.clients)
+        return tuple(dict.fromkeys(machines))
 
 
 def parse_host(text: str, flag: str) -> Host:
-    """One HOST; raises UsageError that names the flag and the form."""
+    """Parse a HOST. Raises UsageError that names the flag."""
     if text in LOOPBACK:
         return HERE
     if match := CONTEXT.fullmatch(text):
@@ -75,26 +75,26 @@ def parse_host(text: str, flag: str) -> Host:
     if match and 0 < int(match["port"] or 22) < 1 << 16:
         port = int(match["port"]) if match["port"] else None
         return Host(text=text, reached_by="ssh", name=match["login"], port=port, address=match["address"])
-    raise UsageError(f"{flag} {text}: is not [user@]name[:port][=address] or context:NAME[=address]")
+    raise UsageError(f"{flag} {text}: expected [user@]name[:port][=address] or context:NAME[=address]")
 
 
 def parse_database(text: str) -> Host | ExistingDatabase:
-    """A HOST, or ``postgresql://host[:port]``; raises UsageError for anything more in it."""
+    """Parse a HOST or ``postgresql://host[:port]``. Raises UsageError, also for a user or database in the URL."""
     if not text.startswith(("postgresql://", "postgres://")):
         return parse_host(text, "--database-host")
-    match = EXISTING.fullmatch(text)
+    match = DATABASE_URL.fullmatch(text)
     port = int(match["port"] or 5432) if match else 0
     if not match or not 0 < port < 1 << 16:
         raise UsageError(
-            f"--database-host {text}: is not postgresql://host:port (role and database are the benchmark's own)"
+            f"--database-host {text}: expected postgresql://host:port (tfb creates the role and the database)"
         )
     return ExistingDatabase(host=match["host"].strip("[]"), port=port)
 
 
 def hosts_from_flags(server: str | None, database: str | None, clients: tuple[str, ...]) -> Hosts:
-    """The machines that the flags name; raises UsageError for what does not go together.
+    """Return the machines that flags name. Raises UsageError for combinations that cannot work.
 
-    A flag that is not given means: the database beside nobody but this machine, clients this machine.
+    Roles without a flag use this machine.
     """
     named = Hosts(
         server=parse_host(server, "--server-host") if server else HERE,
@@ -102,12 +102,13 @@ def hosts_from_flags(server: str | None, database: str | None, clients: tuple[st
         clients=tuple(parse_host(client, "--client-host") for client in clients) or (HERE,),
     )
     if len(set(named.clients)) < len(named.clients):
-        raise UsageError("--client-host: the same machine twice; each client takes its share of the connections")
+        raise UsageError(
+            "--client-host: a machine is named twice; name each client once, because clients share the connections"
+        )
     if HERE in named.machines and named.uses_remote_machines:
         raise UsageError(
-            "a machine that is not named would be this machine by its loopback address, which the others cannot reach: "
-            "give --server-host, --database-host (a PostgreSQL that exists: postgresql://host:port) and --client-host, "
-            "this machine too (as name=address)"
+            "roles without a machine use the loopback address of this machine, which other machines cannot reach: "
+            "give --server-host, --database-host and --client-host, for this machine as name=address"
         )
     return named
 
@@ -121,10 +122,8 @@ class HostLayoutFile(ConfigSection):
 
 
 def read_layout(name: str) -> Hosts:
-    """The machines of ``config/hosts/NAME.toml`` or a .toml of one's own; raises ConfigError."""
+    """Read ``config/hosts/NAME.toml`` or another .toml file. Raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else LAYOUT_FOLDER / f"{name}.toml"
-    known = ", ".join(sorted(each.stem for each in LAYOUT_FOLDER.glob("*.toml"))) or "none yet"
-    found = read_toml(path, HostLayoutFile, f"--hosts {name}: {path} is not there; there are: {known}")
-    return hosts_from_flags(
-        found.server, found.database, (found.client,) if isinstance(found.client, str) else found.client
-    )
+    available = ", ".join(sorted(each.stem for each in LAYOUT_FOLDER.glob("*.toml"))) or "none"
+    file = read_toml(path, HostLayoutFile, f"--hosts {name}: {path} does not exist; available: {available}")
+    return hosts_from_flags(file.server, file.database, (file.client,) if isinstance(file.client, str) else file.client)

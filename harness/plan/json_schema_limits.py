@@ -34,7 +34,7 @@ def check_schema(schema: Schema) -> None:
     """Check a schema without fetching remote references. Raises ConfigError that names the invalid keyword."""
     _require_bounded(schema)
     _require_valid(schema)
-    _Walk(schema).check()
+    _SchemaWalker(schema).check()
 
 
 def schema_validator(schema: Schema) -> "Validator":
@@ -49,18 +49,18 @@ def _dialect(schema: Schema) -> "type[Validator]":
     """Return the validator class of the schema's dialect. Raises ConfigError for an unknown dialect."""
     from jsonschema import validators
 
-    dialect: Any = None  # as the library's stubs do not allow
+    dialect: Any = None  # Any, because the library's stubs do not allow None
     if "$schema" not in schema:
         dialect = validators.Draft202012Validator
     elif isinstance(schema["$schema"], str):
-        with contextlib.suppress(ValueError):  # no address
+        with contextlib.suppress(ValueError):  # not a URL
             dialect = validators.validator_for({"$schema": schema["$schema"]}, default=NO_DIALECT)
     if dialect is None:
         raise ConfigError(
             f"$schema: unknown dialect {schema['$schema']!r:.80}; use https://json-schema.org/draft/2020-12/schema"
         )
-    known: type[Validator] = dialect
-    return known
+    result: type[Validator] = dialect
+    return result
 
 
 def _require_bounded(schema: object) -> None:
@@ -101,11 +101,11 @@ def _require_valid(schema: Schema) -> None:
     except SchemaError as error:
         raise ConfigError(f"{error.json_path}: {error.message[:300]}") from error
     except RecursionError as error:
-        raise ConfigError("is nested too deep: refer to parts of it by $ref") from error
+        raise ConfigError("is nested too deeply: refer to parts of it by $ref") from error
 
 
-class _Walk:
-    """A walk that visits each subschema and each referenced schema once."""
+class _SchemaWalker:
+    """Visits each subschema and each referenced schema once."""
 
     def __init__(self, schema: Schema) -> None:
         from referencing.jsonschema import specification_with
@@ -147,20 +147,20 @@ class _Walk:
         from referencing.exceptions import Unresolvable
 
         try:
-            found = resolver.lookup(reference)
+            target = resolver.lookup(reference)
         except Unresolvable as error:
             where = "is remote, and tfb does not fetch schemas" if "://" in reference else "is not in the schema"
             raise ConfigError(
                 f"{keyword}: {reference!r:.120} {where} (Unresolvable): put the referenced schema below $defs"
             ) from error
-        if not isinstance(found.contents, dict | bool):
-            raise ConfigError(f"{keyword}: {reference!r:.120} is no schema: neither an object nor true or false")
-        if isinstance(found.contents, dict) and id(found.contents) not in self.in_place:
-            _require_valid({**found.contents, "$schema": self.specification_id()})
-        return self.specification.create_resource(found.contents), found.resolver
+        if not isinstance(target.contents, dict | bool):
+            raise ConfigError(f"{keyword}: {reference!r:.120} is not a schema: expected an object, true or false")
+        if isinstance(target.contents, dict) and id(target.contents) not in self.in_place:
+            _require_valid({**target.contents, "$schema": self.specification_id()})
+        return self.specification.create_resource(target.contents), target.resolver
 
     def specification_id(self) -> str:
-        """Return the address of the dialect."""
+        """Return the URL of the dialect."""
         return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
 
     def _require_finite(self, root: object) -> None:
@@ -175,7 +175,9 @@ class _Walk:
                     done.add(here)
                     del path[here]
                 elif id(inner) in path:
-                    raise ConfigError("$ref: a schema refers to itself without looking deeper into the document")
+                    raise ConfigError(
+                        "$ref: a schema refers to itself for the same part of a document: add properties or items"
+                    )
                 elif id(inner) not in done:
                     path[id(inner)] = iter(self.in_place.get(id(inner), ()))
 
@@ -207,4 +209,6 @@ def _require_patterns(contents: Mapping[str, Any]) -> None:
                 warnings.simplefilter("ignore")
                 re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            raise ConfigError(f"{keyword}: {pattern!r:.80} is no regular expression of Python's re: {error}") from error
+            raise ConfigError(
+                f"{keyword}: {pattern!r:.80} is not a regular expression of Python's re: {error}"
+            ) from error

@@ -1,8 +1,7 @@
-"""Reads a benchmark_config.json of another tree as its own toolset would: invalid keys are set aside with a warning.
+"""Reads a benchmark_config.json of TechEmpower's tree, and ignores invalid keys with a warning.
 
-TechEmpower's toolset ignores keys that it does not know, and four hundred folders are written for that. An invalid key
-or value is therefore set aside, so that no file and no test is lost for it. A file with a ``local`` block was written
-for tfb: there, every invalid key or value is an error, as in our own tree.
+TechEmpower's toolset ignores unknown keys, and several hundred folders depend on that. A file with a ``local`` block
+was written for tfb, so every invalid key or value in it is an error.
 """
 
 from collections.abc import Mapping
@@ -15,59 +14,69 @@ from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, json
 from harness.plan.profile import Model
 from harness.plan.suggestions import explain_violation, explain_violations, schema_keys, suggest
 
-ANY_DATABASE = {"any_database": True}  # context of the validation: one that is not served is named, not refused
+ANY_DATABASE = {"any_database": True}  # validation context: accept databases that tfb does not provide
 
 
 def parse_leniently(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
-    """Return what could be read of a parsed file, warnings for keys that were set aside, and unusable tests.
+    """Return the configuration, warnings about ignored keys, and problems of unusable tests.
 
-    ``folder`` and ``language`` (names of the folders) stand in for names that it lacks. Raises ConfigError for a
-    document that holds no tests.
+    Args:
+        document: The parsed file.
+        folder: Name of its folder, the default of ``framework``.
+        language: Name of the language's folder, the default of ``language``.
+
+    Raises:
+        ConfigError: The document contains no usable tests.
     """
     if not isinstance(document, dict):
-        raise ConfigError("the whole file: should be an object with framework and tests")
-    found = document.get("tests")
-    groups = [found] if isinstance(found, dict) else found if isinstance(found, list) else []
+        raise ConfigError("the whole file: must be an object with framework and tests")
+    listed = document.get("tests")
+    groups = [listed] if isinstance(listed, dict) else listed if isinstance(listed, list) else []
     entries = [(str(name), raw) for group in groups if isinstance(group, dict) for name, raw in group.items()]
     if not entries:
-        raise ConfigError("tests: should be a list of objects, each a name and what its test is")
+        raise ConfigError("tests: must be a list of objects that map names to tests")
     strict = any(isinstance(raw, dict) and "local" in raw for _, raw in entries)
     tests: dict[str, TestEntry] = {}
-    of_tests: list[str] = []
+    test_warnings: list[str] = []
     problems = []
     for variant, raw in entries:
         if not NAME.fullmatch(variant):
-            problems.append(f"tests.{variant!r:.80}: no name: a letter or digit first, no separators of paths")
+            problems.append(f"tests.{variant!r:.80}: not a name: start with a letter or digit, and use no /")
         elif variant in tests:
-            problems.append(f"tests.{variant}: comes twice; the first one is taken")
+            problems.append(f"tests.{variant}: is defined twice; the first definition is used")
         else:
-            at = f"tests.{variant}" if strict else None
+            strict_path = f"tests.{variant}" if strict else None
             try:
-                tests[variant], aside = _leniently(TestEntry, raw, {"language": language}, at)
-                of_tests += [f"tests.{variant}.{words}" for words in aside]
+                tests[variant], ignored = _validate_leniently(TestEntry, raw, {"language": language}, strict_path)
+                test_warnings += [f"tests.{variant}.{warning}" for warning in ignored]
             except ConfigError as error:
-                problems.append(f"{error}" if at else f"tests.{variant}: {error}")
+                problems.append(f"{error}" if strict_path else f"tests.{variant}: {error}")
     if not tests:
         raise ConfigError("; ".join(problems))
-    whole = {**document, "tests": [tests]}
-    config, warnings = _leniently(BenchmarkConfig, whole, {"framework": folder}, "" if strict else None)
-    return config, [*warnings, *of_tests], problems
+    usable = {**document, "tests": [tests]}
+    config, warnings = _validate_leniently(BenchmarkConfig, usable, {"framework": folder}, "" if strict else None)
+    return config, [*warnings, *test_warnings], problems
 
 
-def _leniently(
-    model: type[Model], raw: object, usual: Mapping[str, str], strict: str | None
+def _validate_leniently(
+    model: type[Model], raw: object, defaults: Mapping[str, str], strict_path: str | None
 ) -> tuple[Model, list[str]]:
-    """Return an object as its model, and a warning for each key that was set aside.
+    """Return an object as a model, and a warning for each ignored key.
 
-    ``usual`` has values for required keys that are missing or invalid. ``strict`` is the object's path in a file of
-    which nothing is set aside, otherwise None. Raises ConfigError where too little is left, or where anything in a
-    strict object is invalid.
+    Args:
+        model: Class of the result.
+        raw: The parsed object.
+        defaults: Values for required keys that are missing or invalid.
+        strict_path: Path of the object in its file if invalid keys are errors, otherwise None.
+
+    Raises:
+        ConfigError: A required key is missing, or a key of a strict object is invalid.
     """
     if not isinstance(raw, dict):
-        raise ConfigError(f"{strict + ': ' if strict else ''}should be an object (found {raw!r:.40})")
-    if strict is not None:
-        return _strictly(model, {**usual, **raw}, strict), []
-    entry: dict[str, object] = {**usual, **{str(key): value for key, value in raw.items()}}
+        raise ConfigError(f"{strict_path + ': ' if strict_path else ''}must be an object (found {raw!r:.40})")
+    if strict_path is not None:
+        return _validate_strictly(model, {**defaults, **raw}, strict_path), []
+    entry: dict[str, object] = {**defaults, **{str(key): value for key, value in raw.items()}}
     warnings: dict[str, str] = {}
     while True:
         try:
@@ -75,26 +84,28 @@ def _leniently(
         except ValidationError as error:
             before = len(warnings)
             for violation in error.errors():
-                location = [str(part) for part in violation["loc"]] or ["urls"]  # the model's own gathering of them
+                location = [str(part) for part in violation["loc"]] or ["urls"]  # from the validator of ``urls``
                 key = location[-1] if location[0] == "urls" else location[0]
-                said = explain_violation(violation, json_schema())
+                explanation = explain_violation(violation, json_schema())
                 if key not in entry or key in warnings:
                     continue
-                found = entry.pop(key)
+                value = entry.pop(key)
                 if violation["type"] == "extra_forbidden":
-                    near = suggest(key, _known() - {key})
-                    warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
+                    suggestion = suggest(key, _known_keys() - {key})
+                    warnings[key] = f"{key}: unknown key, ignored" + (
+                        f"; {suggestion}" if suggestion.endswith("?") else ""
+                    )
                 else:
-                    instead = f"taken to be {usual[key]!r}" if key in usual else "set aside"
-                    warnings[key] = f"{key}: {said} (found {found!r:.40}), {instead}"
+                    effect = f"replaced by {defaults[key]!r}" if key in defaults else "ignored"
+                    warnings[key] = f"{key}: {explanation} (found {value!r:.40}), {effect}"
             if len(warnings) == before:
                 missing = (violation["msg"].removeprefix("Value error, ") for violation in error.errors())
                 raise ConfigError("; ".join((*missing, *warnings.values()))) from error
-            entry = {**usual, **entry}
+            entry = {**defaults, **entry}
 
 
-def _strictly(model: type[Model], entry: Mapping[str, object], within: str) -> Model:
-    """Return an object as its model; raises ConfigError for any invalid key or value."""
+def _validate_strictly(model: type[Model], entry: Mapping[str, object], within: str) -> Model:
+    """Return an object as a model. Raises ConfigError for any invalid key or value."""
     try:
         return model.model_validate(entry)
     except ValidationError as error:
@@ -102,5 +113,5 @@ def _strictly(model: type[Model], entry: Mapping[str, object], within: str) -> M
 
 
 @cache
-def _known() -> set[str]:
+def _known_keys() -> set[str]:
     return schema_keys(json_schema())

@@ -1,4 +1,4 @@
-"""Requests that a service declares: what is asked, with values drawn by seed, and what a right answer is."""
+"""Requests that a service declares, their random values, and the expected responses."""
 
 import csv
 import io
@@ -23,60 +23,60 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 SERVICE_FILE = "tfb.toml"
-MAX_REQUEST_FILE_BYTES = 16 << 20  # of a CSV file, a body or a schema
-MAX_TABLE_BYTES = (
-    64 << 20
-)  # of all prepared requests of one declared one, which has fewer of them where its body is long
-RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names that no request can have
-GENERATOR_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})  # the generator's own
+MAX_REQUEST_FILE_BYTES = 16 << 20  # limit for a CSV file, a body or a schema
+MAX_TABLE_BYTES = 64 << 20  # limit for the prepared copies of a declared request
+RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names with another meaning
+GENERATOR_HEADERS = frozenset(
+    {"connection", "content-length", "transfer-encoding"}
+)  # headers that the load generator sets
 
-RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # becomes a part of file names
+RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # occurs in file names
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
-ExactInteger = Annotated[int, Field(ge=-(2**53), le=2**53)]  # as a drawn float can tell them apart
+ExactInteger = Annotated[int, Field(ge=-(2**53), le=2**53)]  # range in which floats represent all integers
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestFiles:
-    """The folder in which a service names files, and the repository that these may not leave."""
+    """Access to the files that a service names, restricted to its repository."""
 
     folder: Path
     root: Path
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file; raise ConfigError for one outside the repository or no regular file."""
+        """Return the content of a file. Raises ConfigError if it is outside the repository or not a regular file."""
         with name_file_in_errors(self.folder / name):
             return confined.read(self.root, f"{self.folder.relative_to(self.root)}/{name}", MAX_REQUEST_FILE_BYTES)
 
 
 class ValueSource(ConfigSection):
-    """What ``{name}`` stands for: one of a list, a whole number of a range, or a cell of a column of a CSV file.
+    """The values of a placeholder ``{name}``: a list, a range of integers, or a column of a CSV file.
 
-    Columns of one file are drawn together: a user's name comes with their own password.
+    Columns of a CSV file are drawn from the same row, so a user's name and password match.
     """
 
     list: tuple[Scalar, ...] = ()
-    range: tuple[ExactInteger, ExactInteger] | None = None  # both included
-    csv: FileName | None = None  # its first line names the columns
+    range: tuple[ExactInteger, ExactInteger] | None = None  # inclusive
+    csv: FileName | None = None  # the first line has the names of the columns
     column: str | None = None
-    number: bool = False  # its cells are numbers, and not texts
+    number: bool = False  # the cells are numbers instead of strings
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> Self:
+    def _check_source(self) -> Self:
         if [bool(self.list), self.range is not None, self.csv is not None].count(True) != 1:
-            raise ValueError("one of list, range and csv says what is drawn")
+            raise ValueError("give exactly one of list, range and csv")
         if (self.csv is None) != (self.column is None):
-            raise ValueError("csv and column belong together")
+            raise ValueError("csv and column must be given together")
         if self.number and self.csv is None:
-            raise ValueError("number says what the cells of a csv file are")
+            raise ValueError("number requires csv")
         if self.range is not None and self.range[0] > self.range[1]:
-            raise ValueError(f"range {self.range[0]} to {self.range[1]} is empty")
+            raise ValueError(f"range {self.range[0]} to {self.range[1]} is empty: put the smaller number first")
         return self
 
     def all(self, files: "RequestFiles") -> Sequence[Scalar]:
-        """Return the values to draw from, in order; raise ConfigError where the file lacks the column, or any row."""
+        """Return all values in order. Raises ConfigError if the file lacks the column or has no rows."""
         if self.range is not None:
             return range(self.range[0], self.range[1] + 1)
         if self.csv is None:
@@ -84,37 +84,37 @@ class ValueSource(ConfigSection):
         text = files.read(self.csv).decode("utf-8-sig", "replace")
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         if not rows or self.column not in rows[0]:
-            columns = ", ".join(map(str, rows[0])) if rows else "no row below its first line"
-            raise ConfigError(f"{files.folder / self.csv}: no column {self.column!r}: it has {columns}")
+            columns = ", ".join(map(str, rows[0])) if rows else "no rows"
+            raise ConfigError(f"{files.folder / self.csv}: has no column {self.column!r}, only: {columns}")
         cells = [row[self.column] or "" for row in rows]
         try:
-            return [_number(cell) for cell in cells] if self.number else cells
+            return [_parse_number(cell) for cell in cells] if self.number else cells
         except ValueError as error:
             raise ConfigError(
-                f"{files.folder / self.csv}: column {self.column!r}: not all are numbers: {error}"
+                f"{files.folder / self.csv}: column {self.column!r}: {error}; number = true requires numbers"
             ) from error
 
 
 class Expect(ConfigSection):
-    """What a right answer is. Its ``json`` and ``body`` may hold ``{name}``, as the request that is answered does."""
+    """The expected response. ``json`` and ``body`` may contain the placeholders of the request."""
 
     status: int = Field(default=200, ge=200, le=599)
-    content_type: str | None = None  # with parameters only where they must be so
-    json_schema: dict[str, JsonValue] | FileName | None = None  # as it stands, or a file that holds it
+    content_type: str | None = None  # if it has parameters, they must match too
+    json_schema: dict[str, JsonValue] | FileName | None = None  # a schema, or the name of its file
     subset: JsonValue = Field(
         default=None, alias="json"
-    )  # every key given is there and equal; arrays are of one length
+    )  # the response must contain these members; arrays have equal length
     body: str | None = None
-    size: tuple[int, int] | None = None  # bytes of the body: least and most
+    size: tuple[int, int] | None = None  # smallest and largest number of bytes in the body
 
     @cached_property
     def schema_validator(self) -> "Validator":
-        """A validator of the schema, for schemas of this repository: others may take any time (``verify.schemas``)."""
+        """A validator for trusted schemas; for other schemas see ``verify.response_schemas``."""
         return json_schema_limits.schema_validator(self._schema)
 
     @cached_property
     def schema_text(self) -> bytes | None:
-        """The schema as JSON text; None without one. All copies of a request share it."""
+        """The schema as JSON text, shared by all copies of a request; None without a schema."""
         return None if self.json_schema is None else json.dumps(self._schema, ensure_ascii=False).encode()
 
     @property
@@ -122,7 +122,7 @@ class Expect(ConfigSection):
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
     def read(self, files: "RequestFiles", request: str) -> "Expect":
-        """Return the same with the schema that its file holds, checked.
+        """Return the expectation with the checked content of its schema file.
 
         Raises ConfigError that names the file, the request and the keyword of the schema.
         """
@@ -137,49 +137,49 @@ class Expect(ConfigSection):
                 document = safe_read.parse_json(data)
         key = f'{file}: request "{request}": expect.json_schema'
         if not isinstance(document, dict):
-            raise ConfigError(f"{key}: should be an object, the schema (found {document!r:.60})")
+            raise ConfigError(f"{key}: must be an object (found {document!r:.60})")
         try:
             json_schema_limits.check_schema(document)
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from error
-        found = self.model_copy(update={"json_schema": document})
-        _ = found.schema_text  # made once, and kept by all copies
-        return found
+        expect = self.model_copy(update={"json_schema": document})
+        _ = expect.schema_text  # compute the cached property before copies are made
+        return expect
 
 
 class Request(ConfigSection):
-    """One kind of request of a service. ``{name}`` in path, headers and body stands for a value that is drawn."""
+    """A declared request. Placeholders ``{name}`` in path, headers and body are replaced by random values."""
 
     name: RequestName
     method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"
     path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]
     headers: dict[Header, HeaderValue] = Field(default={})
     body: str | None = None
-    body_file: FileName | None = None  # sent as it is
-    document: JsonValue = Field(default=None, alias="json")  # a text that is one {name} becomes what the value is
+    body_file: FileName | None = None  # sent unchanged
+    document: JsonValue = Field(default=None, alias="json")  # a string "{name}" takes the type of the value
     values: dict[Annotated[str, Field(pattern=r"^\w+$")], ValueSource] = Field(default={})
-    weight: float = Field(default=1.0, ge=0, le=1e6)  # share in what is said of all; 0: none
+    weight: float = Field(default=1.0, ge=0, le=1e6)  # weight in the overall result; 0: excluded
     expect: Expect = Expect()
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if self.name in RESERVED_REQUEST_NAMES:
-            raise ValueError(f"name {self.name!r} has a meaning of its own: another one")
+            raise ValueError(f"name {self.name!r} is reserved: choose another name")
         if [self.body, self.body_file, self.document].count(None) < 2:
-            raise ValueError("one of body, body_file and json is the body")
-        if taken := GENERATOR_HEADERS & {name.lower() for name in self.headers}:
-            raise ValueError(f"headers: {', '.join(sorted(taken))} is set by the load generator")
+            raise ValueError("give at most one of body, body_file and json")
+        if reserved := GENERATOR_HEADERS & {name.lower() for name in self.headers}:
+            raise ValueError(f"headers: the load generator sets {', '.join(sorted(reserved))}; remove it")
         unknown = {name for name in re.findall(r"\{(\w+)\}", self.path) if name not in self.values}
         if unknown:
-            raise ValueError(f"path has {{{min(unknown)}}}, of which values say nothing")
+            raise ValueError(f"path uses {{{min(unknown)}}}, but values does not define it: add values.{min(unknown)}")
         return self
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRequest:
-    """One request as it is sent, but for Host and Content-Length, and what its right answer is."""
+    """A request with its values, except Host and Content-Length, and its expected response."""
 
-    request: str = ""  # name of the declared one
+    request: str = ""  # name of the declared request
     target: str
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
@@ -187,11 +187,11 @@ class PreparedRequest:
     expect: Expect = field(default_factory=Expect)
 
     def head(self, host: str) -> bytes:
-        """Request line and headers, its own in place of those that every request has."""
-        always = (("Host", host), ("Accept", "*/*"), ("Connection", "keep-alive"))
-        own = {name.lower() for name, _ in self.headers}
-        usual = tuple((name, value) for name, value in always if name.lower() not in own)
-        lines = [f"{name}: {value}" for name, value in (*usual, *self.headers)]
+        """Return the request line and headers; declared headers replace default headers."""
+        defaults = (("Host", host), ("Accept", "*/*"), ("Connection", "keep-alive"))
+        declared = {name.lower() for name, _ in self.headers}
+        remaining = tuple((name, value) for name, value in defaults if name.lower() not in declared)
+        lines = [f"{name}: {value}" for name, value in (*remaining, *self.headers)]
         if self.body or self.method in ("POST", "PUT", "PATCH"):
             lines.append(f"Content-Length: {len(self.body)}")
         return "\r\n".join((f"{self.method} {self.target} HTTP/1.1", *lines, "\r\n")).encode()
@@ -200,47 +200,57 @@ class PreparedRequest:
 def prepare_requests(
     request: Request, folder: Path, seed: int, count: int, *, root: Path | None = None
 ) -> tuple[PreparedRequest, ...]:
-    """Return ``count`` requests drawn by seed, or one request where nothing is drawn.
+    """Return copies of a declared request with random values, or a single copy without placeholders.
 
-    Files are named in ``folder`` and may not leave ``root`` (None: ``folder``). Raises ConfigError for a file that
-    cannot be read or lacks what the request needs.
+    Args:
+        request: The declared request.
+        folder: Folder of the files that the request names.
+        seed: Seed of the values.
+        count: Number of copies; fewer if their bodies exceed ``MAX_TABLE_BYTES``.
+        root: Folder that contains all files; default: ``folder``.
+
+    Raises:
+        ConfigError: A file cannot be read, or lacks a column.
     """
     files = RequestFiles(folder=folder, root=root or folder)
     expect = request.expect.read(files, request.name)
     body = files.read(request.body_file) if request.body_file else None
     if not request.values:
-        return (_prepared(request, expect, body, {}),)
+        return (_fill_request(request, expect, body, {}),)
     pools = {name: values.all(files) for name, values in request.values.items()}
     dice = random.Random(f"{seed} {request.name}")
-    made: list[PreparedRequest] = []
+    prepared: list[PreparedRequest] = []
     size = 0
-    while len(made) < count and size <= MAX_TABLE_BYTES:
-        places: dict[str, float] = {}  # one for all columns of a file
+    while len(prepared) < count and size <= MAX_TABLE_BYTES:
+        places: dict[str, float] = {}  # columns of a file share a row
         drawn = {
             name: pool[int(places.setdefault(request.values[name].csv or f"{{{name}}}", dice.random()) * len(pool))]
             for name, pool in pools.items()
         }
-        made.append(_prepared(request, expect, body, drawn))
-        size += len(made[-1].body)
-    return tuple(made)
+        prepared.append(_fill_request(request, expect, body, drawn))
+        size += len(prepared[-1].body)
+    return tuple(prepared)
 
 
-def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mapping[str, Scalar]) -> PreparedRequest:
-    headers = {name: str(_filled(value, drawn)) for name, value in request.headers.items()}
-    kind = None
+def _fill_request(request: Request, expect: Expect, body: bytes | None, drawn: Mapping[str, Scalar]) -> PreparedRequest:
+    headers = {name: str(_fill(value, drawn)) for name, value in request.headers.items()}
+    content_type = None
     if request.document is not None:
-        body, kind = json.dumps(_filled(request.document, drawn), ensure_ascii=False).encode(), "application/json"
+        body = json.dumps(_fill(request.document, drawn), ensure_ascii=False).encode()
+        content_type = "application/json"
     elif request.body is not None:
-        body = _text(request.body, drawn).encode()
-    if kind and "content-type" not in map(str.lower, headers):
-        headers["Content-Type"] = kind
+        body = _fill_text(request.body, drawn).encode()
+    if content_type and "content-type" not in map(str.lower, headers):
+        headers["Content-Type"] = content_type
     for name, value in headers.items():
         if not re.fullmatch(r"[\t\x20-\x7e]*", value):
-            raise ConfigError(f"request {request.name}: header {name}: {value!r:.80} cannot stand in a header")
+            raise ConfigError(
+                f"request {request.name}: header {name}: {value!r:.80} contains characters that are invalid in a header"
+            )
     if drawn and (expect.subset is not None or expect.body is not None):
-        said = None if expect.body is None else _text(expect.body, drawn)
-        expect = expect.model_copy(update={"subset": _filled(expect.subset, drawn), "body": said})
-    target = _text(request.path, {name: _escaped(_spelt(value)) for name, value in drawn.items()})
+        expected_body = None if expect.body is None else _fill_text(expect.body, drawn)
+        expect = expect.model_copy(update={"subset": _fill(expect.subset, drawn), "body": expected_body})
+    target = _fill_text(request.path, {name: _percent_encode(_to_text(value)) for name, value in drawn.items()})
     return PreparedRequest(
         request=request.name,
         target=target,
@@ -251,34 +261,34 @@ def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mappi
     )
 
 
-def _filled(template: JsonValue, drawn: Mapping[str, Scalar]) -> JsonValue:
-    """A document with its values: a text that is one ``{name}`` becomes the value, whatever its type."""
+def _fill(template: JsonValue, drawn: Mapping[str, Scalar]) -> JsonValue:
+    """Replace the placeholders in a document. A string "{name}" becomes the value with its type."""
     if isinstance(template, dict):
-        return {name: _filled(value, drawn) for name, value in template.items()}
+        return {name: _fill(value, drawn) for name, value in template.items()}
     if isinstance(template, list):
-        return [_filled(value, drawn) for value in template]
+        return [_fill(value, drawn) for value in template]
     if isinstance(template, str):
-        whole = re.fullmatch(r"\{(\w+)\}", template)
-        return drawn[whole[1]] if whole and whole[1] in drawn else _text(template, drawn)
+        match = re.fullmatch(r"\{(\w+)\}", template)
+        return drawn[match[1]] if match and match[1] in drawn else _fill_text(template, drawn)
     return template
 
 
-def _number(cell: str) -> int | float:
-    """As JSON spells it; raises ValueError for anything else."""
+def _parse_number(cell: str) -> int | float:
+    """Parse a number in JSON notation. Raises ValueError."""
     if not re.fullmatch(r"(?a)-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d{1,2})?", cell):
-        raise ValueError(f"{cell!r:.40} is none")
-    found: int | float = json.loads(cell)
-    return found
+        raise ValueError(f"{cell!r:.40} is not a number")
+    number: int | float = json.loads(cell)
+    return number
 
 
-def _text(template: str, drawn: Mapping[str, Scalar]) -> str:
-    return re.sub(r"\{(\w+)\}", lambda found: _spelt(drawn.get(found[1], found[0])), template)
+def _fill_text(template: str, drawn: Mapping[str, Scalar]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: _to_text(drawn.get(match[1], match[0])), template)
 
 
-def _spelt(value: Scalar) -> str:
+def _to_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _escaped(text: str) -> str:
-    """For a path: all but unreserved characters as bytes in percent notation."""
-    return re.sub(r"(?a)[^\w.~-]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
+def _percent_encode(text: str) -> str:
+    """Encode all characters except the unreserved ones for a path."""
+    return re.sub(r"(?a)[^\w.~-]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)

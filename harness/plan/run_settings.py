@@ -1,4 +1,4 @@
-"""The settings of a run: flags over profile over defaults, parsed once into frozen values."""
+"""The resolved settings of a run, as frozen values."""
 
 import re
 from collections.abc import Mapping
@@ -16,24 +16,26 @@ from harness.records.loads import Load
 from harness.records.measurements import LatencyGoal
 
 DEFAULT_PROFILE = "quick"
-GOAL = re.compile(r"p(?P<percentile>\d{1,2}(?:\.\d+)?)=(?P<time>\d+(?:\.\d+)?)(?P<unit>us|ms|s)")
-UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+LATENCY_GOAL = re.compile(r"p(?P<percentile>\d{1,2}(?:\.\d+)?)=(?P<time>\d+(?:\.\d+)?)(?P<unit>us|ms|s)")
+SECONDS_PER_UNIT = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 Mode = Literal["benchmark", "verify", "debug"]
 RuntimeName = Literal["auto", "docker", "local"]
-Consent = Literal["ask", "yes", "no"]  # "ask" ends at the command line: below it nothing asks
+Consent = Literal["ask", "yes", "no"]  # the command line resolves "ask" before a run
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlCopy:
-    """A second copy of every selected implementation, measured in the same blocks under ``name + suffix``."""
+    """A second copy of each selected implementation, measured in the same rounds as ``name + suffix``."""
 
     suffix: str
-    frameworks: tuple[Path, ...]  # where the copies come from: the same folder (A/A) or another commit's
+    frameworks: tuple[
+        Path, ...
+    ]  # source of the copies: the same folder (A/A comparison) or the folder of another commit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that a run was asked for."""
+    """All settings of a run."""
 
     command: tuple[str, ...]
     mode: Mode = "benchmark"
@@ -46,54 +48,54 @@ class Settings:
     results_environment: str
     results: Path = RESULTS
     frameworks: tuple[Path, ...] = (FRAMEWORKS,)
-    rules: Rules | None = None  # None: by the folder that an implementation stands in
+    rules: Rules | None = None  # None: depends on the folder of the implementation
     hosts: Hosts = field(default_factory=Hosts)
     network_mode: Literal["host", "bridge"] | None = None
     cpuset_cpus: str | None = None
     container_memory: str | None = None
-    container_pids: int | None = None  # most processes and threads in the server's container
-    container_allow: tuple[str, ...] = ()  # SERVICE=KEY,… of a compose file, in a comparison of a service
+    container_pids: int | None = None  # limit of processes and threads in the server's container
+    container_allow: tuple[str, ...] = ()  # SERVICE=KEY,... of a compose file when comparing a service
     server_port: int | None = None
-    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of its container
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of the container
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False
     json: bool = False
-    verdict_format: Literal["text", "github", "junit", "json"] = "text"  # of what verification finds
+    verdict_format: Literal["text", "github", "junit", "json"] = "text"  # output format of verification
     watch: bool = False  # verify again whenever a file changes
-    strict: bool = False  # verification fails what a pull request needs, such as a README
+    strict: bool = False  # verification also requires what a pull request needs, such as a README
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"
     control_copy: ControlCopy | None = None
-    services: tuple[Implementation, ...] = ()  # sides of a service that are measured instead of what folders hold
-    # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
+    services: tuple[Implementation, ...] = ()  # versions of a service to measure instead of implementations
+    # Implementation -> test type -> loads, to measure only these cells; None: all cells.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
-    claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
+    claims: tuple[str, ...] = ()  # recorded names of the claims that the run is for
 
     @property
     def starts_database(self) -> bool:
-        """Whether the run starts a PostgreSQL."""
+        """True if the run starts a PostgreSQL server."""
         needed = not self.services or any(service.entry.database == "postgres" for service in self.services)
         return needed and not isinstance(self.hosts.database, ExistingDatabase)
 
     @property
     def requirements(self) -> Mapping[str, bool]:
-        """What the harness itself needs on this machine."""
+        """The tools that tfb itself needs on this machine."""
         return {"own_database": self.starts_database, "wrk": not self.services, "loads": self.mode == "benchmark"}
 
 
 def parse_latency_goal(text: str) -> LatencyGoal:
-    """``p99=10ms``, ``p99.9=500us``, ``p50=1s``; raises UsageError that says what is wrong."""
-    if found := GOAL.fullmatch(text.strip().lower()):
-        percentile, seconds = float(found["percentile"]), float(found["time"]) * UNITS[found["unit"]]
+    """Parse a latency goal such as ``p99=10ms``, ``p99.9=500us`` or ``p50=1s``. Raises UsageError."""
+    if match := LATENCY_GOAL.fullmatch(text.strip().lower()):
+        percentile, seconds = float(match["percentile"]), float(match["time"]) * SECONDS_PER_UNIT[match["unit"]]
         if 50 <= percentile < 100 and seconds > 0:
             return LatencyGoal(percentile=percentile, seconds=seconds)
-    raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms: p50 to below p100, in us, ms or s")
+    raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms: use p50 to below p100, and us, ms or s")
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:
-    """CPUs of a list such as ``0-3,8``; raises UsageError for one that this process may not use."""
+    """Parse a CPU list such as ``0-3,8``; None if empty. Raises UsageError for CPUs that are not ``usable``."""
     if not text:
         return None
     cpus: set[int] = set()
@@ -105,15 +107,15 @@ def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | N
         cpus.update(range(numbers[0], numbers[1] + 1))
     if absent := cpus - set(usable):
         allowed = ",".join(map(str, usable))
-        raise UsageError(f"--cpuset-cpus: CPU {min(absent)} is not among those that may be used here ({allowed})")
+        raise UsageError(f"--cpuset-cpus: CPU {min(absent)} is not available to this process; use {allowed}")
     return tuple(sorted(cpus))
 
 
 def split_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """CPUs of the server, as ``--cpuset-cpus`` says, and those that are left for database and generator.
+    """Return the CPUs of the server (``--cpuset-cpus``) and the remaining CPUs for database and load generator.
 
-    None: all that may be used. Where nothing is left they share the server's.
+    None means all usable CPUs. If no CPUs remain, database and load generator share the server's.
     """
     server = parse_cpus(text, usable)
-    left = tuple(cpu for cpu in usable if server and cpu not in server)
-    return server, left or None
+    remaining = tuple(cpu for cpu in usable if server and cpu not in server)
+    return server, remaining or None

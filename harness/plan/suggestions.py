@@ -1,4 +1,4 @@
-"""Words of error messages: the nearest known name for an unknown one, and violations of a schema in plain words."""
+"""Parts of error messages: suggestions for unknown names, and explanations of invalid values in files."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from harness.errors import ConfigError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-# Of pydantic's types of errors, where its message names what Python has and a file has not.
+# Messages for pydantic error types whose own message uses Python terms.
 PLAIN_MESSAGES = {
     "too_short": "must not be empty",
     "tuple_type": 'must be a list in [ ], such as ["one", "two"]',
@@ -21,25 +21,31 @@ PLAIN_MESSAGES = {
     "model_type": "must be an object in { }",
 }
 
-INTERNAL_KEYS = ("urls",)  # keys that the models add: a file has json_url and its like without them
-MAX_LISTED_WORDS = 20  # of words that are allowed: a longer list hides the sentence that it stands in
-MAX_VIOLATIONS = 8  # about one file
+INTERNAL_KEYS = ("urls",)  # keys that exist in models but not in files
+MAX_LISTED_WORDS = 20  # allowed names in a message
+MAX_VIOLATIONS = 8  # messages per file
 
 
 def schema_keys(schema: Mapping[str, Any]) -> set[str]:
-    """The keys of a file, at whatever place of it, by its JSON Schema."""
+    """Return all keys that a JSON Schema defines at any level."""
     parts = (schema, *schema.get("$defs", {}).values())
     return {key for part in parts for key in part.get("properties", {})}
 
 
 @contextmanager
 def name_file_in_errors(path: Path, schema: Callable[[], Mapping[str, Any]] = dict, absent: str = "") -> Iterator[None]:
-    """What is wrong with a file, as a ConfigError that names it; ``absent`` where it is not there."""
+    """Turn errors of the block into a ConfigError that names the file.
+
+    Args:
+        path: The file.
+        schema: Returns the JSON Schema of the file, for suggestions.
+        absent: Message for a missing file.
+    """
     try:
         yield
     except OSError as error:
-        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
-        raise ConfigError(absent if absent and gone else f"{path}: cannot be read: {error.strerror}") from error
+        is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        raise ConfigError(absent if absent and is_missing else f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise ConfigError(f"{path}: {'; '.join(explain_violations(error, schema()))}") from error
     except (ConfigError, ValueError) as error:
@@ -47,30 +53,33 @@ def name_file_in_errors(path: Path, schema: Callable[[], Mapping[str, Any]] = di
 
 
 def explain_violations(error: ValidationError, schema: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Yield one sentence for each violation of a file: its key, what is wrong, the nearest known key.
+    """Yield a sentence for each invalid key or value.
 
-    ``within`` is the path of the part of the file that was validated.
+    Args:
+        error: The validation error.
+        schema: JSON Schema of the file.
+        within: Path of the validated part of the file.
     """
     violations = error.errors()
     for violation in violations[:MAX_VIOLATIONS]:
         if violation["type"] == "too_short" and violation["input"]:
-            continue  # of a list whose entries are broken, and told themselves
+            continue  # a list with invalid entries, which have their own messages
         location = [part for part in violation["loc"] if part not in INTERNAL_KEYS]
-        names = (f"{part!s:.80}" if part != "" else '""' for part in location)  # a key may be empty
+        names = (f"{part!s:.80}" if part != "" else '""' for part in location)
         place = [*([within] if within else []), *names]
         if violation["type"] == "extra_forbidden":
             yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], schema_keys(schema) - {place[-1]})}"
         else:
-            said = explain_violation(violation, schema)
-            yield f"{'.'.join(place) or 'the whole file'}: {said} (found {violation['input']!r:.80})"
+            explanation = explain_violation(violation, schema)
+            yield f"{'.'.join(place) or 'the whole file'}: {explanation} (found {violation['input']!r:.80})"
     if len(violations) > MAX_VIOLATIONS:
         yield f"and {len(violations) - MAX_VIOLATIONS} more"
 
 
 def explain_violation(violation: "ErrorDetails", schema: Mapping[str, Any]) -> str:
-    """Return what is wrong with one value, in words that need no knowledge of Python or regular expressions.
+    """Return why a value is invalid, without terms of Python.
 
-    A pattern is explained by the ``description`` that the schema has beside it.
+    A regular expression is explained by its ``description`` in the schema.
     """
     if violation["type"] == "string_pattern_mismatch":
         pattern = violation["ctx"]["pattern"]
@@ -80,7 +89,7 @@ def explain_violation(violation: "ErrorDetails", schema: Mapping[str, Any]) -> s
 
 
 def _described(schema: object, pattern: str) -> Iterator[str]:
-    """Yield the descriptions of the parts of a schema that have this pattern."""
+    """Yield the descriptions of subschemas with a pattern."""
     if isinstance(schema, Mapping):
         if schema.get("pattern") == pattern and "description" in schema:
             yield schema["description"]
@@ -92,7 +101,7 @@ def _described(schema: object, pattern: str) -> Iterator[str]:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """The nearest known word as a question, or the list of all of them, of many the first."""
+    """Return the nearest known words as a question, or else a list of allowed words."""
     allowed = sorted(known)
     near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
     if near:

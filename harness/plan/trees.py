@@ -24,10 +24,10 @@ class ImplementationTree:
     def folders(self) -> Iterator[Path]:
         """Yield the folders in which an implementation is expected, in order; unreadable folders are left out."""
         depth = len(self.part.relative_to(self.root).parts)
-        found = [self.part]
+        folders = [self.part]
         for _ in range(depth, 2):
-            found = [child for folder in found for child in _folders(folder)]
-        yield from found
+            folders = [child for folder in folders for child in _folders(folder)]
+        yield from folders
 
     def misplaced(self) -> Iterator[Path]:
         """Yield implementations that are in the place of a language folder."""

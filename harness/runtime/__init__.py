@@ -1,4 +1,4 @@
-"""What a runtime promises: the one interface above which local processes and containers are the same."""
+"""The interface of runtimes, which is the same for local processes and containers."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -15,19 +15,22 @@ from harness.records.run_info import BuildRecord
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where a server answers."""
+    """The address of a server."""
 
     host: str
     port: int
 
     def url(self, path: str) -> str:
-        """The absolute URL of a path."""
+        """Return the absolute URL of a path."""
         return f"http://{self.host}:{self.port}{path}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAddress:
-    """Where the shared PostgreSQL answers; ``admin_*`` may read statistics and restore the state, or is None."""
+    """The address and the accounts of a PostgreSQL database.
+
+    The administrator, if any, may read statistics and restore the state.
+    """
 
     host: str
     port: int
@@ -38,47 +41,47 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
-NO_DATABASE = DatabaseAddress(host="", port=0)  # of a service that needs none, or brings its own
+NO_DATABASE = DatabaseAddress(host="", port=0)  # for services without a database or with their own
 
 
 class Meter(Protocol):
-    """Reads what a process tree has used so far."""
+    """A meter of the resource usage of a process tree."""
 
     def read(self) -> Reading:
-        """The counters now; raises ServerDiedError when nothing of it lives any more."""
+        """Return the counters; raise ServerDiedError if all processes have exited."""
 
 
 class ConnectionTracker(Protocol):
-    """Follows the connections of a load generator to one server."""
+    """A meter of the connections from load generators to a server."""
 
     def read(self) -> SocketCounters | None:
-        """The counters now; None where they cannot be seen."""
+        """Return the counters, or None if they are unavailable."""
 
     def close(self) -> None:
-        """Follow them no longer."""
+        """Stop metering."""
 
 
 class ServerProgram(Meter, Protocol):
-    """What runs as a server: a process tree or a container, here or on another machine."""
+    """A running server program: a process tree or a container, on this or another machine."""
 
-    log: Path  # its output
+    log: Path  # its standard output and error
 
     def connections(self, port: int) -> ConnectionTracker:
-        """Follow the connections of clients here to a port of it from now on, by the kernel's socket counters."""
+        """Start to meter the connections from this machine to a port of the server."""
         return SocketMeter(port)
 
     def identity(self) -> str:
-        """Changes when it was restarted: pid and start time, or container id and start time."""
+        """Return pid or container id with the start time, which change if the server restarts."""
 
     def require_alive(self) -> None:
-        """Raises ServerDiedError (with the exit status and the last lines of the log) when it is gone."""
+        """Raise ServerDiedError, with exit status and the end of the log, if the server has exited."""
 
     def end(self) -> float | None:
-        """Ask it to stop with SIGTERM; return the seconds until it had ended, or None if it still runs then."""
+        """Send SIGTERM; return the seconds until the server exits, or None if it keeps running."""
         return None
 
     def steal_ticks(self) -> tuple[float, float] | None:
-        """(stolen, all) CPU ticks so far of the machine that it runs on, where they are known: of this one."""
+        """Return the stolen and the total CPU ticks of the server's machine, or None if unknown."""
         return machine.steal_ticks()
 
 
@@ -89,31 +92,31 @@ class Server:
     implementation: Implementation
     endpoint: Endpoint
     meter: ServerProgram
-    startup_time: float = 0.0  # seconds from start to the first good answer
-    upstream: "Upstream | None" = None  # what UPSTREAM_URL in its environment names
+    startup_time: float = 0.0  # seconds from the start to the first successful response
+    upstream: "Upstream | None" = None  # UPSTREAM_URL in its environment names the address
 
 
 class Database(Protocol):
-    """The tables that a server uses."""
+    """The database that a server uses."""
 
     @property
     def address(self) -> DatabaseAddress:
-        """Where it answers."""
+        """The address of the database."""
 
     def restore(self) -> None:
-        """Bring tables back to the seed, in seconds; no implementation is connected to a shared one."""
+        """Restore the seeded tables. No server may be connected to a shared database."""
 
     def meter(self) -> Meter | None:
-        """CPU of the database, or None where it runs elsewhere."""
+        """Return a meter of the database's processes, or None if they run elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamStats:
-    """What an upstream counted since it was reset."""
+    """Counters of an upstream since its last reset."""
 
     calls: int
-    sum: int  # of the numbers that it answered
-    delay_seconds: float = 0.0  # before which no call is answered
+    sum: int  # sum of the numbers that the upstream returned
+    delay_seconds: float = 0.0  # minimum delay of each response
 
 
 class Upstream(Protocol):
@@ -121,80 +124,82 @@ class Upstream(Protocol):
 
     @property
     def url(self) -> str:
-        """One complete URL: what UPSTREAM_URL holds."""
+        """The value of UPSTREAM_URL."""
 
     def reset(self) -> None:
-        """Count from zero."""
+        """Set the counters to zero."""
 
     def stats(self) -> UpstreamStats:
-        """What was counted."""
+        """Return the counters."""
 
 
 class SharedDatabase(Database, Protocol):
-    """The PostgreSQL of a run, which may hold a database for each of several servers.
+    """The PostgreSQL of a run, which can provide a private database for each server.
 
-    ``restore`` also brings one back that has ended, under the same address.
+    ``restore`` also restarts PostgreSQL, at the same address, if it has exited.
     """
 
     @property
     def log(self) -> Path | None:
-        """PostgreSQL's own log; None where it cannot be read."""
+        """PostgreSQL's log, or None if it cannot be read."""
 
     def crash_reason(self) -> str | None:
-        """How it ended, or lost its sessions, since it was last restored; None while all is well."""
+        """Return why PostgreSQL exited or ended its sessions since the last restore, or None if it did not."""
 
     @property
     def supports_copies(self) -> bool:
-        """Whether servers that are up side by side may each have seeded tables of their own."""
+        """Whether servers that run at the same time can have private databases."""
 
     def private_database(self, name: str, *, empty: bool = False) -> AbstractContextManager[Database]:
-        """Seeded tables for one server, whose use is counted apart; they can be restored while it is connected.
+        """Create a database for a single server, which can be restored while the server is connected.
 
-        ``empty``: nothing, in a database that belongs to the server.
+        Args:
+            name: Name of the server.
+            empty: Whether to create an empty database that belongs to the server, instead of seeded tables.
         """
 
 
 class RunningGenerator(Protocol):
-    """A load generator that has been started."""
+    """A running load generator."""
 
     @property
     def command(self) -> Sequence[str]:
-        """Its command line."""
+        """The command line."""
 
     def begin(self) -> None:
-        """Have it begin its load, if it waits for that; raises LoadError when it cannot."""
+        """Begin the load if the generator waits for that; raise LoadError if it fails."""
 
     def wait(self, seconds: float) -> int | None:
-        """Wait at most that long for its end; exit status (negative: the signal) or None."""
+        """Wait for the exit; return the exit status (negative: a signal), or None after ``seconds``."""
 
     def interrupt(self) -> None:
-        """Ask it to end now and print what it has."""
+        """Ask the generator to stop and print its results so far."""
 
     def output(self) -> str:
-        """What it has printed."""
+        """Return the output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorStart:
-    """A generator of several that load together: its client, its share, and when it began; by this machine's clock."""
+    """The start of one of several load generators, by this machine's clock."""
 
     client: str
     connections: int
     threads: int
-    go_sent_at: float  # time.monotonic() at which it was sent its word
-    start_seen_at: float | None  # at which it was seen to have begun; None where it does not tell
+    go_sent_at: float  # time.monotonic() when the request to begin was sent
+    start_seen_at: float | None  # when the generator reported its start; None if it does not report
 
 
 @runtime_checkable
 class GeneratorGroup(Protocol):
-    """Generators on several clients that answer as one ``RunningGenerator``."""
+    """Load generators on several clients that form a single ``RunningGenerator``."""
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Of each, in the order of their results."""
+        """Return the start of each generator, in the order of their results."""
 
 
 class Runtime(Protocol):
-    """Builds and starts implementations; local processes and containers answer the same questions."""
+    """Builds and starts implementations, as local processes or in containers."""
 
     @property
     def name(self) -> str:
@@ -202,41 +207,44 @@ class Runtime(Protocol):
 
     @property
     def side_by_side(self) -> bool:
-        """Whether several servers may be up at the same time."""
+        """Whether several servers can run at the same time."""
 
     @property
     def accounts(self) -> dict[str, str]:
-        """As whom "builds" and "servers" run; empty in containers, whose images say it."""
+        """The accounts of "builds" and "servers"; empty for containers, whose images name the account."""
 
     @property
     def network(self) -> str:
-        """What lies between generator, servers and database: ``host`` (loopback) or ``bridge``; one for a run."""
+        """The network of generator, servers and database: ``host`` (loopback) or ``bridge``."""
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build once; a failure is a Build with status failed or skipped and its reason, not an exception."""
+        """Build an implementation; the record describes a failure."""
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
-        """The shared database, seeded, for the length of the run."""
+        """Start and seed the shared database; stop it at the end of the block."""
 
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> AbstractContextManager[Server]:
-        """A fresh server process that has answered ``ready_path`` once; stopped with all its children on exit."""
+        """Start a server and wait until it responds to ``ready_path``; stop it at the end of the block."""
 
     def own_generator(self) -> str:
-        """What ``generator`` starts as the project's own generator; it is built first, where that has not been done.
+        """Return the program for ``generator`` that is tfb's load generator; build it if necessary.
 
-        Raises EnvironmentLacksError where it cannot be had, and BuildError.
+        Raises EnvironmentLacksError if it cannot be built here, or BuildError if the build fails.
         """
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator: ``wrk`` (scripts by their name in toolset/wrk), or a program by its path.
+        """Start a load generator.
 
-        ``waits_for_go``: it says that it is ready on its output and begins at a line on its input. ``folder``: where it
-        writes files of its own.
+        Args:
+            program: ``wrk`` or the path of a program.
+            arguments: Arguments of the program. Names of scripts in toolset/wrk become paths.
+            waits_for_go: Whether the program prints that it is ready and waits for a line on its input.
+            folder: A folder that the program may write to.
         """
 
     def versions(self) -> dict[str, str]:
-        """Versions of wrk, PostgreSQL and whatever else this runtime brings."""
+        """Return the versions of wrk, PostgreSQL and other programs of this runtime."""

@@ -1,4 +1,4 @@
-"""Chooses the runtime: Docker where an engine answers, otherwise local; checks that the machine has what it needs."""
+"""Chooses the runtime, by default Docker if an engine responds, and checks its requirements."""
 
 import atexit
 import logging
@@ -26,7 +26,7 @@ REMOTE_RUNTIME: Hook[Callable[[Settings, Sequence[Implementation], Path, str], R
 def choose_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
 ) -> Runtime:
-    """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
+    """Return the runtime for the settings; raise EnvironmentLacksError, with a remedy, if something is missing."""
     if settings.hosts.uses_remote_machines:
         return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
     if uses_local_runtime(settings):
@@ -36,7 +36,7 @@ def choose_runtime(
 
 
 def uses_local_runtime(settings: Settings) -> bool:
-    """Whether servers will run as processes of this machine."""
+    """Return whether servers run as processes of this machine."""
     if settings.hosts.uses_remote_machines or settings.runtime == "docker":
         return False
     try:
@@ -46,7 +46,7 @@ def uses_local_runtime(settings: Settings) -> bool:
 
 
 def make_local_runtime(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
-    """The local runtime, after installing what is missing if that is allowed."""
+    """Return the local runtime; install missing tools if the user consents."""
     for flag, value in (
         ("--network-mode", settings.network_mode),
         ("--test-container-memory", settings.container_memory),
@@ -54,18 +54,18 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
         ("--allow", settings.allow),
     ):
         if value:
-            raise UsageError(f"{flag} is about containers: it needs --runtime docker")
-    wanted = requirements.tool_requirements(implementations, **settings.requirements)
-    notes = requirements.install_missing(wanted, settings.consent, logs / "install.log")
-    found = requirements.tool_requirements(implementations, **settings.requirements)
-    still = ", ".join(need.description for need in found if need.tool is None and not need.required_by)
-    if still:
-        raise EnvironmentLacksError(f"missing: {still}. {'. '.join(notes)}")
+            raise UsageError(f"{flag} applies to containers only: add --runtime docker, or remove the flag")
+    required = requirements.tool_requirements(implementations, **settings.requirements)
+    notes = requirements.install_missing(required, settings.consent, logs / "install.log")
+    required = requirements.tool_requirements(implementations, **settings.requirements)
+    missing = ", ".join(each.description for each in required if each.tool is None and not each.required_by)
+    if missing:
+        raise EnvironmentLacksError(f"missing: {missing}. {'. '.join(notes)}")
     pool = accounts.server_accounts(settings.server_port)
     if pool:
-        logger.warning("builds run as root: what an implementation's folder holds may do anything here")
-        if why := accounts.account_obstacle():
-            logger.warning("servers run as root: %s; start ./tfb as an ordinary user", why)
+        logger.warning("builds run as root: an implementation's build commands have full access to this machine")
+        if reason := accounts.account_obstacle():
+            logger.warning("servers run as root: %s; run ./tfb as an ordinary user", reason)
             pool = None
     server, others = split_cpus(settings.cpuset_cpus, machine.usable_cpus())
     return LocalRuntime(work=logs, server_cpus=server, other_cpus=others, server_port=settings.server_port, pool=pool)
@@ -74,36 +74,40 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
 def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
-    """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
-    of_server = limits.parse_server_limits(settings.container_memory, settings.container_pids)
-    theirs = [i for i in implementations if techempower_container.is_techempower_folder(i)]
-    if settings.network_mode == "host" and theirs:
+    """Return the Docker runtime; ``prepare`` says whether to build the images of PostgreSQL and wrk."""
+    server_limits = limits.parse_server_limits(settings.container_memory, settings.container_pids)
+    techempower = [i for i in implementations if techempower_container.is_techempower_folder(i)]
+    if settings.network_mode == "host" and techempower:
         raise UsageError(
-            f"--network-mode host: {theirs[0].name} has no local block: it asks for tfb-database:5432 and a port of "
-            "its own choice, which are this machine's there. Leave the flag out"
+            f"--network-mode host: {techempower[0].name} has no local block, so it needs a network in which "
+            "tfb-database:5432 is PostgreSQL and its port is free. Remove the flag"
         )
-    if inside := [i for i in implementations if i.allowed and i not in theirs]:
-        raise UsageError(f"--allow {inside[0].name}: it has a local block; the consent is for folders without one")
-    # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
-    bridge = settings.network_mode == "bridge" or bool(theirs)
+    if with_local := [i for i in implementations if i.allowed and i not in techempower]:
+        raise UsageError(f"--allow {with_local[0].name}: it has a local block, but the flag is for folders without one")
+    # All servers of a run use the same network, since results over a bridge and over the host's network differ.
+    bridge = settings.network_mode == "bridge" or bool(techempower)
     database = settings.hosts.database if isinstance(settings.hosts.database, ExistingDatabase) else None
     if bridge and database and database.host in LOOPBACK:
         raise UsageError(
-            f"--database-host postgresql://{database.host}:{database.port} is the container itself with "
-            "--network-mode bridge: give an address of this machine that containers can reach"
+            f"--database-host postgresql://{database.host}:{database.port}: with --network-mode bridge, this address "
+            "is the container itself. Use an address of this machine that containers can reach"
         )
     others = ""
-    if not settings.hosts.uses_remote_machines:  # other machines have other CPUs: their engines refuse what they lack
+    if not settings.hosts.uses_remote_machines:  # the engine of another machine checks the CPUs
         others = ",".join(map(str, split_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
     variables = {
         "TFB_SERVER_CPUS": settings.cpuset_cpus or "",
         "TFB_DATABASE_CPUS": others,
         "TFB_WRK_CPUS": others,
-        "TFB_SERVER_MEMORY": str(of_server.memory_bytes),
-        "TFB_SERVER_PIDS": str(of_server.pids),
+        "TFB_SERVER_MEMORY": str(server_limits.memory_bytes),
+        "TFB_SERVER_PIDS": str(server_limits.pids),
         "TFB_DATABASE_MEMORY": str(limits.Limits().memory_bytes),
         "TFB_NOFILE": str(min(machine.raise_open_file_limit(), 1 << 20)),
-        **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower_container.DATABASE_CONNECTIONS}"} if theirs else {}),
+        **(
+            {"TFB_DATABASE_ARGS": f"-c max_connections={techempower_container.DATABASE_CONNECTIONS}"}
+            if techempower
+            else {}
+        ),
     }
     runtime = DockerRuntime(
         project=Project(run_id=run_id, bridge=bridge, variables=variables),
@@ -111,17 +115,16 @@ def make_docker_runtime(
         server_port=settings.server_port,
         force_rm=settings.force_rm,
         environment=settings.results_environment,
-        alone=bool(theirs),
+        alone=bool(techempower),
         database_host=database.host if database else None,
     )
     if prepare:
-        # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
-        atexit.register(runtime.close)
-        # Containers and networks whose harness was killed would be measured beside.
-        found = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
-        if found and settings.consent == "yes":
-            logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
-            for kept in leftovers.remove_leftovers(found):
-                logger.warning("could not be removed: %s", kept)
+        atexit.register(runtime.close)  # also if a signal interrupts the removal
+        # Containers of a killed run would disturb the measurement.
+        removable = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
+        if removable and settings.consent == "yes":
+            logger.warning("removing leftovers of a killed run: %s", ", ".join(map(str, removable)))
+            for remaining in leftovers.remove_leftovers(removable):
+                logger.warning("could not be removed: %s", remaining)
         runtime.prepare()
     return runtime

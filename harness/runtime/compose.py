@@ -1,4 +1,4 @@
-"""The one door to Docker: the client with compose v2, the project's compose files and their variables."""
+"""Runs the Docker client with compose v2 and this project's compose files; no other module does."""
 
 import json
 import logging
@@ -19,16 +19,16 @@ from harness.plain_text import printable
 
 logger = logging.getLogger("tfb.compose")
 
-RUN_LABEL = "org.tfb.run"  # containers and networks: the run that made them
-OWNER_LABEL = "org.tfb.owner"  # likewise: the process that made them (harness.host.ownership)
-IMAGE_LABEL = "org.tfb.image"  # images: what they are of
-STAND_IN_LABEL = "org.tfb.stand-in"  # images that stand in for another: what they are made of
-BUILDS = "tfb"  # compose's project of every build: its name goes into the image
+RUN_LABEL = "org.tfb.run"  # on containers and networks: the run that created them
+OWNER_LABEL = "org.tfb.owner"  # on containers and networks: the process that created them (harness.host.ownership)
+IMAGE_LABEL = "org.tfb.image"  # on images: their tag
+STAND_IN_LABEL = "org.tfb.stand-in"  # on stand-ins for other images: the source of their contents
+BUILDS = "tfb"  # compose project of all builds; its name becomes part of the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
 UP_SECONDS = 120.0
 ENGINE_SECONDS = 20.0
-# What the docker client may see of the caller's environment. Tokens of CI systems and shells are not among it.
+# Variables of the caller that the docker client receives. They contain no tokens of CI systems and shells.
 # fmt: off
 CLIENT_VARIABLES = frozenset(
     {
@@ -46,34 +46,34 @@ INSTALL_COMMAND = "toolset/provision/docker-engine install && toolset/provision/
 
 
 def engine_version() -> str:
-    """Version of the engine that answers; raises EnvironmentLacksError with the next step when none does."""
-    said = ""
-    for question in (("compose", "version", "--short"), ("version", "--format", "{{.Server.Version}}")):
+    """Return the engine's version; raise EnvironmentLacksError, with a remedy, if no engine responds."""
+    output = ""
+    for command in (("compose", "version", "--short"), ("version", "--format", "{{.Server.Version}}")):
         try:
-            done = docker(*question, seconds=ENGINE_SECONDS)
-            status, said = done.status, done.stdout.strip()
-        except TfbError as error:  # it hangs, or there is no client
-            status, said = 1, str(error)
+            completed = docker(*command, seconds=ENGINE_SECONDS)
+            status, output = completed.status, completed.stdout.strip()
+        except TfbError as error:  # the engine does not respond, or there is no client
+            status, output = 1, str(error)
         if status != 0:
             raise EnvironmentLacksError(
-                f"no Docker engine with compose v2 answers this user ({said[-200:]}): start it, or start it again (on "
+                f"no Docker engine with compose v2 responds to this user ({output[-200:]}): start or restart it (on "
                 f"Debian: {INSTALL_COMMAND}), join its group (usermod -aG docker $USER), or use --runtime local"
             )
-    return said
+    return output
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """A kind of resource that a run makes in an engine, and how it is listed, named and removed."""
+    """A kind of resource of an engine, with the commands that list and remove it."""
 
     kind: str
     listing: tuple[str, ...]
-    name: str  # Go template of its name
-    identity: str  # Go template of what removes it
+    name: str  # Go template of the name
+    identity: str  # Go template of the argument for ``removal``
     removal: tuple[str, ...]
 
 
-# Containers first: they use networks and volumes.
+# In order of removal: containers use networks and volumes.
 RESOURCE_KINDS = (
     ResourceKind(
         kind="container",
@@ -101,49 +101,49 @@ IDENTITY = re.compile(r"[0-9a-f]{12,64}|tfb-[\w.-]+")  # a container's or networ
 
 
 def client_environment(*, proxies: bool = True) -> dict[str, str]:
-    """Return the part of the caller's environment that a docker client is given.
+    """Return the environment of the docker client.
 
-    Without ``proxies`` it is fit for interpolating a file of others: a proxy's address may hold a password.
+    Without ``proxies``, untrusted files may refer to its variables; addresses of proxies can contain passwords.
     """
-    wanted = CLIENT_VARIABLES | (PROXY_VARIABLES if proxies else frozenset())
-    return {name: value for name, value in os.environ.items() if name in wanted}
+    names = CLIENT_VARIABLES | (PROXY_VARIABLES if proxies else frozenset())
+    return {name: value for name, value in os.environ.items() if name in names}
 
 
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.CompletedCommand:
-    """Run a docker command; ``at`` holds docker's arguments for another engine than this machine's."""
+    """Run a docker command; ``at`` are arguments that select another machine's engine."""
     return process.run(["docker", *at, *arguments], seconds=seconds, env=client_environment())
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
-    """Return what the engine knows of a container or image; None when it does not exist."""
+    """Return the details of a container or image, or None if it does not exist."""
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
-    found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may come first
-    return found[0] if found else None
+    details: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may come first
+    return details[0] if details else None
 
 
 def ownership_labels(run_id: str) -> dict[str, str]:
-    """Return the labels of everything that this process makes in an engine for a run."""
+    """Return the labels of all resources that this process creates in an engine for a run."""
     return {RUN_LABEL: run_id, OWNER_LABEL: ownership.own_identity()}
 
 
 def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return labels as arguments of ``docker run``."""
+    """Return the arguments of ``docker run`` for labels."""
     return tuple(argument for label in labels.items() for argument in ("--label", "=".join(label)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """One run's compose project; everything in it carries the labels of the run and of this process.
+    """The compose project of a run. All its resources carry the labels of the run and of this process.
 
-    The name ends in random digits: two runs may begin in the same second, in different results folders.
+    The name contains random digits, because runs in different results folders can have the same id.
     """
 
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
-    at: Sequence[str] = ()  # docker's arguments for another engine than this machine's
+    at: Sequence[str] = ()  # arguments that select another machine's engine
     token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
@@ -153,19 +153,19 @@ class Project:
 
     @property
     def ownership_labels(self) -> dict[str, str]:
-        """Labels by which this run's resources are found."""
+        """The labels of this run's resources."""
         return ownership_labels(self.run_id)
 
     def labels(self, service: str = "") -> tuple[str, ...]:
-        """Return the flags that label a container as compose labels its own, as one of a service if that is named."""
-        known = self.ownership_labels
+        """Return the flags that label a container like a container of this project and of a service, if named."""
+        labels = self.ownership_labels
         if service:
-            known |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
-        return label_flags(known)
+            labels |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
+        return label_flags(labels)
 
     @property
     def network(self) -> str:
-        """Name of the run's bridge, if it has one."""
+        """Name of the run's bridge network."""
         return f"{self.name}_tfb"
 
     def run(
@@ -176,103 +176,103 @@ class Project:
         more: Mapping[str, str] | None = None,
         project: str | None = None,
     ) -> process.CompletedCommand:
-        """Run one compose command with its variables; the caller judges its status."""
+        """Run a compose command; ``more`` are additional variables of the compose files."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
         command = ["docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
-        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.own_identity()}
-        # TFB_DATABASE_TMPFS and its like are variables of compose.yaml that a person sets.
+        run = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.own_identity()}
+        # Users can set variables of compose.yaml, for example TFB_DATABASE_TMPFS.
         settings = {name: value for name, value in os.environ.items() if name.startswith("TFB_")}
-        environment = {**client_environment(), **settings, **own, **self.variables, **(more or {})}
+        environment = {**client_environment(), **settings, **run, **self.variables, **(more or {})}
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.CompletedCommand:
-        """Build an image. Nothing of the run goes into it: what has not changed keeps its id."""
+        """Build an image that does not depend on the run, so that an unchanged image keeps its id."""
         return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
 
     def container(self, service: str, project: str | None = None) -> str:
-        """Id of the service's container in this compose project; raises StartError when there is none."""
-        if found := self._containers(service, project):
-            return found[0]
-        raise StartError(f"compose made no container for {service}")
+        """Return the id of a service's container; raise StartError if there is none."""
+        if containers := self._containers(service, project):
+            return containers[0]
+        raise StartError(f"compose created no container for {service}")
 
     def _containers(self, service: str, project: str | None) -> list[str]:
-        wanted = self.ownership_labels | {
+        labels = self.ownership_labels | {
             "com.docker.compose.service": service,
             "com.docker.compose.project": project or self.name,
         }
-        return find_labelled(RESOURCE_KINDS[0], wanted, self.at) or []
+        return find_labelled(RESOURCE_KINDS[0], labels, self.at) or []
 
     def remove(self, service: str, project: str | None = None) -> None:
-        """Remove the service's container at once."""
-        if found := self._containers(service, project):
-            docker(*RESOURCE_KINDS[0].removal, *found, at=self.at)
+        """Remove a service's container."""
+        if containers := self._containers(service, project):
+            docker(*RESOURCE_KINDS[0].removal, *containers, at=self.at)
 
     def remove_now(self, project: str) -> None:
-        """Remove what this run has made in one compose project, as far as it is there by now."""
-        for thing in RESOURCE_KINDS:
-            if found := find_labelled(thing, self.ownership_labels | {"com.docker.compose.project": project}, self.at):
-                docker(*thing.removal, *found, at=self.at)
+        """Remove the resources that this run has created so far in a compose project."""
+        for kind in RESOURCE_KINDS:
+            labels = self.ownership_labels | {"com.docker.compose.project": project}
+            if resources := find_labelled(kind, labels, self.at):
+                docker(*kind.removal, *resources, at=self.at)
 
     def remove_all(self) -> None:
-        """Remove everything that carries the labels of this run and this process; images stay."""
-        for thing in RESOURCE_KINDS:
-            # What was being made when a run was interrupted may appear after the first look.
-            for _ in range(3):
-                found = find_labelled(thing, self.ownership_labels, self.at)
-                if found == []:
+        """Remove all resources of this run and this process, except images."""
+        for kind in RESOURCE_KINDS:
+            for _ in range(3):  # after an interruption, the engine may still be creating resources
+                resources = find_labelled(kind, self.ownership_labels, self.at)
+                if resources == []:
                     break
-                if found:
-                    docker(*thing.removal, *found, at=self.at)
+                if resources:
+                    docker(*kind.removal, *resources, at=self.at)
             else:
-                logger.warning("the engine did not remove every %s of run %s", thing.kind, self.run_id)
+                logger.warning("the engine did not remove every %s of run %s", kind.kind, self.run_id)
 
 
-def find_labelled(thing: ResourceKind, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
-    """Return what removes each resource that carries all of these labels, newest first; None if the listing failed."""
+def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
+    """Return the identities of the resources with all these labels, newest first; None if listing them failed."""
     filters = [word for label in labels.items() for word in ("--filter", f"label={'='.join(label)}")]
-    done = docker(*thing.listing, *filters, "--format", thing.identity, at=at)
+    done = docker(*kind.listing, *filters, "--format", kind.identity, at=at)
     if done.status != 0:
         return None
-    return [line for line in done.stdout.splitlines() if IDENTITY.fullmatch(line)]  # warnings stand between them
+    return [line for line in done.stdout.splitlines() if IDENTITY.fullmatch(line)]  # other lines are warnings
 
 
 def engine_leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
-    """Return the resources of runs whose process has ended, or is not known to this machine."""
-    found = []
-    for thing in RESOURCE_KINDS:
-        marks = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
-        row = "\t".join((thing.identity, *marks, thing.name))
-        done = docker(*thing.listing, "--filter", f"label={RUN_LABEL}", "--format", row, at=at)
+    """Return the resources of runs whose process has exited, or runs on another machine."""
+    leftovers = []
+    for kind in RESOURCE_KINDS:
+        labels = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
+        row = "\t".join((kind.identity, *labels, kind.name))
+        done = docker(*kind.listing, "--filter", f"label={RUN_LABEL}", "--format", row, at=at)
         for line in done.stdout.splitlines() if done.status == 0 else ():
-            identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
-            state = ownership.owner_state(mark)
-            if state != "alive" and IDENTITY.fullmatch(identity):  # a warning is none
-                name = printable(f"{called} of run {run}")
-                remove = partial(_remove, (*thing.removal, identity), at)
-                found.append(Leftover(kind=thing.kind, name=name, certain=state == "dead", remove=remove))
-    return tuple(found)
+            identity, owner, run, resource = (*line.split("\t"), "", "", "")[:4]
+            state = ownership.owner_state(owner)
+            if state != "alive" and IDENTITY.fullmatch(identity):  # other lines are warnings
+                name = printable(f"{resource} of run {run}")
+                remove = partial(_remove, (*kind.removal, identity), at)
+                leftovers.append(Leftover(kind=kind.kind, name=name, certain=state == "dead", remove=remove))
+    return tuple(leftovers)
 
 
 def _remove(command: Sequence[str], at: Sequence[str]) -> None:
-    """Remove one resource; raise OSError with the engine's reason if it stays."""
+    """Remove a resource; raise OSError, with the engine's reason, if it fails."""
     done = docker(*command, at=at)
     if done.status != 0 and "No such" not in done.stdout:
         raise OSError(done.stdout.strip()[-300:])
 
 
-def disk_full_hint(said: str) -> str:
-    """What to do where ``said``, of what failed, tells that the engine's disk is full; empty where it does not."""
-    if "no space left on device" not in said.lower():
+def disk_full_hint(output: str) -> str:
+    """Return a remedy if the output of a failed command says that the engine's disk is full; otherwise empty."""
+    if "no space left on device" not in output.lower():
         return ""
     return (
-        "the disk of the Docker engine is full: make room there (docker builder prune frees the build cache, ./tfb "
-        "clean removes images of runs), then begin again, or go on with --resume"
+        "the disk of the Docker engine is full: free space (docker builder prune removes the build cache, ./tfb clean "
+        "removes images of runs), then start again, or continue with --resume"
     )
 
 
-def start_error(said: str, what: str = "its container could not be started") -> TfbError:
-    """The error of a container that the engine has not started: EngineFullError, which the next would have as well."""
-    why, said = disk_full_hint(said), f"{what}: {said}"
-    return EngineFullError(f"{said}\n{why}") if why else StartError(said)
+def start_error(output: str, problem: str = "its container could not be started") -> TfbError:
+    """Return the error for a container that did not start: EngineFullError if the disk is full, or StartError."""
+    hint, message = disk_full_hint(output), f"{problem}: {output}"
+    return EngineFullError(f"{message}\n{hint}") if hint else StartError(message)

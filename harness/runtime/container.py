@@ -1,4 +1,4 @@
-"""One running container: its counters, its output, whether it lives, and how it ended."""
+"""A running container: its counters, its log, and how it exited."""
 
 import time
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from harness.runtime import ServerProgram
 from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
-FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES  # which the kernel holds a log to; readings cut it at LOG_BYTES
+FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES  # the kernel's limit; each reading truncates the log to MAX_LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
-# The kernel ends the first command when the log is full. The second then waits for the container's end.
+# The kernel ends the first command when the log is full. The second command then waits for the container's exit.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
-SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
-SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal
+SETTLE_SECONDS = 5.0  # time for the engine to notice that a process has exited
+SIGNALLED = 128  # added to the signal in the exit status, as shells and the engine do
 
 
 class Container(ServerProgram):
-    """A container that has started; its output is followed into ``log`` until ``close``.
+    """A started container whose output is copied to ``log`` until ``close``.
 
-    Whether it lives is asked of the kernel, not of the engine, so that it costs nothing under load. Raises StartError
-    with its last lines when it has ended at once.
+    The kernel, and not the engine, tells whether the container runs, because this is cheap under load. The constructor
+    raises StartError, with the last lines of the output, if the container has exited.
     """
 
-    place = ""  # as messages name another machine's
+    place = ""  # in messages, the name of another machine
 
     def __init__(self, name: str, container: str, log: Path) -> None:
         self.name = name
@@ -43,21 +43,21 @@ class Container(ServerProgram):
             self.pid = int(state.get("Pid", 0))
             self._born = process_start(self.pid)
             try:
-                self._meter = CgroupMeter(self.pid)  # pid 0, of one that has ended, has no control group
+                self._meter = CgroupMeter(self.pid)  # an exited container has pid 0, which has no control group
             except ServerDiedError as error:
-                raise StartError(f"the container exited at once: {self.how_it_ended()}") from error
+                raise StartError(f"the container exited immediately: {self.how_it_ended()}") from error
             stack.pop_all()
 
     def alive(self) -> bool:
-        """Whether its first process runs, and not a later one under its number."""
+        """Return whether the container's first process runs; its pid may have been reused."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
-        """Changes when the container is started again."""
+        """Return id, pid and start time, which change if the container restarts."""
         return f"{self.id}@{self.pid}.{self._born}"
 
     def read(self) -> Reading:
-        """Return the counters of its control group; raise ServerDiedError with how it ended."""
+        """Return the counters of the control group; raise ServerDiedError if the container has exited."""
         process.truncate_log(self.log)
         try:
             return self._meter.read()
@@ -65,22 +65,22 @@ class Container(ServerProgram):
             raise ServerDiedError(self.crash_reason()) from error
 
     def require_alive(self) -> None:
-        """Raises ServerDiedError with how it ended and its last lines."""
+        """Raise ServerDiedError, with the end of the log, if the container has exited."""
         if not self.alive():
             raise ServerDiedError(self.crash_reason())
 
     def crash_reason(self) -> str:
-        """Name, end, last lines and log."""
-        return crash_reason(self.name, f"its container{self.place} is gone: {self.how_it_ended()}", self.log)
+        """Return the name, how the container exited, and the end of the log."""
+        return crash_reason(self.name, f"its container{self.place} has exited: {self.how_it_ended()}", self.log)
 
     def how_it_ended(self) -> str:
-        """Return how it ended, once its last output is in the log."""
+        """Wait until the log is complete; return how the container exited."""
         self._follower.wait(SETTLE_SECONDS)
         self._complete_log()
         return describe_end(self.id)
 
     def _complete_log(self) -> None:
-        """Cut a log that is too long, and add the last lines to one that was full."""
+        """Truncate the log to its limit; add the last lines of the output if the kernel's limit was reached."""
         full = self.log.stat().st_size >= FOLLOWED_BYTES
         process.truncate_log(self.log)
         if full:
@@ -88,16 +88,16 @@ class Container(ServerProgram):
                 log.write(self._last_lines()[-LAST_BYTES:].encode())
 
     def _last_lines(self) -> str:
-        """Return the end of its output, as the engine has it."""
+        """Return the end of the output from the engine."""
         return docker("logs", "--tail", LAST_LINES, self.id).stdout
 
     def address(self) -> str | None:
-        """Its address in the first network that gives it one; None on the host's own."""
+        """Return the address in the first network that assigns one; None on the host's network."""
         networks = ((inspect("container", self.id) or {}).get("NetworkSettings") or {}).get("Networks") or {}
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
 
     def end(self) -> float | None:
-        """Send SIGTERM to its first process; return the seconds until it had ended, or None if it still runs then."""
+        """Send SIGTERM to the first process; return the seconds until its exit, or None if it keeps running."""
         began = time.monotonic()
         self.signal("TERM")
         while (seconds := time.monotonic() - began) < process.STOP_SECONDS:
@@ -107,28 +107,28 @@ class Container(ServerProgram):
         return None
 
     def signal(self, name: str) -> None:
-        """Send a signal to its first process."""
+        """Send a signal to the first process."""
         docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Ask its first process to stop, kill it when it does not, and keep its last output."""
+        """Stop the container and complete the log."""
         try:
             docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
-        finally:  # also where the engine hangs
+        finally:  # also if the engine does not respond
             self.close()
 
     def close(self) -> None:
-        """Stop following the log of a container that has been stopped; its last output is written within moments."""
-        self._follower.wait(1.0)
+        """Complete the log of a stopped container."""
+        self._follower.wait(1.0)  # the last output follows shortly after the exit
         self._follower.stop()
         self._complete_log()
 
 
 def follow_log(docker_command: Sequence[str], container: str, log: Path) -> process.Child:
-    """Start a child that writes a container's output into ``log``, with a size limit that the kernel enforces.
+    """Start a child that writes a container's output to ``log`` until the container exits.
 
-    ``docker_command`` is docker with its arguments for the engine. The child ends when the container does. Only this
-    user may read the log, because programs print secrets.
+    The kernel limits the size of the log. Only this user may read it, because programs print secrets.
+    ``docker_command`` is docker with the arguments that select the engine.
     """
     blocks = str(FOLLOWED_BYTES // 512)
     with safe_write.append(log, private=True) as output:
@@ -137,16 +137,16 @@ def follow_log(docker_command: Sequence[str], container: str, log: Path) -> proc
 
 
 def describe_end(container: str, at: Sequence[str] = ()) -> str:
-    """How a container ended, with its memory limit when that was the reason; ``at``: docker's, of another engine."""
+    """Return how a container exited, including a reached memory limit; ``at`` are arguments that select the engine."""
     until = time.monotonic() + SETTLE_SECONDS
-    while (found := inspect("container", container, at)) and found["State"]["Running"] and time.monotonic() < until:
+    while (details := inspect("container", container, at)) and details["State"]["Running"] and time.monotonic() < until:
         time.sleep(0.05)
-    if found is None:
+    if details is None:
         return "it was removed"
-    state, limit = found["State"], found["HostConfig"]["Memory"]
+    state, limit = details["State"], details["HostConfig"]["Memory"]
     if state["OOMKilled"]:
         reached = f"it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
-        return f"out of memory: {reached if limit else 'the machine has no more'}"
+        return f"out of memory: {reached if limit else 'the machine has no free memory'}"
     how = f"exit status {state['ExitCode']}"
     if state["ExitCode"] > SIGNALLED:
         how = f"{process.describe_status(SIGNALLED - state['ExitCode'])} ({how})"

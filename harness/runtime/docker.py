@@ -1,4 +1,4 @@
-"""The Docker runtime: the shared PostgreSQL, implementations and load generators, each in its container."""
+"""The Docker runtime: runs PostgreSQL, implementations and load generators in containers."""
 
 import hashlib
 import logging
@@ -46,10 +46,10 @@ from harness.runtime.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
 
-NOFILE = 20000  # compose.yaml's
+NOFILE = 20000  # limit of open files, the same as in compose.yaml
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
-IMAGE_VARIABLES = {  # service of compose.yaml -> its variable for the image
+IMAGE_VARIABLES = {  # service in compose.yaml -> variable with its image
     DATABASE: "TFB_DATABASE_IMAGE",
     SERVER: "TFB_SERVER_IMAGE",
     WRK: "TFB_WRK_IMAGE",
@@ -57,52 +57,59 @@ IMAGE_VARIABLES = {  # service of compose.yaml -> its variable for the image
     "tfb-meter": "TFB_METER_IMAGE",
 }
 BASE = "debian:trixie-slim"
-NO_REGISTRY = re.compile(r"failed to resolve source metadata|pull access denied|failed to do request")
+REGISTRY_ERROR = re.compile(r"failed to resolve source metadata|pull access denied|failed to do request")
 
 
 @dataclass(kw_only=True)
 class DockerRuntime:
-    """Builds images and runs containers through compose; sees the same interface as the local runtime."""
+    """Builds images and runs containers with compose."""
 
     project: Project
     logs: Path
     server_port: int | None = None
     force_rm: bool = False
-    environment: str = ""  # what the builds of upstream folders are told of where the results come from
-    alone: bool = False  # one server at a time: an upstream folder among them knows one database and one name for it
-    database_host: str | None = None  # a PostgreSQL that exists
+    environment: str = ""  # value of --results-environment, a build argument of TechEmpower folders
+    alone: bool = False  # whether only one server may run at a time, since TechEmpower folders share a database
+    database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
-    accounts: dict[str, str] = field(default_factory=dict, init=False)  # as their images say
-    _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> id of what was built under it
-    _tags: list[tuple[str, str]] = field(default_factory=list, init=False)  # tags of this run alone, with their id
+    accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
+    _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> id of the image
+    _tags: list[tuple[str, str]] = field(
+        default_factory=list, init=False
+    )  # temporary tags with the ids of their images
     _tools: dict[str, str] = field(default_factory=dict, init=False)
 
     @property
     def side_by_side(self) -> bool:
-        """Each in a compose project of its own; on a bridge they would not reach the database's."""
+        """Whether several servers can run at the same time, each in its own compose project.
+
+        With a bridge they cannot, because only one project contains the database.
+        """
         return self.server_port is None and not self.project.bridge and not self.alone
 
     @property
     def network(self) -> str:
-        """A bridge of the run's own for all of it, as soon as one implementation needs that."""
+        """The network of all containers: ``bridge`` if one implementation requires it, otherwise ``host``."""
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build the image; a failure is in the result, with the log's last lines. Raises EngineFullError."""
+        """Build the image; the record describes a failure. Raises EngineFullError."""
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return BuildRecord(status="skipped", reason=f"{recipe} does not exist")
         safe_write.make_folder(log.parent)
         began, reason = time.monotonic(), ""
-        where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_LABEL": tag}
+        context = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_LABEL": tag}
         try:
             self._build(
-                SERVER, tag, log, where, techempower_container.build_arguments(implementation, self.environment)
+                SERVER, tag, log, context, techempower_container.build_arguments(implementation, self.environment)
             )
         except BuildError as error:
             reason = str(error)
-            if techempower_container.is_techempower_folder(implementation) and NO_REGISTRY.search(reason):
-                reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
+            if techempower_container.is_techempower_folder(implementation) and REGISTRY_ERROR.search(reason):
+                reason += (
+                    f"\nNo registry provides the base image: docker/bootstrap-base --for {folder} builds a stand-in"
+                )
         image = None if reason else inspect("image", self.image_id(tag))
         return BuildRecord(
             status="failed" if reason else "ok",
@@ -118,73 +125,77 @@ class DockerRuntime:
         )
 
     def prepare(self) -> None:
-        """The base image and those of database and wrk; raises BuildError, StartError, EngineFullError."""
+        """Build the base image and the images of PostgreSQL and wrk.
+
+        Raises BuildError, StartError or EngineFullError.
+        """
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
             done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
             if done.status != 0:
-                raise BuildError(f"the base image {BASE} could not be made:\n{process.tail(log)}\nlog: {log}")
+                raise BuildError(f"the base image {BASE} could not be built:\n{process.tail(log)}\nlog: {log}")
         for service, tag in ((DATABASE, DATABASE_IMAGE), (WRK, WRK_IMAGE)):
             self._build(service, tag, log, {})
-        self._look_inside()
+        self._read_versions()
 
     def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
-        """Build an image under a tag of this run alone, then give it the usual tag.
+        """Build an image with a tag of this run, then add the usual tag.
 
-        Another run may move the usual tag at any time, so that containers are started from the id.
+        Another run may move the usual tag at any time, so containers are started with the image's id.
         """
         if images.is_foreign(tag):
             raise BuildError(
-                f"the image {tag} exists, and tfb did not build it: give it another name (docker tag {tag} OTHER, "
+                f"the image {tag} exists, but tfb did not build it: rename it (docker tag {tag} OTHER, "
                 f"docker image rm {tag})"
             )
         unique = f"{tag}{images.RUN_TAG}{self.project.token}"
         try:
             variables = {**more, IMAGE_VARIABLES[service]: unique}
             done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=variables)
-            how = f"failed ({process.describe_status(done.status)})" if done.status else ""
+            failure = f"failed ({process.describe_status(done.status)})" if done.status else ""
         except process.CommandTimeoutError:
-            how = f"was not done after {BUILD_SECONDS:.0f} s and was stopped"
-        if how:
-            last = process.tail(log)
-            kind = EngineFullError if disk_full_hint(last) else BuildError
-            raise kind(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{disk_full_hint(last)}".rstrip())
+            failure = f"was stopped after {BUILD_SECONDS:.0f} s"
+        if failure:
+            last_lines = process.tail(log)
+            hint = disk_full_hint(last_lines)
+            error = EngineFullError if hint else BuildError
+            raise error(f"building the image {tag} {failure}:\n{last_lines}\nlog: {log}\n{hint}".rstrip())
         identity = str((inspect("image", unique) or {}).get("Id", ""))
         if not identity or docker("image", "tag", unique, tag).status != 0:
-            raise BuildError(f"the image {tag} was built, and the engine does not have it any more\nlog: {log}")
+            raise BuildError(f"the image {tag} was built, but the engine no longer has it\nlog: {log}")
         self._tags.append((unique, identity))
         self._images[tag] = identity
         images.record_tag(unique, identity, temporary=True)
         images.record_tag(tag, identity)
 
     def image_id(self, tag: str) -> str:
-        """Return the id of what this run built under a tag, whatever the tag names by now."""
+        """Return the id of the image that this run built with a tag, even if the tag has moved since."""
         return self._images.get(tag, tag)
 
-    def _look_inside(self) -> None:
-        """Versions of wrk and PostgreSQL, as their images say."""
+    def _read_versions(self) -> None:
+        """Read the versions of wrk and PostgreSQL from their images."""
         for image, program in ((WRK_IMAGE, "wrk"), (DATABASE_IMAGE, "postgres")):
-            alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", program)
-            done = docker(*alone, *Limits().flags, self.image_id(image), "--version", seconds=UP_SECONDS)
+            run = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", program)
+            done = docker(*run, *Limits().flags, self.image_id(image), "--version", seconds=UP_SECONDS)
             version = re.search(rf"^{program}\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
             if version is None:
                 raise start_error(done.stdout.strip()[-500:], f"the container of {program} does not start")
             self._tools[program] = version[1]
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
-        """The shared PostgreSQL for the length of the run."""
+        """Start the shared PostgreSQL; stop it at the end of the block."""
         return self._database("127.0.0.1", self.project, Container, owned=self.alone)
 
     @contextmanager
     def _database(
         self, host: str, project: Project, container: ContainerType, *, owned: bool = False
     ) -> Iterator[DockerDatabase]:
-        """At this address of the project's machine; the container is removed on the way out."""
+        """Start PostgreSQL at an address of the project's machine; remove the container at the end of the block."""
         port, password = free_port(), secrets.token_urlsafe(12)
         address = DatabaseAddress(host=host, port=port, admin_user=ADMIN_ROLE, admin_password=password)
-        own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
-        own["TFB_DATABASE_IMAGE"] = self.image_id(DATABASE_IMAGE)
-        project = replace(project, variables={**project.variables, **own})
+        variables = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
+        variables["TFB_DATABASE_IMAGE"] = self.image_id(DATABASE_IMAGE)
+        project = replace(project, variables={**project.variables, **variables})
         database = None
         try:
             database = DockerDatabase(project, address, self.logs / "database.log", container, owned=owned)
@@ -195,62 +206,61 @@ class DockerRuntime:
                 database.close()
 
     def remove_all(self) -> None:
-        """Remove what carries the run's label."""
+        """Remove all resources with the run's label."""
         self.project.remove_all()
 
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
-        theirs = techempower_container.is_techempower_folder(implementation)
-        port = implementation.entry.port if theirs else self.server_port or free_port()
-        if self.server_port and not theirs:
+        """Start a container and wait until its server responds; remove it at the end of the block."""
+        techempower = techempower_container.is_techempower_folder(implementation)
+        port = implementation.entry.port if techempower else self.server_port or free_port()
+        if self.server_port and not techempower:
             require_free_port(port)
-        # On a bridge, containers do not see this machine's loopback address, on which the upstream listens.
+        # With a bridge, containers cannot reach the loopback address, on which the upstream listens.
         upstream = None if self.project.bridge else upstream_for(implementation)
         unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
-        safe_write.append(log, private=True).close()  # exists before the container does
+        safe_write.append(log, private=True).close()  # the log exists before the container
         with ExitStack() as stack:
             stack.callback(self.project.remove, SERVER, unit)
             began = time.monotonic()
             try:
-                if theirs:
-                    found = self._run_as_toolset(implementation)
+                if techempower:
+                    container_id = self._run_as_toolset(implementation)
                 else:
                     variables = self._variables(implementation, database, port)
                     variables |= {"UPSTREAM_URL": upstream.url} if upstream else {}
-                    found = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
-                container = Container(implementation.name, found, log)
+                    container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
+                container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
-                # On a bridge a server answers at an address of its own.
-                endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
+                endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)  # a bridge assigns an address
                 server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
                 server.startup_time = wait_until_ready(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
-                said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
-                if theirs and "privileged" not in implementation.allowed:
-                    said += f"\nTechEmpower's toolset runs it as --allow {implementation.name}=privileged does"
-                raise StartError(said) from error
+                message = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
+                if techempower and "privileged" not in implementation.allowed:
+                    message += f"\nTechEmpower's toolset runs it as with --allow {implementation.name}=privileged"
+                raise StartError(message) from error
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-        """Of compose.yaml, for a server; on a bridge, the run's own database goes by its name there."""
-        own = self.project.bridge and database.admin_user
+        """Return the variables of compose.yaml for a server. With a bridge, the run's database has a host name."""
+        by_name = self.project.bridge and database.admin_user
         return {
             "TFB_SERVER_IMAGE": self.image_id(image_tag(implementation)),
             "TFB_SERVER_PORT": str(port),
             "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
-            "TFB_DATABASE_ADDRESS": DATABASE if own else database.host,
+            "TFB_DATABASE_ADDRESS": DATABASE if by_name else database.host,
             "TFB_DATABASE_PORT": str(database.port),
-            "TFB_DATABASE_INNER_PORT": "5432" if own else str(database.port),
+            "TFB_DATABASE_INNER_PORT": "5432" if by_name else str(database.port),
             "TFB_DATABASE_NAME": database.name,
             "TFB_DATABASE_USER": database.user,
             "TFB_DATABASE_PASSWORD": database.password,
         }
 
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
-        """The id of the server's container, which compose has started."""
+        """Start the server's container with compose, and return its id."""
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
         if done.status != 0:
@@ -258,7 +268,7 @@ class DockerRuntime:
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
-        """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
+        """Start a container as TechEmpower's toolset does, with the allowed privileges only; return its id."""
         arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
@@ -273,7 +283,7 @@ class DockerRuntime:
         return done.stdout.strip().splitlines()[-1]
 
     def own_generator(self) -> str:
-        """Its name; the image is built at the first call."""
+        """Build the image of the load generator at the first call; return the generator's name."""
         if LOADGEN_IMAGE not in self._images:
             self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
         return "loadgen"
@@ -281,17 +291,17 @@ class DockerRuntime:
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image.
+        """Start a container with a load generator; raise EnvironmentLacksError if the generator has no image.
 
-        ``folder`` has the same path in the container, where it belongs to whoever runs the harness.
+        ``folder`` has the same path and owner in the container.
         """
         name = Path(program).name
         if name not in GENERATORS:
-            raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local with it")
+            raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local")
         if name == "loadgen":
             self.own_generator()
-        # `docker run` alone hands signals on and waits for the result: `docker compose run` leaves wrk running,
-        # `docker start --attach` ends without its output.
+        # Only `docker run` forwards signals and waits for the result. `docker compose run` leaves wrk running, and
+        # `docker start --attach` loses the output.
         command = [
             *("docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
             *(("--interactive",) if waits_for_go else ()),
@@ -303,7 +313,7 @@ class DockerRuntime:
         return run_generator(command, waits_for_go=waits_for_go, env=client_environment())
 
     def limits(self) -> Sequence[str]:
-        """What compose.yaml says of a load generator's container."""
+        """Return the limits of a load generator's container, the same as in compose.yaml."""
         variables = self.project.variables
         return (
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -313,35 +323,32 @@ class DockerRuntime:
         )
 
     def versions(self) -> dict[str, str]:
-        """Engine, wrk and PostgreSQL, as their images say, and which images those are."""
-        used = {name: images.image_digest(self.image_id(name)) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
-        return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in used.items()}}
+        """Return the versions of engine, wrk and PostgreSQL, and the digests of the images."""
+        digests = {name: images.image_digest(self.image_id(name)) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
+        return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in digests.items()}}
 
     def close(self) -> None:
-        """Remove the run's containers, networks and tags and, with ``--force-rm``, the images that it built.
-
-        Log what to do if the engine does not answer: the program ends here, and nothing catches an error.
-        """
+        """Remove the run's containers, networks and tags and, with ``--force-rm``, its images; log errors."""
         try:
             self.remove_all()
             tags = [*self._tags, *(self._images.items() if self.force_rm else ())]
-            for image, reason in [stays for tag in tags for stays in images.remove_tag(*tag)]:
-                logger.warning("the image %s stays: %s", image, reason)
+            for image, reason in [remaining for tag in tags for remaining in images.remove_tag(*tag)]:
+                logger.warning("the image %s could not be removed: %s", image, reason)
         except TfbError as error:
             logger.warning(
-                "the run's containers could not be removed: %s; once the engine answers, ./tfb clean --leftovers does",
+                "the run's containers could not be removed: %s. Run ./tfb clean --leftovers when the engine responds",
                 error,
             )
 
 
 def is_stand_in(image: str) -> bool:
-    """Whether the image of this name is made of Debian packages instead (docker/stand-ins)."""
+    """Return whether an image is a stand-in that was built from Debian packages (docker/stand-ins)."""
     labels = ((inspect("image", image) or {}).get("Config") or {}).get("Labels") or {}
     return STAND_IN_LABEL in labels
 
 
 def image_tag(implementation: Implementation) -> str:
-    """The image of an implementation; a name that holds what a tag may not has one that no other has."""
+    """Return the image tag of an implementation; a name with characters that tags cannot contain gets a suffix."""
     name = implementation.name
     tag = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
     return f"tfb/{tag}" if tag == name else f"tfb/{tag}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""A load generator as a running program: its output goes into a file, and it may wait for ``go`` before it loads."""
+"""A running load generator, whose output goes to a file and which may wait for ``go`` before it sends load."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ OUTPUT_BYTES = 64 << 20
 
 
 class GeneratorProgram:
-    """Started, and told to begin where it waits for that; ``output`` is complete once it has ended."""
+    """A started load generator; its output is complete after its exit."""
 
     def __init__(
         self, command: Sequence[str], child: process.Child, output: IO[bytes], control: IO[bytes] | None
@@ -26,62 +26,59 @@ class GeneratorProgram:
         self._control = control
 
     def begin(self) -> None:
-        """Wait for its ``ready`` line and send ``go``; nothing for a generator that loads from its start.
-
-        Raises LoadError when it is not ready in time.
-        """
+        """Wait for ``ready`` and send ``go``, if the generator waits; raise LoadError if it is not ready in time."""
         if self._control is not None:
             self.await_ready()
             self.go()
 
     def await_ready(self) -> None:
-        """Wait for its ``ready`` line; raises LoadError when it does not come in time."""
+        """Wait for the line ``ready``; raise LoadError if the generator does not print it in time."""
         if not self._await_lines(1, 15.0):  # loadgen tries to connect for 10 s
-            said = self.output().strip()[-500:] or "nothing at all"
-            raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
+            output = self.output().strip()[-500:] or "nothing"
+            raise LoadError(f"{self.command[0]} did not become ready; it printed: {output}")
 
     def await_begun(self) -> bool:
-        """Wait a moment for the line after ``ready``, which a gate prints as its load begins; whether it came."""
+        """Wait for the line after ``ready``, which reports the start of the load; return whether it was printed."""
         return self._await_lines(2, 2.0)
 
-    def _await_lines(self, wanted: int, seconds: float) -> bool:
+    def _await_lines(self, count: int, seconds: float) -> bool:
         until = time.monotonic() + seconds
-        while self._written().count(b"\n") < wanted:
+        while self._written().count(b"\n") < count:
             if self._child.wait(0.002) is not None or time.monotonic() > until:
-                return self._written().count(b"\n") >= wanted
+                return self._written().count(b"\n") >= count
         return True
 
     def go(self) -> None:
-        """Send ``go``; raises LoadError when it has ended meanwhile."""
+        """Send ``go``; raise LoadError if the generator has exited."""
         try:
             if self._control is not None:
                 self._control.write(GO)
                 self._control.flush()
         except OSError as error:
-            raise LoadError(f"{self.command[0]} ended before its load: {self.output().strip()[-500:]}") from error
+            raise LoadError(f"{self.command[0]} exited before it sent load: {self.output().strip()[-500:]}") from error
 
     def wait(self, seconds: float) -> int | None:
-        """Wait at most that long for its end; exit status (negative: the signal) or None."""
+        """Wait for the exit; return the exit status (negative: a signal), or None after ``seconds``."""
         return self._child.wait(seconds)
 
     def interrupt(self) -> None:
-        """Ask it to end now and print what it has."""
+        """Ask the generator to stop and print its results so far."""
         self._child.interrupt()
 
     def abandon(self) -> None:
-        """End it without asking: whom it would have to tell answers no more."""
+        """Kill the generator, for example if its client no longer responds."""
         self._child.kill()
 
     def output(self) -> str:
-        """What it has printed."""
+        """Return the output."""
         return self._written().decode(errors="replace")
 
     def _written(self) -> bytes:
         descriptor = self._output.fileno()
         size = os.fstat(descriptor).st_size
         if size > OUTPUT_BYTES:
-            raise LoadError(f"{self.command[0]} printed {size} bytes: no result is longer than {OUTPUT_BYTES}")
-        return os.pread(descriptor, size, 0)  # the child writes at an offset that we share
+            raise LoadError(f"{self.command[0]} printed {size} bytes, but a result has at most {OUTPUT_BYTES}")
+        return os.pread(descriptor, size, 0)  # read() would move the offset that the child shares
 
 
 @contextmanager
@@ -92,9 +89,13 @@ def run_generator(
     env: Mapping[str, str] | None = None,
     cpus: Sequence[int] | None = None,
 ) -> Iterator[GeneratorProgram]:
-    """Run the command, in the caller's environment unless ``env`` is given; stop it on the way out.
+    """Start a load generator, and stop it at the end of the block.
 
-    ``cpus``: where it may run; None: on all.
+    Args:
+        command: The program and its arguments.
+        waits_for_go: Whether the generator waits for ``go``.
+        env: The environment; None means tfb's environment.
+        cpus: The CPUs that the generator may use; None means all.
     """
     with tempfile.TemporaryFile() as output:
         stdin = process.PIPE if waits_for_go else process.DEVNULL

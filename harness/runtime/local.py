@@ -1,4 +1,4 @@
-"""The local runtime: everything as plain processes of this machine."""
+"""The local runtime: runs all programs as processes of this machine."""
 
 import contextlib
 import shlex
@@ -27,13 +27,12 @@ from harness.runtime.generator import GeneratorProgram, run_generator
 from harness.runtime.readiness import wait_until_ready
 from harness.runtime.upstream import upstream_for
 
-BUILD_SECONDS = 3600.0  # TechEmpower's
-EXIT_SECONDS = 2.0  # from the end of a process to its exit status
-# A clean exit is no crash: most of these programs have left a server behind.
+BUILD_SECONDS = 3600.0  # the same limit as in TechEmpower's toolset
+EXIT_SECONDS = 2.0  # time limit for the exit status after a process has exited
 
 
 class LocalProgram(ProcessTreeMeter, ServerProgram):
-    """A process tree; its log is kept from growing without end at every reading."""
+    """A server's process tree. Each reading truncates a log that is too large."""
 
     def __init__(self, name: str, child: process.Child, log: Path) -> None:
         super().__init__(child.pid, child.adopted)
@@ -58,64 +57,64 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         status = self.child.poll()
         if status is not None:
             daemon = "" if status else "; run has to stay in the foreground, so a server must not become a daemon"
-            how = f"the server ended ({process.describe_status(status)}{daemon})"
-            raise ServerDiedError(crash_reason(self.name, how, self.log))
+            reason = f"the server ended ({process.describe_status(status)}{daemon})"
+            raise ServerDiedError(crash_reason(self.name, reason, self.log))
 
     def end(self) -> float | None:
-        """Ask it to stop with SIGTERM; return the seconds until it had ended, or None if it still runs then."""
+        """Send SIGTERM; return the seconds until the exit, or None if the server keeps running."""
         began = time.monotonic()
         self.child.terminate()
         return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
 
     def require_listening(self, port: int) -> None:
-        """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
-        if port not in self._listening():
+        """Raise StartError if the metered processes do not listen on the port."""
+        if port not in self._listening_ports():
             raise StartError(
-                f"port {port} answers, but {describe_listener(port)} listens there, which is not of the server's process tree: "
-                "its work could not be metered. Start the server in the foreground"
+                f"port {port} belongs to {describe_listener(port)}, which is outside the server's process tree, so tfb "
+                "could not meter it. Start the server in the foreground"
             )
 
     def listens_elsewhere(self, port: int) -> str | None:
-        """What is wrong when it accepts connections on other ports or addresses, and not here."""
-        ports = self._listening()
+        """Return a message if the server listens on other ports or addresses only; None otherwise."""
+        ports = self._listening_ports()
         if not ports:
             return None
         if port in ports:
-            return f"it listens on port {port} of another address (of [::1]?): have it listen on 127.0.0.1"
+            return f"it listens on port {port} of another address, for example [::1]: let it listen on 127.0.0.1"
         where = ", ".join(map(str, sorted(ports)))
-        return f"it listens on port {where} and not on {port}, which PORT in its environment names"
+        return f"it listens on port {where}, but PORT in its environment is {port}"
 
-    def _listening(self) -> set[int]:
-        """Ports on which its processes accept connections."""
+    def _listening_ports(self) -> set[int]:
+        """Return the ports on which the server's processes accept connections."""
         try:
             pids = self.read().pids
         except ServerDiedError:
-            self.require_alive()  # knows the exit status and the last lines
+            self.require_alive()  # raises an error with more details
             raise
-        found = set()
+        ports = set()
         for pid in pids:
-            with contextlib.suppress(psutil.Error):  # it is gone, or belongs to another user
+            with contextlib.suppress(psutil.Error):  # the process has exited, or belongs to another user
                 connections = psutil.Process(pid).net_connections("tcp")
-                found |= {each.laddr.port for each in connections if each.laddr and each.status == psutil.CONN_LISTEN}
-        return found
+                ports |= {each.laddr.port for each in connections if each.laddr and each.status == psutil.CONN_LISTEN}
+        return ports
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRuntime:
-    """Builds in the implementation's folder and starts it on a free port of the loopback address."""
+    """Builds implementations in their folders, and starts them on free ports of the loopback address."""
 
-    work: Path  # of this run: build stamps and the database's log go here
+    work: Path  # the run's folder for logs
     server_cpus: Sequence[int] | None = None
     other_cpus: Sequence[int] | None = None
-    server_port: int | None = None  # None: a free one for each start
-    pool: accounts.AccountPool | None = None  # accounts of servers; None: they have that of the harness
+    server_port: int | None = None  # None: a free port for each start
+    pool: accounts.AccountPool | None = None  # accounts of servers; None: servers have tfb's account
     name: str = "local"
     network: str = "host"  # loopback
-    own_scripts: bool = False  # whether packages run code of theirs while they are installed
+    own_scripts: bool = False  # whether npm packages may run install scripts
 
     @property
     def side_by_side(self) -> bool:
-        """Each on a port of its own, unless one was asked for."""
+        """Whether several servers can run at the same time, each on its own port."""
         return self.server_port is None
 
     @property
@@ -124,35 +123,35 @@ class LocalRuntime:
         return {"builds": accounts.describe_account(None), "servers": accounts.describe_account(self.pool)}
 
     def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
-        """Return the account of an implementation's build (None: that of the harness) and variables of its own."""
+        """Return account and additional variables of a build; None means tfb's account."""
         return None, {}
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[process.Account | None, dict[str, str]]]:
-        """Lend an account to a server (None: that of the harness), with variables of its own."""
+        """Yield account and additional variables of a server; None means tfb's account."""
         if self.pool is None:
             yield None, {}
             return
-        with self.pool.account(implementation.name) as account, accounts.server_home(account) as own:
-            yield account, own
+        with self.pool.account(implementation.name) as account, accounts.server_home(account) as variables:
+            yield account, variables
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
+        """Run the build commands of the ``local`` block; the record describes a failure."""
         local = implementation.local
         if local is None:
             reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
             return BuildRecord(status="skipped", reason=reason)
-        chosen = requirements.select_tools(implementation)
-        if absent := sorted(set(local.requires) - set(chosen)):
-            kinds = "; ".join(advice.describe_missing(kind, local.requires[kind]) for kind in absent)
-            return BuildRecord(status="skipped", reason=f"needs {kinds} ({CONFIG_FILE}: local.requires)")
+        tools = requirements.select_tools(implementation)
+        if missing := sorted(set(local.requires) - set(tools)):
+            details = "; ".join(advice.describe_missing(kind, local.requires[kind]) for kind in missing)
+            return BuildRecord(status="skipped", reason=f"needs {details} ({CONFIG_FILE}: local.requires)")
         began, reason = time.monotonic(), ""
-        account, own = self.build_as(implementation)
-        variables = toolchain.tool_environment(chosen.values(), environment.build_environment()) | own
+        account, account_variables = self.build_as(implementation)
+        variables = toolchain.tool_environment(tools.values(), environment.build_environment()) | account_variables
         if not self.own_scripts:
             variables = install_scripts.SCRIPTS_OFF | variables
         safe_write.make_folder(log.parent)
-        allowed = install_scripts.InstallScriptPolicy(local, implementation.folder, variables, log, BUILD_SECONDS)
+        script_policy = install_scripts.InstallScriptPolicy(local, implementation.folder, variables, log, BUILD_SECONDS)
         try:
             for command in local.build:
                 done = process.run(
@@ -164,13 +163,13 @@ class LocalRuntime:
                     account=account,
                 )
                 if done.status != 0:
-                    how = process.describe_status(done.status)
-                    reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
+                    status = process.describe_status(done.status)
+                    reason = f"{shlex.join(command)} failed ({status}):\n{process.tail(log)}\nlog: {log}"
                     reason += install_scripts.script_hint(implementation.folder, process.tail(log), command=command)
                     break
-                allowed.run()
+                script_policy.run()
             else:
-                allowed.require_all()
+                script_policy.require_all()
         except EnvironmentLacksError as error:
             reason = describe_command_error(implementation, "local.build", error)
         except TfbError as error:
@@ -181,15 +180,15 @@ class LocalRuntime:
             duration=time.monotonic() - began,
             log=f"logs/{implementation.name}/{log.name}",
             commands=tuple(shlex.join(command) for command in local.build),
-            tools={kind: str(tool) for kind, tool in chosen.items()},
+            tools={kind: str(tool) for kind, tool in tools.items()},
         )
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
-        """A PostgreSQL of the run's own."""
+        """Start a PostgreSQL for this run; stop it at the end of the block."""
         tool = toolchain.find_tool("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
-                f"{advice.describe_missing('postgres', '>=12')}, or name a PostgreSQL by --database-host"
+                f"{advice.describe_missing('postgres', '>=12')}, or use --database-host with PostgreSQL's address"
             )
         return embedded_database(tool, self.work / "database.log", cpus=self.other_cpus)
 
@@ -197,24 +196,24 @@ class LocalRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """A fresh process that has answered once; stopped with all its children on the way out."""
+        """Start a server and wait until it responds; stop it with all its children at the end of the block."""
         local = implementation.local
         if local is None:
             raise StartError(f"{implementation.name} has no local block")
         port = self.server_port or free_port()
         if self.server_port:
             require_free_port(port)
-        chosen = requirements.select_tools(implementation)
-        base = toolchain.tool_environment(chosen.values(), environment.server_environment())
+        tools = requirements.select_tools(implementation)
+        base = toolchain.tool_environment(tools.values(), environment.server_environment())
         variables = base | contract_variables(database, port) | local.env
         if upstream := upstream_for(implementation):
             variables["UPSTREAM_URL"] = upstream.url
         safe_write.make_folder(log.parent)
         with ExitStack() as stack:
-            account, own = stack.enter_context(self.serve_as(implementation))
-            variables |= own
-            stack.callback(process.truncate_log, log)  # once all that writes it has stopped, started well or not
-            spawn.start_guardian()  # not a part of the server's startup time
+            account, account_variables = stack.enter_context(self.serve_as(implementation))
+            variables |= account_variables
+            stack.callback(process.truncate_log, log)
+            spawn.start_guardian()  # now, so that it does not add to the server's startup time
             began = time.monotonic()
             with safe_write.append(log, private=True) as output, naming_run_command(implementation):
                 options = process.ProcessOptions(
@@ -229,20 +228,20 @@ class LocalRuntime:
                 server.startup_time = wait_until_ready(server, ready_path, began, program.listens_elsewhere)
                 program.require_listening(port)
             except StartError as error:
-                said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
-                raise StartError(said + describe_run_command(implementation, log)) from error
+                message = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
+                raise StartError(message + describe_run_command(implementation, log)) from error
             except ServerDiedError as error:
                 raise ServerDiedError(f"{error}{describe_run_command(implementation, log)}") from error
             yield server
 
     def own_generator(self) -> str:
-        """The path of the program, built by cargo."""
+        """Return the path of the load generator; build it with cargo if necessary."""
         return str(crates.loadgen_program())
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """A process of this machine, which may write wherever the harness may."""
+        """Start a load generator with tfb's account."""
         if not Path(program).is_absolute():
             tool = toolchain.find_tool(program)
             if tool is None:
@@ -253,19 +252,19 @@ class LocalRuntime:
         return run_generator(command, waits_for_go=waits_for_go, cpus=self.other_cpus)
 
     def versions(self) -> dict[str, str]:
-        """What wrk and PostgreSQL call themselves."""
-        found = {kind: toolchain.find_tool(kind) for kind in ("wrk", "postgres")}
-        return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
+        """Return the versions of wrk and PostgreSQL."""
+        tools = {kind: toolchain.find_tool(kind) for kind in ("wrk", "postgres")}
+        return {kind: ".".join(map(str, tool.version)) for kind, tool in tools.items() if tool}
 
 
 def describe_command_error(implementation: Implementation, key: str, error: TfbError) -> str:
-    """Return an error of a command with the framework and the key of its file that holds the command."""
+    """Add the implementation and the configuration key to the error of a command."""
     return f"{implementation.name}: {key} of {implementation.folder / CONFIG_FILE}: {error}"
 
 
 @contextmanager
 def naming_run_command(implementation: Implementation) -> Iterator[None]:
-    """Turn a program that cannot be started into a StartError that names the framework and ``local.run``."""
+    """Turn the error of a program that cannot be run into a StartError that names ``local.run``."""
     try:
         yield
     except EnvironmentLacksError as error:
@@ -273,14 +272,14 @@ def naming_run_command(implementation: Implementation) -> Iterator[None]:
 
 
 def describe_run_command(implementation: Implementation, log: Path) -> str:
-    """Return the command of a server that did not come up, with its key, and what its log suggests."""
+    """Return the command of a server that failed to start, and a hint if install scripts could be the reason."""
     command = shlex.join(implementation.local.run if implementation.local else ())
     where = f"\ncommand: {command} (local.run of {implementation.folder / CONFIG_FILE})"
     return where + install_scripts.script_hint(implementation.folder, process.tail(log, 50))
 
 
 def contract_variables(database: DatabaseAddress, port: int) -> dict[str, str]:
-    """The environment that every implementation reads."""
+    """Return the environment variables that all implementations read."""
     return {
         "HOST": "127.0.0.1",
         "PORT": str(port),
@@ -293,24 +292,26 @@ def contract_variables(database: DatabaseAddress, port: int) -> dict[str, str]:
 
 
 def require_free_port(port: int) -> None:
-    """Raise StartError that names who listens on a port of this machine: it would answer in the server's place."""
+    """Raise StartError if another process listens on a port of this machine."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except PermissionError as error:
-            raise StartError(f"port {port} is not for this user: choose one above 1023") from error
+            raise StartError(
+                f"port {port}: this user may not listen on it. Choose a port above 1023 with --server-port"
+            ) from error
         except OSError as error:
             raise StartError(
-                f"port {port} is taken by {describe_listener(port)}: stop it, or choose another with --server-port"
+                f"port {port} is taken by {describe_listener(port)}: stop it, or choose another port with --server-port"
             ) from error
 
 
 def describe_listener(port: int) -> str:
-    """Who listens on a port: ``nginx (pid 812)``, as far as this user may see."""
-    with contextlib.suppress(psutil.Error):  # it may end while we look
+    """Return the name and pid of the process that listens on a port, if this user may see it."""
+    with contextlib.suppress(psutil.Error):  # the process has exited
         for connection in psutil.net_connections(kind="tcp"):
-            there = connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
-            if there and connection.pid is not None:
+            matches = connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
+            if matches and connection.pid is not None:
                 return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
-    return "a process that this user may not see"
+    return "a process of another user"

@@ -1,4 +1,4 @@
-"""Waits for a server's first good answer, and says why there is none: the same for processes and containers."""
+"""Waits for a server's first successful response, and explains why there is none."""
 
 import re
 import socket
@@ -11,128 +11,145 @@ from harness.runtime import Endpoint, Server
 from harness.runtime.crashes import find_crashes, find_errors
 
 READY_SECONDS = 60.0
-INTERVAL, ANSWERED_INTERVAL = 0.01, 0.05  # seconds between questions: asking one that answers is none of its work
-HOPELESS_SECONDS = 3.0  # in which a server that shows why it will not answer uses less than ``IDLE_CPUS``
-IDLE_CPUS = 0.1  # beside what the questions cost
-ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
-MOST_BYTES = 64 * 1024  # of an answer
+POLL_SECONDS = 0.01  # interval between connection attempts
+RESPONSE_POLL_SECONDS = 0.05  # interval between requests; longer, because they cost the server CPU time
+STUCK_SECONDS = 3.0  # a server with a known problem is stuck if it is idle for so long
+IDLE_CPUS = 0.1  # a server that uses fewer CPUs is idle
+REQUEST_SECONDS = 5.0  # time limit for a complete response
+MAX_BYTES = 64 * 1024  # bytes that are read of a response
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
 
 
 class MalformedResponseError(Exception):
-    """What came is no HTTP/1.1 response: says what it was."""
+    """The response is not valid HTTP/1.1; the message quotes it."""
 
 
 def http_get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
-    """One GET on a connection of its own: status and the body's beginning.
+    """Send a GET request on a new connection; return the status and the beginning of the body.
 
-    Raises OSError, TimeoutError when it takes longer in all, and AnswerError. The library's client waits anew with each
-    byte that comes and reads headers without end; a broken server would hold it.
+    The standard library's client has no limit for the total time and size, so a broken server could block it forever.
+
+    Raises:
+        OSError: The request failed, or took longer than ``seconds`` (TimeoutError).
+        MalformedResponseError: The response is not valid HTTP/1.1.
     """
-    until = time.monotonic() + seconds
-    with socket.create_connection((endpoint.host, endpoint.port), timeout=seconds) as line:
-        line.sendall(f"GET {path} HTTP/1.1\r\nHost: {endpoint.host}\r\nConnection: close\r\n\r\n".encode())
+    deadline = time.monotonic() + seconds
+    with socket.create_connection((endpoint.host, endpoint.port), timeout=seconds) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {endpoint.host}\r\nConnection: close\r\n\r\n".encode())
         data = b""
-        while len(data) < MOST_BYTES and not _is_whole(data):
-            left = until - time.monotonic()
-            if left <= 0:
+        while len(data) < MAX_BYTES and not _is_complete(data):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 raise TimeoutError
-            line.settimeout(left)
-            if not (chunk := line.recv(MOST_BYTES)):
+            connection.settimeout(remaining)
+            if not (chunk := connection.recv(MAX_BYTES)):
                 break
             data += chunk
-    if not data:  # as a container's proxy does while nothing listens behind it
-        raise ConnectionResetError("the connection was closed without an answer")
+    if not data:  # Docker's proxy closes connections while the server does not listen
+        raise ConnectionResetError("the connection was closed without a response")
     match = _STATUS.match(data)
     if match is None:
         raise MalformedResponseError(repr(data[:120]))
     return int(match[1]), data.partition(b"\r\n\r\n")[2]
 
 
-def _is_whole(data: bytes) -> bool:
-    """Whether the body that Content-Length promises has come; other framings end with the connection."""
+def _is_complete(data: bytes) -> bool:
+    """Return whether the body has the size in Content-Length; without this header, the connection's end ends it."""
     head, end, body = data.partition(b"\r\n\r\n")
     match = re.search(rb"\r\ncontent-length: *(\d{1,9})", head, re.IGNORECASE)
     return bool(end) and match is not None and len(body) >= int(match[1])
 
 
-class _Watch:
-    """What a server that has not yet answered well shows of itself, looked at now and then."""
+class _StuckDetector:
+    """Detects servers that will not become ready, by their log, their ports and their CPU usage."""
 
     def __init__(self, server: Server, listens_elsewhere: Callable[[int], str | None]) -> None:
         self._server, self._listens_elsewhere = server, listens_elsewhere
-        self._next = 0.0  # time.monotonic
-        self._wrong = ""
-        self._since: Reading | None = None  # what it had used when that was first seen
+        self._next_check = 0.0  # time.monotonic()
+        self._problem = ""
+        self._first_reading: Reading | None = None  # usage when the problem was first seen, or last with CPU activity
 
-    def require_hope(self, answer: str, *, refused: bool) -> None:
-        """Raises StartError with why there will be no good answer, once the server has been idle with that for a while.
+    def raise_if_stuck(self, response_problem: str, *, refused: bool) -> None:
+        """Raise StartError if the server has had the same problem for a while and is idle.
 
-        ``answer``: what is wrong with its answers, by which another one is not to be expected; ``refused``: it accepts
-        no connections.
+        Args:
+            response_problem: A lasting problem with the server's responses, or an empty text.
+            refused: Whether the server refuses connections.
         """
-        if time.monotonic() < self._next:
+        if time.monotonic() < self._next_check:
             return
-        # Its log and where it listens are looked at on the CPUs that it starts on.
-        self._next = time.monotonic() + 0.25
-        said = find_crashes(self._server.meter.log)
-        crash = f"it crashed as it started: {said[0]}" if said else ""
-        # The same again: somebody starts what crashes anew, and will not tire of it. Others log a crash and go on.
-        if len({re.sub(r"\d+", "", each) for each in said}) < len(said):
+        self._next_check = time.monotonic() + 0.25  # seldom, since the check uses the CPUs on which the server starts
+        crashes = find_crashes(self._server.meter.log)
+        crash = f"it crashed as it started: {crashes[0]}" if crashes else ""
+        # A supervisor that restarts a crashing worker logs the same crash again.
+        if len({re.sub(r"\d+", "", each) for each in crashes}) < len(crashes):
             raise StartError(crash)
-        wrong = crash or answer or (refused and self._listens_elsewhere(self._server.endpoint.port)) or ""
+        problem = crash or response_problem or (refused and self._listens_elsewhere(self._server.endpoint.port)) or ""
         try:
-            now = self._server.meter.read() if wrong else None
+            now = self._server.meter.read() if problem else None
         except ServerDiedError:
-            return  # which the next look at it tells
-        before = self._since
-        if now is None or before is None or wrong != self._wrong:
-            self._wrong, self._since = wrong, now
-        elif (seconds := now.at - before.at) >= HOPELESS_SECONDS:
-            # One that waits for a busy CPU is not idle.
+            return  # the caller checks whether the server is alive
+        before = self._first_reading
+        if now is None or before is None or problem != self._problem:
+            self._problem, self._first_reading = problem, now
+        elif (seconds := now.at - before.at) >= STUCK_SECONDS:
+            # A server that waits for a busy CPU is not idle.
             used = now.cpu_seconds - before.cpu_seconds + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
             if used / seconds < IDLE_CPUS:
-                raise StartError(wrong)
-            self._since = now
+                raise StartError(problem)
+            self._first_reading = now
 
 
 def wait_until_ready(
     server: Server, path: str, began: float, listens_elsewhere: Callable[[int], str | None] = lambda _port: None
 ) -> float:
-    """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``, or what the service has in its place.
+    """Wait until the server responds to ``path`` with status 200, or with another accepted status.
 
-    Returns once the server has had the time that its benchmark_config.json asks for beside. Raises ServerDiedError when
-    it is gone, and StartError, with its last answer, when it does not answer 200 in time; or, as soon as its meter
-    shows that it is idle, when it has crashed by what its log says, refuses, answers something that is not HTTP, or
-    listens on another port (``listens_elsewhere`` says so).
+    Then wait for the additional time that benchmark_config.json requires.
+
+    Args:
+        server: The started server.
+        path: The path to request.
+        began: time.monotonic() at the start of the server.
+        listens_elsewhere: Returns a message if the server listens on other ports than the given one.
+
+    Returns:
+        The startup time in seconds.
+
+    Raises:
+        ServerDiedError: The server has exited.
+        StartError: The server is not ready within ``READY_SECONDS``, or is idle after a crash or with a wrong port,
+            protocol or status.
     """
-    last = "no connection was accepted; does it listen on the port that PORT names? In a container: on 0.0.0.0"
-    watch = _Watch(server, listens_elsewhere)
+    last_problem = "no connection was accepted; does it listen on the port that PORT names? In a container: on 0.0.0.0"
+    stuck_detector = _StuckDetector(server, listens_elsewhere)
     while time.monotonic() - began < READY_SECONDS:
         server.meter.require_alive()
-        refused, wrong = False, ""
+        refused, lasting_problem = False, ""
         try:
-            status, body = http_get(server.endpoint, path, seconds=ASK_SECONDS)
+            status, body = http_get(server.endpoint, path, seconds=REQUEST_SECONDS)
             if status == 200 or (status < 500 and not server.implementation.ready_at_200):
                 seconds = time.monotonic() - began
                 time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
                 return seconds
-            last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
+            last_problem = f"its last response to {path} was {status} {body[:300].decode(errors='replace')!r}"
             if status < 500:
-                wrong = (
-                    f"{path} is answered with {status}, and the server is idle: name a path in benchmark_config.json "
-                    "or tfb.toml that takes GET and answers 200, without a redirect or a login"
+                lasting_problem = (
+                    f"its response to {path} has status {status}, and the server is idle: use a path in "
+                    "benchmark_config.json or tfb.toml to which GET returns 200, without a redirect or a login"
                 )
         except ConnectionRefusedError:
             refused = True
         except MalformedResponseError as error:
-            last = wrong = f"its answer to {path} is not HTTP as a client can read it: {error}"
+            last_problem = lasting_problem = f"its response to {path} is not valid HTTP: {error}"
         except TimeoutError:
-            last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
+            last_problem = (
+                f"it accepted a connection, but sent no complete response to {path} within {REQUEST_SECONDS:.0f} s"
+            )
         except OSError as error:
-            last = f"its answer to {path} could not be read: {error}"
-        watch.require_hope(wrong, refused=refused)
-        time.sleep(INTERVAL if refused else ANSWERED_INTERVAL)
-    said = (find_crashes(server.meter.log) or find_errors(server.meter.log, 0))[:1]
-    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*said, last])}")
+            last_problem = f"its response to {path} could not be read: {error}"
+        stuck_detector.raise_if_stuck(lasting_problem, refused=refused)
+        time.sleep(POLL_SECONDS if refused else RESPONSE_POLL_SECONDS)
+    errors = (find_crashes(server.meter.log) or find_errors(server.meter.log, 0))[:1]
+    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*errors, last_problem])}")

@@ -1,9 +1,8 @@
-"""An upstream folder, without a ``local`` block: its container is run as TechEmpower's own toolset runs it.
+"""Runs the container of a TechEmpower folder, which has no ``local`` block, as TechEmpower's toolset does.
 
-It knows no PORT and no DBHOST: it listens on the port that its file names, on all addresses, and finds PostgreSQL as
-``tfb-database:5432``. Its root is written to, it starts as whatever user its image names, with the engine's usual
-capabilities and its limits raised as the toolset raises them. The toolset's containers are privileged; ours are not:
-what needs more runs after a consent that names it (``--allow NAME=io_uring``).
+Such a server listens on the port in its configuration, on all addresses, and finds PostgreSQL at ``tfb-database:5432``.
+Its root file system is writable, the image determines the user, and resource limits are those of the toolset. The
+toolset's containers are privileged, but tfb grants privileges only on request (``--allow NAME=io_uring``).
 """
 
 import shlex
@@ -15,39 +14,39 @@ from harness.plan.discovery import Implementation
 from harness.plan.suggestions import suggest
 from harness.runtime.limits import Limits
 
-NOFILE = 200_000  # the toolset's
-DATABASE_CONNECTIONS = 2000  # what the toolset's PostgreSQL takes; pools are sized for it
+NOFILE = 200_000  # limit of open files in the toolset
+DATABASE_CONNECTIONS = 2000  # limit of the toolset's PostgreSQL, which determines the size of connection pools
 SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
 
 
-PRIVILEGES: Mapping[str, Sequence[str]] = {  # what a consent gives beyond the engine's usual
+PRIVILEGES: Mapping[str, Sequence[str]] = {  # name in --allow -> arguments of docker run
     "io_uring": ("--security-opt", f"seccomp={SECCOMP}"),
     "privileged": ("--privileged",),
 }
 
 
 def is_techempower_folder(implementation: Implementation) -> bool:
-    """Whether it is to run as TechEmpower's toolset runs it: nothing in its file is written for this harness."""
+    """Return whether the implementation was written for TechEmpower's toolset and has no ``local`` block."""
     return implementation.local is None
 
 
-def parse_allow(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Name -> privileges, of arguments such as ``name=io_uring,privileged``; raises UsageError."""
-    found: dict[str, tuple[str, ...]] = {}
-    for argument in given:
-        name, _, listed = argument.partition("=")
-        privileges = tuple(part for part in listed.split(",") if part)
+def parse_allow(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Parse arguments such as ``NAME=io_uring,privileged`` into privileges by name; raise UsageError."""
+    allowed: dict[str, tuple[str, ...]] = {}
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        privileges = tuple(privilege for privilege in value.split(",") if privilege)
         if not name or not privileges:
-            raise UsageError(f"--allow: {argument!r} is not NAME=PRIVILEGE,…, such as faf=io_uring")
+            raise UsageError(f"--allow: {argument!r} does not have the form NAME=PRIVILEGE,…, for example faf=io_uring")
         for privilege in privileges:
             if privilege not in PRIVILEGES:
                 raise UsageError(f"--allow {name}: unknown privilege {privilege!r}; {suggest(privilege, PRIVILEGES)}")
-        found[name] = tuple(dict.fromkeys((*found.get(name, ()), *privileges)))
-    return found
+        allowed[name] = tuple(dict.fromkeys((*allowed.get(name, ()), *privileges)))
+    return allowed
 
 
 def build_arguments(implementation: Implementation, environment: str) -> list[str]:
-    """The build arguments that the toolset gives; ``environment`` is the run's ``--results-environment``."""
+    """Return the build arguments of the toolset; ``environment`` is the value of ``--results-environment``."""
     values = {
         "BENCHMARK_ENV": environment,
         "TFB_TEST_NAME": implementation.declared_name,
@@ -65,22 +64,28 @@ def run_arguments(
     limits: Mapping[str, str],
     database_host: str | None = None,
 ) -> list[str]:
-    """What stands behind ``docker``; raises UsageError for a command that no shell can split.
+    """Return the arguments for ``docker`` to start the server; raise UsageError if ``docker_cmd`` is malformed.
 
-    ``limits`` are compose.yaml's variables; ``database_host`` an address of a PostgreSQL that exists.
+    Args:
+        implementation: The implementation to start.
+        image: Id of the image.
+        network: Network of the container.
+        labels: Flags with the container's labels.
+        limits: Variables of compose.yaml with the container's limits.
+        database_host: Address of an external PostgreSQL, if any.
     """
     entry = implementation.entry
     nofile = min(NOFILE, int(limits.get("TFB_NOFILE", 20_000)))
-    given = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
-    given += [*labels, "--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
-    given += ["--cpuset-cpus", limits.get("TFB_SERVER_CPUS", "")]
+    arguments = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
+    arguments += [*labels, "--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
+    arguments += ["--cpuset-cpus", limits.get("TFB_SERVER_CPUS", "")]
     bounds = Limits(memory_bytes=int(limits["TFB_SERVER_MEMORY"]), pids=int(limits["TFB_SERVER_PIDS"]))
-    given += bounds.flags
+    arguments += bounds.flags
     if database_host:
-        given += ["--add-host", f"tfb-database:{database_host}"]
+        arguments += ["--add-host", f"tfb-database:{database_host}"]
     for privilege in implementation.allowed:
-        given += PRIVILEGES[privilege]
-    try:  # the toolset hands the string to the engine's client library, which splits it as a shell does
-        return [*given, image, *shlex.split(entry.docker_cmd or "")]
+        arguments += PRIVILEGES[privilege]
+    try:  # the toolset's Docker library also splits the command like a shell
+        return [*arguments, image, *shlex.split(entry.docker_cmd or "")]
     except ValueError as error:
         raise UsageError(f"docker_cmd {entry.docker_cmd!r}: {error}") from error

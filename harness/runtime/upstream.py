@@ -1,4 +1,4 @@
-"""The upstream of the fan-out test as a process: toolset/upstream, started when first needed, one for a whole run."""
+"""Runs toolset/upstream, the upstream of the fan-out test: a single process for the whole run, started on demand."""
 
 import json
 from functools import cache
@@ -14,57 +14,56 @@ CRATE = "upstream"
 
 
 class UpstreamProcess:
-    """Answers until this process ends, which stops all that it has started."""
+    """A running upstream, which stops when tfb exits."""
 
     def __init__(self) -> None:
-        # On a free port of the loopback address.
         command = [str(crates.upstream_program()), "--delay-ms", f"{DELAY_MILLISECONDS}"]
         self.child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
-        self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # what UPSTREAM_URL holds
+        self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # value of UPSTREAM_URL
 
     def reset(self) -> None:
-        """Count from zero: once this returns, since a call that came before the line was read would be forgotten."""
-        self._say("reset")
-        self.stats()  # lines are read in their order
+        """Set the counters to zero, and wait until the upstream has done so."""
+        self._send("reset")
+        self.stats()  # the upstream processes the lines in order
 
     def stats(self) -> UpstreamStats:
-        """What was counted."""
-        self._say("stats")
+        """Return the counters."""
+        self._send("stats")
         line = self._line()
         return UpstreamStats(calls=line["calls"], sum=line["sum"], delay_seconds=DELAY_MILLISECONDS / 1000)
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         stream = self.child.stdin
         try:
             if stream is not None:
                 stream.write(f"{line}\n".encode())
                 stream.flush()
-        except (OSError, ValueError) as error:  # ended by itself, or stopped by us
-            raise self._gone() from error
+        except (OSError, ValueError) as error:  # the process has exited, or was stopped
+            raise self._exit_error() from error
 
     def _line(self) -> dict[str, int]:
         stream = self.child.stdout
         line = stream.readline() if stream is not None else b""
         if not line:
-            raise self._gone()
-        found: dict[str, int] = json.loads(line)
-        return found
+            raise self._exit_error()
+        message: dict[str, int] = json.loads(line)
+        return message
 
-    def _gone(self) -> StartError:
+    def _exit_error(self) -> StartError:
         status = self.child.poll()
-        how = "it closed its output" if status is None else process.describe_status(status)
-        return StartError(f"toolset/{CRATE} ended ({how}): the fan-out test cannot go on; run again")
+        reason = "it closed its output" if status is None else process.describe_status(status)
+        return StartError(f"toolset/{CRATE} exited ({reason}), so the fan-out test cannot continue: run again")
 
 
 def available() -> bool:
-    """Whether it can be built here."""
+    """Return whether the upstream is built or can be built here."""
     return crates.can_provide(CRATE, CRATE)
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:
-    """The upstream, for an implementation that has a test which calls it; None for others and where it can't be built.
+    """Return the upstream if one of the implementation's tests calls it; None otherwise, or if it cannot be built.
 
-    Raises BuildError, or StartError when it does not start.
+    Raises BuildError or StartError.
     """
     calls = any(kind.calls_upstream for kind in implementation.test_types.values())
     return _shared() if calls and available() else None

@@ -1,56 +1,99 @@
-"""What is made of known input, held line by line against what somebody has read and approved.
+"""Compares what the code makes of known input with files that somebody has reviewed.
 
-``TFB_APPROVE=1 .venv/bin/pytest harness/tests/…`` writes harness/tests/approved anew: read its difference before you
+``TFB_APPROVE=1 pytest harness/tests/…`` rewrites the files in harness/tests/approved. Review their diff before you
 commit it.
 """
 
 import json
 import os
+import re
+import textwrap
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.records.run_info import RunInfo
+from harness.report.tables import ranking_tables
+from harness.stats.ranking_model import Ranking
+
 FOLDER = Path(__file__).parent / "approved"
-MOST_SHOWN = 12
+WIDTH = 160  # columns of a file
+MAX_ITEM = 60  # characters of a text that shares a line with others
+MAX_PACKED = 40  # characters of a field that shares a line with others
+INDENT = "    "  # starts a line that continues the line above
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
 
-def approve(name: str, found: Any, without: Collection[str] = ()) -> None:
-    """Equal to ``approved/<name>.txt`` but for rounding; keys ``without`` are of this machine, or of no interest."""
-    lines = dict(_flat(json.loads(json.dumps(found)), "", without))
+def approve(name: str, actual: Any, without: Collection[str] = ()) -> None:
+    """Assert that a value equals ``approved/<name>.txt`` except for rounding; keys in ``without`` are ignored."""
+    lines = [" ".join(line.split()) for line in _lines(json.loads(json.dumps(actual)), "", without)]
     path = FOLDER / f"{name}.txt"
     if os.environ.get("TFB_APPROVE"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()), encoding="utf-8")
-    assert path.exists(), f"{path}: nothing is approved yet: TFB_APPROVE=1 writes it"
-    wanted = dict(line.split(" = ", 1) for line in path.read_text(encoding="utf-8").splitlines())
-    differing = [
-        f"{key}: {lines.get(key, 'nothing')}, approved {wanted.get(key, 'nothing')}"
-        for key in dict.fromkeys((*wanted, *lines))
-        if key not in lines or key not in wanted or not _alike(lines[key], wanted[key])
-    ]
-    assert not differing, f"{len(differing)} lines of {path.name}:\n" + "\n".join(differing[:MOST_SHOWN])
+        path.write_text("".join(f"{_wrapped(line)}\n" for line in lines), encoding="utf-8")
+    assert path.exists(), f"{path} does not exist. Set TFB_APPROVE=1 to write it"
+    approved = path.read_text(encoding="utf-8").replace(f"\n{INDENT}", " ").splitlines()
+    assert [_rounded(line, old) for line, old in zip(lines, approved, strict=False)] == approved[: len(lines)]
+    assert lines[len(approved) :] == []
+    assert approved[len(lines) :] == []
 
 
-def _alike(one: str, other: str) -> bool:
-    found, wanted = json.loads(one), json.loads(other)
-    numbers = not isinstance(found, str) and not isinstance(wanted, str)
-    return one == other or (numbers and bool(found == pytest.approx(wanted, rel=1e-6, abs=1e-12)))
+def describe_tables(info: RunInfo, ranking: Ranking, *, every_load: bool = False) -> dict[str, list[str]]:
+    """Return the tables of a ranking as users see them: by title, a line for each row and a line for all remarks."""
+    return {
+        table.title: [
+            *(" | ".join(cells) for cells in zip(*((each.header, *each.cells) for each in table.columns), strict=True)),
+            "; ".join(table.remarks),
+        ]
+        for table in ranking_tables(info, ranking, every_load=every_load)
+    }
 
 
-def _flat(found: Any, key: str, without: Collection[str]) -> Iterator[tuple[str, str]]:
-    """A line for each value that is not empty, by its path; for each list of numbers one."""
-    if found in (None, "", [], {}):
+def _lines(value: Any, key: str, without: Collection[str]) -> Iterator[str]:
+    """Yield a line for all plain values of each object and list, with its path; empty values have no line."""
+    nested = dict(enumerate(value)) if isinstance(value, list) else value
+    if not isinstance(nested, dict):
+        yield f"{key}: {_text(value)}"
         return
-    if isinstance(found, dict):
-        for name, value in found.items():
-            if name not in without:
-                yield from _flat(value, f"{key}.{name}" if key else name, without)
-    elif isinstance(found, list) and not all(isinstance(value, int | float) for value in found):
-        for place, value in enumerate(found):
-            yield from _flat(value, f"{key}.{place}", without)
+    used = {str(name): item for name, item in nested.items() if name not in without and item not in (None, "", [], {})}
+    plain = {name: item for name, item in used.items() if not isinstance(item, dict | list)}
+    if isinstance(value, list) and plain:
+        texts = [_text(item) for item in plain.values()]
+        line = f"{key}: {' | '.join(texts)}"
+        if len(texts) > 1 and len(line) > WIDTH and max(map(len, texts)) > MAX_ITEM:
+            yield f"{key}:"
+            yield from (f"- {text}" for text in texts)
+        else:
+            yield line
     else:
-        several = found if isinstance(found, list) else [found]
-        short = [float(f"{value:.9g}") if isinstance(value, float) else value for value in several]
-        yield key, json.dumps(short if isinstance(found, list) else short[0], ensure_ascii=False)
+        plain = {name: item for name, item in plain.items() if len(_text(item)) <= MAX_PACKED}
+        if plain:
+            yield f"{key}: {', '.join(f'{name} {_text(item)}' for name, item in plain.items())}".removeprefix(": ")
+    for name, item in used.items():
+        if name not in plain:
+            yield from _lines(item, f"{key}.{name}" if key else name, without)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    return value if isinstance(value, str) and value.isprintable() and value.strip() == value else json.dumps(value)
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)
+
+
+def _rounded(line: str, approved: str) -> str:
+    """Return a line with the approved numbers if its numbers differ only by rounding."""
+    numbers = NUMBER.findall(approved)
+    if len(numbers) != len(NUMBER.findall(line)):
+        return line
+    following = iter(numbers)
+
+    def choose(match: re.Match[str]) -> str:
+        old = next(following)
+        return old if float(match[0]) == pytest.approx(float(old), rel=2e-6, abs=1e-12) else match[0]
+
+    return NUMBER.sub(choose, line)

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from harness import plugins
 from harness.dashboard.api import Api
-from harness.dashboard.run_documents import ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
 from harness.dashboard.server import create_app
 from harness.errors import UsageError
 from harness.paths import REPOSITORY
@@ -107,7 +107,7 @@ def test_a_distribution_adds_a_page_view(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_broken_plugin_is_named_and_others_work(plugin: str, tmp_path: Path) -> None:
     found = tfb(install(tmp_path, plugin), "--help")
     assert found.returncode == 0
-    assert "claims" in found.stdout
+    assert "compare" in found.stdout
     assert found.stderr.startswith("tfb: warning: plugin example of example-tfb cannot be loaded from example_plugin:")
     assert found.stderr.endswith("Repair or uninstall example-tfb\n")
 

@@ -75,9 +75,18 @@ def _message(node: ast.AST) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        values = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        return "".join(map(str, values))
+        return "".join(map(_part, node.values))
     return None
+
+
+def _part(part: ast.expr) -> str:
+    """Return the text of a part of an f-string; ``{}`` stands for a value, except for the program's name."""
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    is_program = (
+        isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name) and part.value.id == "PROGRAM"
+    )
+    return "./tfb" if is_program else "{}"
 
 
 def _defined_names(node: ast.AST) -> Iterator[str]:
@@ -88,3 +97,8 @@ def _defined_names(node: ast.AST) -> Iterator[str]:
         yield node.arg
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
+
+
+def words(name: str) -> list[str]:
+    """Return the lower-case words of a name in snake case or camel case."""
+    return re.findall(r"[a-z]+|[A-Z]+(?![a-z])", re.sub(r"([A-Z])([a-z])", r"_\1\2", name).lower())

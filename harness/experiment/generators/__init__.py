@@ -1,4 +1,4 @@
-"""Load generators behind one protocol: the parameters of a load, and its result. ``registry`` lists the generators."""
+"""Load generators behind one protocol: parameters and result of a load. ``registry`` lists the generators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 8  # time without a response after which a connection is given
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRun:
-    """The parameters of one load on one server."""
+    """Parameters of a load on a server."""
 
     url: str
     host: str  # Host header
@@ -28,7 +28,7 @@ class LoadRun:
     seconds: float
     threads: int
     seed: int
-    sampling: Sampling | None = None  # which responses are written; None: no responses. A scenario writes all
+    sampling: Sampling | None = None  # which responses are written; a scenario writes all responses
     requests: Sequence[PreparedRequest] = ()  # requests to draw from, instead of the path of ``url``
     use_cases: Sequence[UseCase] = ()  # use cases of a scenario
     late_after: float | None = None  # latency goal in seconds, for ``LoadResult.late``
@@ -46,10 +46,10 @@ class LoadResult(LoadCounts):
     """The counts of a load, and the resources that the generator used."""
 
     cpu_seconds: float  # of the generator
-    wait_seconds: float | None = None  # time that the generator's threads waited for a CPU; None: wrk
+    wait_seconds: float | None = None  # time that the generator's threads waited for a CPU; unknown for wrk
     parts: "tuple[LoadResult, ...]" = ()  # results of several clients
-    in_time: int | None = None  # successful responses before the end of the load; None: wrk
-    account: RequestCounts | None = None  # None: wrk
+    in_time: int | None = None  # successful responses before the end of the load; unknown for wrk
+    account: RequestCounts | None = None  # unknown for wrk
 
 
 class LoadGenerator(Protocol):

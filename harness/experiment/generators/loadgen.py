@@ -1,4 +1,4 @@
-"""The project's load generator, toolset/loadgen: its arguments, and its result as it is recorded."""
+"""The project's load generator, toolset/loadgen: arguments, and the result as it is recorded."""
 
 import base64
 import json
@@ -53,7 +53,7 @@ class Loadgen:
     """``toolset/loadgen``: closed loop, open loop and scenario; latency from the intended send time."""
 
     binary: str = "loadgen"
-    chrt: str | None = None  # program that starts the generator with the priority of its load
+    chrt: str | None = None  # program that starts the generator with the priority that a load needs
     name: Literal["loadgen"] = "loadgen"
     waits_for_go: bool = True
 
@@ -61,8 +61,8 @@ class Loadgen:
     def of(cls, runtime: Runtime) -> Self:
         """Return the generator, and build it if necessary.
 
-        On CPUs that it shares with the server, the generator needs real-time priority: otherwise it would wait for a
-        CPU, and measure its own waiting.
+        On CPUs that it shares with the server, the generator needs real-time priority: otherwise the latency would
+        include the time in which the generator waits for a CPU.
 
         Raises:
             EnvironmentLacksError: A program for the build is missing.
@@ -118,7 +118,7 @@ class Loadgen:
         return [*((*priority, self.binary) if self.chrt else ()), *words, url]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
-        """Return the result of all clients as one result. Raises LoadError if the output is not valid."""
+        """Return the combined result of all clients. Raises LoadError if the output is not valid."""
         totals = parse_totals(output, run.url)
         try:
             if len(totals) == 1:

@@ -1,4 +1,4 @@
-"""The output of toolset/loadgen: one JSON document per generator, and the sum of several generators."""
+"""The output of toolset/loadgen: JSON lines, and the sum of several generators."""
 
 import json
 import math
@@ -55,7 +55,7 @@ class Faults(_Part):
     closed: int
     timeout: int
     framing: int
-    dropped: int  # sent after a request whose connection was given up
+    dropped: int  # sent after a request whose connection was closed after an error
     status: int
     lacking: int  # scenario: responses without a value that a later step needs
 
@@ -67,7 +67,7 @@ class Faults(_Part):
 
 
 class Operation(_Part):
-    """One step of one use case."""
+    """A step of a use case."""
 
     use_case: str
     operation: str
@@ -80,7 +80,7 @@ class Operation(_Part):
 
 
 class UseCaseResult(_Part):
-    """All arrivals of one use case; ``latency`` is the time from arrival to the last response."""
+    """All arrivals of a use case; ``latency`` is the time from arrival to the last response."""
 
     use_case: str
     due: int
@@ -91,7 +91,7 @@ class UseCaseResult(_Part):
 
 
 class Total(_Part):
-    """The last line of a generator: the whole load, including responses after its end (docs/load-generator.md)."""
+    """The last line of a generator: the whole load, including late responses (docs/load-generator.md)."""
 
     loop: Literal["closed", "open", "scenario"]
     depth: int
@@ -144,7 +144,7 @@ def parse_totals(output: str, url: str) -> tuple[Total, ...]:
 
 
 def merge_totals(parts: Sequence[Total]) -> Total:
-    """Return several generators' totals as one total.
+    """Return the sum of several generators' totals.
 
     Counts and CPU times are added, distributions are merged, and the longest time counts, because monotonic clocks of
     several machines cannot be compared.
@@ -183,7 +183,7 @@ def _add(parts: Sequence[PartT]) -> PartT:
 
 
 def merge_times(parts: Iterable[Times | None]) -> Times | None:
-    """Return one distribution of all times.
+    """Return the distribution of all times.
 
     Count, mean, standard deviation, minimum and maximum are exact; percentiles are within 1 %.
     """

@@ -49,7 +49,7 @@ class Wrk:
         ]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
-        """Return the result of all clients as one result. Raises LoadError if the output is not valid."""
+        """Return the combined result of all clients. Raises LoadError if the output is not valid."""
         lines = [text for text in output.splitlines() if text.startswith("{")]
         if not lines:
             raise LoadError(f"wrk printed no result for {run.url}: {output.strip()[-500:] or 'no output'}")
@@ -57,7 +57,7 @@ class Wrk:
         if len(parts) == 1:
             return parts[0]
         requests = sum(part.requests for part in parts)
-        rate = sum(part.requests / part.duration for part in parts)  # each client has its own duration
+        rate = sum(part.requests / part.duration for part in parts)  # durations of clients differ
         return LoadResult(
             duration=requests / rate if rate else max(part.duration for part in parts),
             requests=requests,
@@ -71,7 +71,7 @@ class Wrk:
         )
 
     def _part(self, run: LoadRun, line: str) -> LoadResult:
-        """Return the result of one client."""
+        """Return the result of a single client."""
         try:
             result = WrkLine.model_validate_json(line)
         except ValidationError as error:

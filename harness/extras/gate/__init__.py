@@ -1,4 +1,4 @@
-"""Declares the regression gate to tfb."""
+"""The regression gate: compares two versions of a service. This module declares it to tfb."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -10,9 +10,9 @@ class GatePlugin(Plugin):
     """``compare --base`` for a service, and the verbs ``init`` and ``history``."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {
-        "init": Verb(target="harness.extras.gate.init:command", help="the tfb.toml of a service of your own"),
+        "init": Verb(target="harness.extras.gate.init:command", help="write the tfb.toml of a service"),
         "history": Verb(
-            target="harness.extras.gate.history:command", help="verdicts of ./tfb compare that were kept, drawn"
+            target="harness.extras.gate.history:command", help="draw the verdicts that compare --history kept"
         ),
     }
     hooks: ClassVar[Mapping[str, ObjectPath]] = {"compare_service": "harness.extras.gate.cli:compare"}

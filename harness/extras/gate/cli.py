@@ -1,4 +1,4 @@
-"""Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
+"""``./tfb compare --base main`` in the folder of a service: measures two versions side by side."""
 
 import math
 import os
@@ -21,14 +21,20 @@ from harness.experiment.selection import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import report as report
 from harness.extras.gate.container_sides import parse_allow
-from harness.extras.gate.declared import Declared, declared, measured_of, settle
-from harness.extras.gate.interference import undisturbed
+from harness.extras.gate.declared import (
+    DeclaredRequests,
+    apply_declarations,
+    compare_declarations,
+    without_added_requests,
+)
+from harness.extras.gate.interference import discard_disturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
 from harness.extras.gate.judge import ALL, ComparedVersions, GateResult, RequestVerdict, judge
-from harness.extras.gate.page import page
+from harness.extras.gate.page import format_page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
 from harness.host import accounts, ownership
+from harness.plain_text import inert_lines
 from harness.plan import service
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
@@ -41,11 +47,11 @@ from harness.report.tables import format_count
 
 PROFILE = "gate"
 WORKING_TREE = "the working tree"
-EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-# What a process of each side is worth, with three requests or fewer; True: of a just-in-time compiler.
+EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
+# Seconds for a process of each side with up to three requests; True: with a just-in-time compiler.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
-LEAST_PROCESSES, USUAL_PROCESSES = 2, 5
-COUNTING = {  # flags of a run that hold here, too
+MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
+SUPPORTED_FLAGS = {  # flags of a run that apply to services
     *("profile", "duration", "time", "processes", "seed", "cpuset_cpus", "yes", "no_install"),
     *("results", "results_name", "results_environment", "quiet", "json"),
     *("allow", "test_container_memory", "test_container_pids"),
@@ -53,10 +59,10 @@ COUNTING = {  # flags of a run that hold here, too
 
 
 class SideError(TfbError):
-    """A side could not be built, or never answered: of head that is a failure, of base nothing can be told."""
+    """A side could not be built or never responded. The verdict is "failed" for head, "cannot tell" for base."""
 
-    def __init__(self, side: str, done: str, reason: str) -> None:
-        super().__init__(f"{HEAD if side == HEAD else BASE} could not be {done}: {reason}")
+    def __init__(self, side: str, action: str, reason: str) -> None:
+        super().__init__(f"{HEAD if side == HEAD else BASE} could not be {action}: {reason}")
         self.verdict: Verdict = "failed" if side == HEAD else "cannot tell"
 
 
@@ -64,8 +70,8 @@ class SideError(TfbError):
 class PreparedComparison:
     """The sides of a comparison, ready to be measured."""
 
-    asked: Declared
-    services: Services  # by side, in the order in which they are built: head comes last
+    declared: DeclaredRequests
+    services: Services  # by side, in build order: head comes last
     implementations: tuple[Implementation, ...]
     isolation: Isolation
     notes: tuple[str, ...]
@@ -74,29 +80,38 @@ class PreparedComparison:
 def compare(
     folder: Path, base: str, head: str | None, flags: RunFlags, threshold: float, outputs: VerdictOutputs
 ) -> int:
-    """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
-    words = ("compare", "--base", base, *(("--head", head) if head else ()))
-    _require_places(outputs)
-    usual = RunFlags()
-    for name in (field.name for field in fields(flags) if field.name not in COUNTING):
-        if getattr(flags, name) != getattr(usual, name):
-            raise UsageError(f"--{name.replace('_', '-')} says nothing of a service's sides: leave it out")
+    """Measure both versions, print the verdict, and return the exit code.
+
+    Args:
+        folder: Folder of the service.
+        base: Target of base, as ``sides.copy_side`` takes it.
+        head: Target of head; None: the working tree.
+        flags: Flags of the run.
+        threshold: Relative difference up to which a request counts as unchanged.
+        outputs: Where the verdict goes.
+    """
+    command = ("compare", "--base", base, *(("--head", head) if head else ()))
+    _require_writable(outputs)
+    defaults = RunFlags()
+    for name in (field.name for field in fields(flags) if field.name not in SUPPORTED_FLAGS):
+        if getattr(flags, name) != getattr(defaults, name):
+            raise UsageError(f"--{name.replace('_', '-')} does not apply to services: leave it out")
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(
-        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=words)), container_allow=consents
+        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=command)), container_allow=consents
     )
     with ExitStack() as stack:
         place = stack.enter_context(ownership.make_scratch_folder("gate"))
-        accounts.share_folder(place, listed=False)  # builds and servers enter it
-        if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, and not to this one
+        accounts.share_folder(place, listed=False)  # builds and servers have accounts of their own
+        if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, but not to this one
             stack.enter_context(ownership.scratch_within(place))
         session = prepare(folder, base, head, place, chosen.seed)
-        rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
-        asked, notes = session.asked, [*session.notes, *rights]
-        load = (ClosedLoop(connections=asked.base.service.connections),)
+        privileges = (f"containers had additional privileges: --allow {consent}" for consent in consents)
+        declared, notes = session.declared, [*session.notes, *privileges]
+        load = (ClosedLoop(connections=declared.base.service.connections),)
         if not flags.processes:
-            chosen = replace(chosen, profile=in_time(chosen.profile, asked.base, notes))
+            chosen = replace(chosen, profile=fit_processes_to_time(chosen.profile, declared.base, notes))
         chosen = replace(
             chosen,
             services=session.implementations,
@@ -109,9 +124,9 @@ def compare(
         try:
             records = _measured(chosen, session)
         except (SideError, TamperedError) as error:
-            blamed = error.verdict == "failed" if isinstance(error, SideError) else error.by_head
-            verdict: Verdict = "failed" if blamed else "cannot tell"
-            nothing = GateResult(
+            is_failure = error.verdict == "failed" if isinstance(error, SideError) else error.by_head
+            verdict: Verdict = "failed" if is_failure else "cannot tell"
+            failure = GateResult(
                 base=base,
                 head=head or WORKING_TREE,
                 threshold=threshold,
@@ -121,44 +136,48 @@ def compare(
                 started_at=began,
                 notes=(*notes, *(() if flags.results else ("--results DIR keeps the logs",))),
             )
-            return show(nothing, outputs)
-        weights = {request.name: request.weight for request in asked.base.request}
+            return publish_result(failure, outputs)
+        weights = {request.name: request.weight for request in declared.base.request}
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
-        told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
-        compared = measured_of(records, asked)
+        all_notes = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
+        compared = without_added_requests(records, declared)
         judged = judge(
             compared,
             ComparedVersions(
                 base=base,
                 head=head or WORKING_TREE,
                 threshold=threshold,
-                notes=told,
+                notes=all_notes,
                 weights=weights,
                 running=len(running),
             ),
         )
-        result = undisturbed(judged, compared)
-    return show(settle(result, records, asked), outputs)
+        result = discard_disturbed(judged, compared)
+    return publish_result(apply_declarations(result, records, declared), outputs)
 
 
 def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -> PreparedComparison:
-    """Copy the sides into ``place`` and read what is measured of them; nothing of them is executed."""
+    """Copy the sides into ``place`` and read their requests, without executing anything of them."""
     notes: list[str] = []
-    of_head = sides.side(folder, head, place / HEAD, notes)
-    of_base = sides.side(folder, base, place / BASE, notes, of_head.file)
-    notes += sides.apart(folder, base, head)
-    asked = declared(of_base.file, of_head.file, targets=(base, head))
+    of_head = sides.copy_side(folder, head, place / HEAD, notes)
+    of_base = sides.copy_side(folder, base, place / BASE, notes, of_head.file)
+    notes += sides.divergence_notes(folder, base, head)
+    declared = compare_declarations(of_base.file, of_head.file, targets=(base, head))
     shutil.copytree(place / BASE, place / COPY, symlinks=True)
-    twin = place / COPY / of_base.folder.relative_to(place / BASE)
-    kinds = declared_kinds(asked.base.request, of_base.folder, seed, root=of_base.root)
-    extra = declared_kinds(asked.added, of_head.folder, seed, root=of_head.root)
-    started = {BASE: (asked.base, of_base.folder), COPY: (asked.base, twin), HEAD: (asked.head, of_head.folder)}
+    copy = place / COPY / of_base.folder.relative_to(place / BASE)
+    kinds = declared_kinds(declared.base.request, of_base.folder, seed, root=of_base.root)
+    extra = declared_kinds(declared.added, of_head.folder, seed, root=of_head.root)
+    started = {
+        BASE: (declared.base, of_base.folder),
+        COPY: (declared.base, copy),
+        HEAD: (declared.head, of_head.folder),
+    }
     return PreparedComparison(
-        asked=asked,
+        declared=declared,
         services={name: (file.service, where) for name, (file, where) in started.items()},
         implementations=tuple(
             service.service_implementation(
-                file.model_copy(update={"request": asked.base.request}),
+                file.model_copy(update={"request": declared.base.request}),
                 where,
                 name,
                 seed,
@@ -168,26 +187,31 @@ def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -
             for name, (file, where) in started.items()
         ),
         isolation=Isolation(roots={name: place / name for name in started}, homes=place / "homes"),
-        notes=(*notes, *asked.notes),
+        notes=(*notes, *declared.notes),
     )
 
 
-def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
-    """Return the profile with as many processes as the time allows: each starts, warms up and is measured in rounds."""
+def fit_processes_to_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
+    """Return the profile with as many processes as the time allows, and add a note if it is too short."""
     compiled = bool(JIT_PLATFORMS.search(file.service.language.lower()))
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
-    seconds = profile.interleaved.time_seconds or each * USUAL_PROCESSES
-    if seconds < LEAST_PROCESSES * each:
-        what = format_count(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
-        least = math.ceil(LEAST_PROCESSES * each / 60)
-        notes.append(f"the time is short for {what}: give it --time {least}m or more")
-    count = max(LEAST_PROCESSES, round(seconds / each))
+    seconds = profile.interleaved.time_seconds or each * DEFAULT_PROCESSES
+    if seconds < MIN_PROCESSES * each:
+        work = format_count(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
+        minutes = math.ceil(MIN_PROCESSES * each / 60)
+        notes.append(f"the time is too short for {work}: use --time {minutes}m or more")
+    count = max(MIN_PROCESSES, round(seconds / each))
     rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
     return profile.model_copy(update={"processes": rules})
 
 
 def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
-    """Build and measure the sides; raise SideError for one without figures, TamperedError where base was changed."""
+    """Build and measure the sides.
+
+    Raises:
+        SideError: A side has no figures.
+        TamperedError: Files of base were changed.
+    """
     from harness.experiment.run_context import Dependencies
 
     with ExitStack() as stack:
@@ -207,34 +231,34 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
         if (build := implementation.build) and build.status != "ok":
             raise SideError(implementation.name, "built", build.reason)
     loaded = {trial.implementation for trial in records.trials}
-    for side in (BASE, HEAD):  # where both fail, nothing can be told of head
-        for one in records.processes:
-            if one.status == "failed" and one.implementation == side and side not in loaded:
-                raise SideError(side, "measured", one.reason)
+    for side in (BASE, HEAD):  # base first: if both fail, the verdict is "cannot tell"
+        for process in records.processes:
+            if process.status == "failed" and process.implementation == side and side not in loaded:
+                raise SideError(side, "measured", process.reason)
     return records
 
 
-def _require_places(outputs: VerdictOutputs) -> None:
-    """Raise UsageError now, and not after minutes of measuring, where a verdict could not be put."""
+def _require_writable(outputs: VerdictOutputs) -> None:
+    """Raise UsageError for files that cannot be written, before anything is measured."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
-            raise UsageError(f"{flag} {name}: there is no folder {folder}: make it, or name another file")
+            raise UsageError(f"{flag} {name}: there is no folder {folder}: create it, or name another file")
     if outputs.history and Path(outputs.history).exists():
-        history.read(Path(outputs.history))
+        history.read_history(Path(outputs.history))
 
 
-def show(result: GateResult, outputs: VerdictOutputs) -> int:
-    """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
+def publish_result(result: GateResult, outputs: VerdictOutputs) -> int:
+    """Print the verdict, write the requested files, and return the exit code."""
     result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
-    as_text = report.markdown if outputs.markdown else report.text
-    print(report.as_json(result) if outputs.json else as_text(result), flush=True)
+    as_text = report.format_markdown if outputs.markdown else report.format_text
+    print(report.format_json(result) if outputs.json else as_text(result), flush=True)
     if outputs.history:
         kept = Path(outputs.history)
-        before = history.text(kept) if kept.is_file() else ""
-        write_file(kept, f"{before}{report.as_json(result)}\n")
+        before = history.read_text(kept) if kept.is_file() else ""
+        write_file(kept, f"{before}{report.format_json(result)}\n")
         if not (outputs.json or outputs.markdown):
-            print(report.safe("\n".join(history.lines(history.read(kept)))))
+            print(inert_lines("\n".join(history.latest_lines(history.read_history(kept)))))
     if outputs.html:
-        write_file(Path(outputs.html), page(result))
-    code = EXIT.get(result.verdict, Exit.OK)
+        write_file(Path(outputs.html), format_page(result))
+    code = EXIT_CODES.get(result.verdict, Exit.OK)
     return Exit.FAILED if outputs.strict and code is Exit.CANNOT_TELL else code

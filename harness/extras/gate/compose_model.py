@@ -78,7 +78,7 @@ class Separation:
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("" for all) -> consents
 
 
-def separated(model: ComposeTree, separation: Separation) -> dict[str, Any]:
+def separate_model(model: ComposeTree, separation: Separation) -> dict[str, Any]:
     """Return a model that shares no resources with this machine or with the other sides.
 
     Raises UsageError that lists all keys that cannot be separated.

@@ -13,7 +13,7 @@ from typing import Any
 from harness import redaction
 from harness.errors import StartError, UsageError
 from harness.extras.gate.compose_files import confined, require_confined
-from harness.extras.gate.compose_model import CONSENTS, VALUE_PREFIX, Separation, separated, set_only
+from harness.extras.gate.compose_model import CONSENTS, VALUE_PREFIX, Separation, separate_model, set_only
 from harness.host import process
 from harness.plan.service import Service
 from harness.plan.suggestions import suggest
@@ -43,7 +43,7 @@ class SharedSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contained:
+class ContainedSide:
     """A side that runs in containers and shares no file, port or resource with the other sides."""
 
     side: str
@@ -129,7 +129,7 @@ class Contained:
             images.remove_tag(tag, identity)
 
 
-def contained(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> Contained:
+def make_contained_side(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> ContainedSide:
     """Return a side that runs in containers.
 
     Args:
@@ -163,7 +163,7 @@ def contained(side: str, service: Service, folder: Path, top: Path, session: Sha
         allowed=session.allowed,
     )
     try:
-        own = separated(model, separation)
+        own = separate_model(model, separation)
     except UsageError as error:
         raise UsageError(f"{side}: {folder / (service.compose or 'tfb.toml')}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -175,7 +175,7 @@ def contained(side: str, service: Service, folder: Path, top: Path, session: Sha
             entry["image"] = f"{project_of(session, side)}:{number}"
     if session.cpus and not service.compose:
         own["services"][name]["cpuset"] = ",".join(map(str, session.cpus))
-    return Contained(side=side, service=name, model=own, session=session, env=_of_secrets(model, service.env))
+    return ContainedSide(side=side, service=name, model=own, session=session, env=_of_secrets(model, service.env))
 
 
 def project_of(session: SharedSettings, side: str) -> str:

@@ -23,7 +23,7 @@ VALUE_SHOWN = 80  # characters of a changed value
 
 
 @dataclass(frozen=True, kw_only=True)
-class Declared:
+class DeclaredRequests:
     """The declarations of base and head, compared."""
 
     base: service.ServiceFile
@@ -33,7 +33,9 @@ class Declared:
     notes: tuple[str, ...]
 
 
-def declared(base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None]) -> Declared:
+def compare_declarations(
+    base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None]
+) -> DeclaredRequests:
     """Compare the two files; ``targets`` are ``--base`` and ``--head`` of the command line.
 
     Raises UsageError if head's file names the URL of a running service, or a command, and base's file does not.
@@ -65,7 +67,7 @@ def declared(base: service.ServiceFile, head: service.ServiceFile, *, targets: S
         notes.append(f"not in base: {', '.join(request.name for request in added)}: verified on head, not measured")
     counted = {key: getattr(base.service, key) for key in BASE_DECIDES}
     started = head.service.model_copy(update=counted)
-    return Declared(
+    return DeclaredRequests(
         base=base,
         head=head.model_copy(update={"service": started}),
         added=added,
@@ -95,7 +97,7 @@ def _shown(value: object) -> str:
     return repr(text if len(text) <= VALUE_SHOWN else f"{text[:VALUE_SHOWN]}…")
 
 
-def measured_of(records: RunRecords, asked: Declared) -> RunRecords:
+def without_added_requests(records: RunRecords, asked: DeclaredRequests) -> RunRecords:
     """Return the records without the requests that only head declares."""
     own = {request.name for request in asked.base.request}
     loads = {name: loads for name, loads in records.info.loads.items() if name in own}
@@ -108,7 +110,7 @@ def measured_of(records: RunRecords, asked: Declared) -> RunRecords:
     )
 
 
-def settle(result: GateResult, records: RunRecords, asked: Declared) -> GateResult:
+def apply_declarations(result: GateResult, records: RunRecords, asked: DeclaredRequests) -> GateResult:
     """Return the result with head's additional requests; a removed request gets no good verdict."""
     found = tuple(_left_open(one) if one.request in asked.removed else one for one in result.requests)
     found += tuple(_verified(records, request.name) for request in asked.added)

@@ -1,9 +1,10 @@
-"""``./tfb init``: writes the tfb.toml of a service after looking at its folder."""
+"""``./tfb init``: writes a tfb.toml for a service, based on the files in its folder."""
 
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,26 +16,26 @@ from harness.plan.service import FILE
 from harness.records import confined, safe_read
 
 TEMPLATE = """\
-# What {program} compare needs to know of this service. Commands run in this folder, in a shell.
+# Describes this service for {program} compare. Commands run in this folder, in a shell.
 
 [service]
 name = "{name}"
 {started}
-# ready = "/health"        # answers 200 once it is up; without it the first request's path is asked
+# ready = "/health"        # sends status 200 when the service is ready; default: path of the first request
 # env = {{ LOG_LEVEL = "warning" }}
 {language}
-# postgres = true          # start one, an empty database a process: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
+# postgres = true          # start PostgreSQL with an empty database: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
 # connections = 32         # of the load
 
-# One block for each kind of request, and what a right answer is. Measured one by one; all: together.
+# One block for each kind of request, with the expected response. Requests are measured one after another.
 [[request]]
 name = "root"
-path = "{path}"             # a path that answers: look at it
-# weight = 1.0             # share in all
+path = "{path}"             # check this path
+# weight = 1.0             # share in the total of all requests
 [request.expect]
 status = 200
 # content_type = "application/json"
-# json = {{ ok = true }}     # these keys are there and equal
+# json = {{ ok = true }}     # the response must contain these members
 # json_schema = "schema.json"
 # size = [2, 100000]       # bytes of the body
 
@@ -48,106 +49,151 @@ status = 200
 # id = {{ range = [1, 1000] }}
 # quantity = {{ list = [1, 2, 3] }}
 """
-# @app.get("/x"), app.get('/x', …), @GetMapping("/x"), MapGet("/x", …), HandleFunc("GET /x", …), get '/x' do; not one
-# with a parameter, {id} or :id.
+# Route declarations such as @app.get("/x"), @GetMapping("/x"), HandleFunc("GET /x", …) and get '/x' do, without
+# parameters such as {id} or :id.
 ROUTE = re.compile(
     r"""(?:(?:\.get|\bGetMapping|\.MapGet|\bHandle(?:Func)?|\.route)\(|^\s*get )\s*["'](?:GET )?(/[\w./-]*)["']""",
     re.MULTILINE,
 )
-# app = FastAPI(…), api: Flask = Flask(…), application = create_app()
+# Python applications such as app = FastAPI(…), api: Flask = Flask(…) and application = create_app().
 APPLICATION = re.compile(
     r"^(\w+)(?: *: *[\w.]+)? *= *(?:\w+\.)?(?:FastAPI|Starlette|Litestar|Quart|Sanic|Flask|\w+_app)\(", re.MULTILINE
 )
-KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)")  # others are of node_modules/.bin
+KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)")  # other commands are in node_modules/.bin
 LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
-TASKS = {"quarkus": "quarkusBuild", "micronaut": "shadowJar", "shadow": "shadowJar"}  # of Gradle
-OTHERS = {  # a file -> what it is, and how that is built and started
+GRADLE_TASKS = {"quarkus": "quarkusBuild", "micronaut": "shadowJar", "shadow": "shadowJar"}  # plugin -> task
+OTHERS = {  # build file -> kind, build command and start command
     "*.csproj": (".NET", "dotnet publish -c Release -o out", "dotnet out/{name}.dll --urls http://127.0.0.1:$PORT"),
     "Gemfile": ("Ruby", "bundle install --quiet", "bundle exec puma -b tcp://127.0.0.1:$PORT"),
 }
-# Of a compose file: a service that is built here, and the port within its container that a line like "8080:80" names.
-BUILT = re.compile(r"^  ([\w.-]+):\n(?:    .*\n|\n)*?    build:", re.MULTILINE)
-PUBLISHED = re.compile(r"^ +- [\"']?(?:[\w.]+:)*(\d+)(?:/tcp)?[\"']?$", re.MULTILINE)
+# In a compose file: a service with a build key, and the container port in a line such as "8080:80".
+BUILT_SERVICE = re.compile(r"^  ([\w.-]+):\n(?:    .*\n|\n)*?    build:", re.MULTILINE)
+PUBLISHED_PORT = re.compile(r"^ +- [\"']?(?:[\w.]+:)*(\d+)(?:/tcp)?[\"']?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceStart:
+    """The commands that build and start a service."""
+
+    kind: str  # of project, for a message
+    lines: str  # of tfb.toml
+    language: str = ""  # only for languages with a just-in-time compiler
 
 
 def command(
-    folder: Annotated[str, Parameter(help="of the service; default: this one", metavar="DIR")] = ".",
+    folder: Annotated[str, Parameter(help="folder of the service; default: the current folder", metavar="DIR")] = ".",
 ) -> int:
-    """Write the tfb.toml of a service, for ./tfb compare --base; look it over before you use it."""
-    place = Path(folder).resolve()
-    if not place.is_dir():
-        raise UsageError(f"{place} is not a folder")
-    if os.path.lexists(place / FILE):
-        raise UsageError(f"{place / FILE} is there already: delete it first to have it written anew")
-    kind, started, language = _look(place)
+    """Write a tfb.toml for ./tfb compare --base REV, based on the files of the service. Check the file before use."""
+    service = Path(folder).resolve()
+    if not service.is_dir():
+        raise UsageError(f"{service} is not a folder: name the folder of the service")
+    if os.path.lexists(service / FILE):
+        raise UsageError(f"{service / FILE} already exists: edit it, or delete it and run {PROGRAM} init again")
+    start = _detect_start(service)
     text = TEMPLATE.format(
-        name="".join(c if c.isalnum() or c in "-._" else "-" for c in place.name).strip("-._") or "service",
-        started=started,
-        language=f'language = "{language}"' if language else '# language = "java"       # a JIT warms up longer',
-        path=_path(place),
+        name="".join(c if c.isalnum() or c in "-._" else "-" for c in service.name).strip("-._") or "service",
+        started=start.lines,
+        language=f'language = "{start.language}"' if start.language else '# language = "java"       # longer warm-up',
+        path=_first_route(service),
         program=PROGRAM,
     )
     try:
-        confined.write(place, FILE, text.encode(), 0o644)
+        confined.write(service, FILE, text.encode(), 0o644)
     except OSError as error:
-        raise UsageError(f"{place / FILE} cannot be written: {error.strerror}") from error
+        raise UsageError(f"{service / FILE} cannot be written: {error.strerror}: check the folder") from error
     print(
-        f"{place / FILE}: for {kind}. Next: see that start and requests are right, then {PROGRAM} compare --base main"
+        f"{service / FILE}: written for {start.kind}. Check its start command and requests, then run "
+        f"`{PROGRAM} compare --base main`"
     )
     return Exit.OK
 
 
-def _look(place: Path) -> tuple[str, str, str]:
-    """What it is, the lines that say how it is built and started, and its language where that compiles late."""
-    names = {path.name for path in place.iterdir()}
-    others = {mark for mark in OTHERS if any(place.glob(mark))}
-    if "package.json" in names:
-        scripts = _scripts(place)
-        if "start" in scripts or not (others or names & {"requirements.txt", "pyproject.toml", "go.mod", "manage.py"}):
-            return "Node.js", _node(place, scripts), ""
-    if found := _python(place, names):
-        return "Python", _command(*found), ""
-    if "go.mod" in names:
-        mains = [path.parent for path in sorted(place.glob("cmd/*/*.go")) if "package main" in _text(path)]
-        root = any("package main" in _text(path) for path in place.glob("*.go"))
-        package = "." if root or not mains else f"./{mains[0].relative_to(place)}"
-        return "Go", _command(f"go build -o server {package}", "./server"), ""
-    if "Cargo.toml" in names:
-        crate = re.search(r'^name *= *"([^"]+)"', _text(place / "Cargo.toml"), re.MULTILINE)
-        return "Rust", _command("cargo build --release", f"target/release/{crate[1] if crate else 'server'}"), ""
+def _detect_start(service: Path) -> ServiceStart:
+    """Return how a service is built and started, by the first build file that is recognised."""
+    names = {path.name for path in service.iterdir()}
+    detectors = (_detect_node, _detect_python, _detect_go, _detect_rust, _detect_java, _detect_other, _detect_container)
+    found = (detect(service, names) for detect in detectors)
+    unknown = ServiceStart(kind="a service of unknown kind", lines=_command("", "./server --port $PORT"))
+    return next(filter(None, found), unknown)
+
+
+def _detect_node(service: Path, names: Set[str]) -> ServiceStart | None:
+    if "package.json" not in names:
+        return None
+    scripts = _package_scripts(service)
+    others = names & {"requirements.txt", "pyproject.toml", "go.mod", "manage.py"}
+    others |= {pattern for pattern in OTHERS if any(service.glob(pattern))}
+    if "start" not in scripts and others:
+        return None
+    return ServiceStart(kind="Node.js", lines=_node(service, scripts))
+
+
+def _detect_python(service: Path, names: Set[str]) -> ServiceStart | None:
+    commands = _python(service, names)
+    return ServiceStart(kind="Python", lines=_command(*commands)) if commands else None
+
+
+def _detect_go(service: Path, names: Set[str]) -> ServiceStart | None:
+    if "go.mod" not in names:
+        return None
+    mains = [path.parent for path in sorted(service.glob("cmd/*/*.go")) if "package main" in _text(path)]
+    in_root = any("package main" in _text(path) for path in service.glob("*.go"))
+    package = "." if in_root or not mains else f"./{mains[0].relative_to(service)}"
+    return ServiceStart(kind="Go", lines=_command(f"go build -o server {package}", "./server"))
+
+
+def _detect_rust(service: Path, names: Set[str]) -> ServiceStart | None:
+    if "Cargo.toml" not in names:
+        return None
+    crate = re.search(r'^name *= *"([^"]+)"', _text(service / "Cargo.toml"), re.MULTILINE)
+    program = f"target/release/{crate[1] if crate else 'server'}"
+    return ServiceStart(kind="Rust", lines=_command("cargo build --release", program))
+
+
+def _detect_java(service: Path, names: Set[str]) -> ServiceStart | None:
     if "pom.xml" in names:
         maven = "./mvnw" if "mvnw" in names else "mvn"
-        start = _jar("target", "*.jar", _text(place / "pom.xml"))
-        return "Maven", _command(f"{maven} -q package -DskipTests", start), "java"
-    if gradle := sorted(names & {"build.gradle", "build.gradle.kts"}):
-        text = _text(place / gradle[0])
-        task = next((task for kind, task in TASKS.items() if kind in text), "bootJar")
-        jar = "libs/*-all.jar" if task == "shadowJar" else "libs/*.jar"
-        return "Gradle", _command(f"./gradlew -q {task}", _jar("build", jar, text)), "java"
-    for mark in sorted(others):
-        kind, build, start = OTHERS[mark]
-        return kind, _command(build, start.format(name=next(place.glob(mark)).stem)), ""
+        start = _jar_command("target", "*.jar", _text(service / "pom.xml"))
+        return ServiceStart(kind="Maven", lines=_command(f"{maven} -q package -DskipTests", start), language="java")
+    builds = sorted(names & {"build.gradle", "build.gradle.kts"})
+    if not builds:
+        return None
+    text = _text(service / builds[0])
+    task = next((task for plugin, task in GRADLE_TASKS.items() if plugin in text), "bootJar")
+    jar = "libs/*-all.jar" if task == "shadowJar" else "libs/*.jar"
+    lines = _command(f"./gradlew -q {task}", _jar_command("build", jar, text))
+    return ServiceStart(kind="Gradle", lines=lines, language="java")
+
+
+def _detect_other(service: Path, _: Set[str]) -> ServiceStart | None:
+    for pattern, (kind, build, start) in sorted(OTHERS.items()):
+        for file in service.glob(pattern):
+            return ServiceStart(kind=kind, lines=_command(build, start.format(name=file.stem)))
+    return None
+
+
+def _detect_container(service: Path, names: Set[str]) -> ServiceStart | None:
     composes = sorted(names & {"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
-    if composes and (own := BUILT.search(text := _text(place / composes[0]))):
-        port = PUBLISHED.search(text, own.start())
-        lines = f'compose = "{composes[0]}"\nservice = "{own[1]}"   # the one whose CPU counts\nport = '
-        return "a compose file", lines + (port[1] if port else "8080"), ""
+    if composes and (own := BUILT_SERVICE.search(text := _text(service / composes[0]))):
+        port = PUBLISHED_PORT.search(text, own.start())
+        lines = f'compose = "{composes[0]}"\nservice = "{own[1]}"   # the service whose CPU time counts\nport = '
+        return ServiceStart(kind="a compose file", lines=lines + (port[1] if port else "8080"))
     if "Dockerfile" in names:
-        port = re.search(r"^EXPOSE +(\d+)", _text(place / "Dockerfile"), re.MULTILINE)
-        lines = 'dockerfile = "Dockerfile"   # listens on 0.0.0.0 at this port; PORT in its environment, too\nport = '
-        return "a Dockerfile", lines + (port[1] if port else "8080"), ""
-    return "a service of unknown kind", _command("", "./server --port $PORT"), ""
+        port = re.search(r"^EXPOSE +(\d+)", _text(service / "Dockerfile"), re.MULTILINE)
+        lines = 'dockerfile = "Dockerfile"   # must listen on 0.0.0.0 at this port, which is also in PORT\nport = '
+        return ServiceStart(kind="a Dockerfile", lines=lines + (port[1] if port else "8080"))
+    return None
 
 
-def _node(place: Path, scripts: Mapping[str, object]) -> str:
-    """By the package manager whose lock file is there, or above it in a workspace."""
-    above = [place, *place.parents[:3]]
-    tool = next((tool for lock, tool in LOCKS.items() if any((up / lock).exists() for up in above)), "npm")
-    build = "npm ci" if (place / "package-lock.json").exists() else f"{tool} install"
+def _node(service: Path, scripts: Mapping[str, object]) -> str:
+    """Return lines for the package manager whose lock file is in the folder, or above it in a workspace."""
+    folders = [service, *service.parents[:3]]
+    tool = next((tool for lock, tool in LOCKS.items() if any((each / lock).exists() for each in folders)), "npm")
+    build = "npm ci" if (service / "package-lock.json").exists() else f"{tool} install"
     build += f" && {tool} run build" if "build" in scripts else ""
     start = str(scripts.get("start", "node server.js"))
-    plain = KNOWN_NODE.match(start) and not any(word in start for word in ("&&", ";", '"', "\\"))
-    return _command(build, start if plain else f"{tool} run start")
+    is_plain = KNOWN_NODE.match(start) and not any(word in start for word in ("&&", ";", '"', "\\"))
+    return _command(build, start if is_plain else f"{tool} run start")
 
 
 def _command(build: str, start: str) -> str:
@@ -160,45 +206,51 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _jar(folder: str, jar: str, built_by: str) -> str:
-    """How the jar that a build leaves is started: Quarkus's, Micronaut's, or one as Spring makes it."""
-    if "quarkus" in built_by:
+def _jar_command(folder: str, jar: str, build_file: str) -> str:
+    """Return the command that starts a jar of Quarkus, Micronaut or Spring Boot."""
+    if "quarkus" in build_file:
         return f"java -Dquarkus.http.port=$PORT -jar {folder}/quarkus-app/quarkus-run.jar"
-    if "micronaut" in built_by:
+    if "micronaut" in build_file:
         return f"java -Dmicronaut.server.port=$PORT -jar {folder}/{jar}"
     return f"java -jar {folder}/{jar} --server.port=$PORT"
 
 
-def _python(place: Path, names: Set[str]) -> tuple[str, str] | None:
-    """How it is built, by the lock file that is there, and started, by a server of its kind; None: it is none."""
-    wanted = next((name for name in ("requirements.txt", "pyproject.toml") if name in names), None)
-    if wanted is None:
+def _python(service: Path, names: Set[str]) -> tuple[str, str] | None:
+    """Return the build command and the start command of a Python service; None for other services."""
+    requirements = next((name for name in ("requirements.txt", "pyproject.toml") if name in names), None)
+    if requirements is None:
         return None
-    asked = _text(place / wanted)
-    server, application = _application(place, asked, installed=wanted == "pyproject.toml")
-    also = "" if server in asked else server
+    text = _text(service / requirements)
+    server, application = _application(service, text, installed=requirements == "pyproject.toml")
+    missing = "" if server in text else server
     if "uv.lock" in names:
-        build = "uv sync --frozen" + (f" && uv pip install -q {also}" if also else "")
+        build = "uv sync --frozen" + (f" && uv pip install -q {missing}" if missing else "")
     elif "poetry.lock" in names:
         build = "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install"
-        build += f" && poetry run pip install {also}" if also else ""
+        build += f" && poetry run pip install {missing}" if missing else ""
     else:
-        what = "." if wanted == "pyproject.toml" else f"-r {wanted}"
-        build = f"python3 -m venv .venv && .venv/bin/pip install -q {what} {also}".rstrip()
+        source = "." if requirements == "pyproject.toml" else f"-r {requirements}"
+        build = f"python3 -m venv .venv && .venv/bin/pip install -q {source} {missing}".rstrip()
     flags = "-b 127.0.0.1:$PORT" if server == "gunicorn" else "--port $PORT --log-level warning"
     return build, f".venv/bin/python -m {server} {flags} {application}"
 
 
-def _application(place: Path, asked: str, *, installed: bool) -> tuple[str, str]:
-    """The server of its kind, and the application; ``installed``: a module below src is one of its own."""
-    for path in sorted(place.glob("*/wsgi.py")):
+def _application(service: Path, requirements: str, *, installed: bool) -> tuple[str, str]:
+    """Return the server (gunicorn or uvicorn) and the application as ``module:name``.
+
+    Args:
+        service: Folder of the service.
+        requirements: Text of the file with the requirements.
+        installed: Whether the build installs the service, so that modules below src are importable.
+    """
+    for path in sorted(service.glob("*/wsgi.py")):
         return "gunicorn", f"{path.parent.name}.wsgi"
-    flask = "flask" in asked.lower()
-    for path in _programs(place):
+    flask = "flask" in requirements.lower()
+    for path in _source_files(service):
         text = _text(path) if path.suffix == ".py" else ""
         flask = flask or "flask" in text.lower()
         if found := APPLICATION.search(text):
-            parts = path.relative_to(place).with_suffix("").parts
+            parts = path.relative_to(service).with_suffix("").parts
             own = parts[1:] if installed and parts[0] == "src" else parts
             module = ".".join(part for part in own if part != "__init__")
             wsgi = "Flask(" in found[0] or (flask and "_app(" in found[0])
@@ -206,8 +258,8 @@ def _application(place: Path, asked: str, *, installed: bool) -> tuple[str, str]
     return "gunicorn" if flask else "uvicorn", "app:app"
 
 
-PROGRAMS = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")
-NOT_ITS_OWN = (
+SOURCE_SUFFIXES = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")
+SKIPPED_FOLDERS = (  # of dependencies, builds and tests
     "node_modules",
     "venv",
     "target",
@@ -224,30 +276,30 @@ NOT_ITS_OWN = (
 
 
 def _text(file: Path) -> str:
-    """Return the text of a file; empty for a pipe, a device, and a file that is too large or cannot be read."""
+    """Return the text of a file; empty for special files, and files that are too large or unreadable."""
     try:
         return safe_read.read(file, safe_read.MAX_TEXT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
 
-def _scripts(place: Path) -> dict[str, object]:
-    """Of package.json; nothing where there are none."""
+def _package_scripts(service: Path) -> dict[str, object]:
+    """Return the scripts of package.json; empty if there are none."""
     try:
-        found = json.loads(_text(place / "package.json"))["scripts"]
+        scripts = json.loads(_text(service / "package.json"))["scripts"]
     except (ValueError, LookupError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return scripts if isinstance(scripts, dict) else {}
 
 
-def _path(place: Path) -> str:
-    """The first GET without a parameter, as programs declare routes; else the root."""
-    return next((route for path in _programs(place) for route in ROUTE.findall(_text(path))), "/")
+def _first_route(service: Path) -> str:
+    """Return the first declared GET route without a parameter; "/" if there is none."""
+    return next((route for path in _source_files(service) for route in ROUTE.findall(_text(path))), "/")
 
 
-def _programs(place: Path) -> Iterator[Path]:
-    """Its own programs, without tests and what builds and package managers put there."""
-    for folder, folders, names in os.walk(place):
-        folders[:] = sorted(name for name in folders if name not in NOT_ITS_OWN and not name.startswith("."))
+def _source_files(service: Path) -> Iterator[Path]:
+    """Yield the source files of a service, without tests, build output and dependencies."""
+    for folder, folders, names in os.walk(service):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith("."))
         files = (Path(folder) / name for name in sorted(names))
-        yield from (path for path in files if path.suffix in PROGRAMS and path.is_file())
+        yield from (path for path in files if path.suffix in SOURCE_SUFFIXES and path.is_file())

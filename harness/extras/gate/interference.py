@@ -17,7 +17,7 @@ ASKED_CPUS, ASKED_SHARE = 0.005, 0.05  # that base may use while head is loaded:
 UNEQUAL = 2.0  # factor between the sides: equal background work favours no side
 
 
-def undisturbed(result: GateResult, records: RunRecords) -> GateResult:
+def discard_disturbed(result: GateResult, records: RunRecords) -> GateResult:
     """Return the result without good verdicts on requests with interference."""
     known = {name: _interference(records, name) for name in records.info.loads}
     known[ALL] = next(filter(None, known.values()), "")

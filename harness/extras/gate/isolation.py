@@ -60,7 +60,7 @@ class TamperedError(TfbError):
 
 
 @dataclass(frozen=True)
-class Print:
+class Fingerprint:
     """The fingerprint of a file: metadata that every write changes, and a text with mode and content hash."""
 
     metadata: tuple[int, ...]
@@ -74,7 +74,9 @@ class Isolation:
     roots: Mapping[str, Path]  # side -> folder
     homes: Path  # parent folder of the homes of the versions
     builders: Mapping[str, Account | None] = field(default_factory=dict)  # version -> account; None: tfb's account
-    before: dict[str, dict[str, Print]] = field(default_factory=dict)  # base and control copy -> path -> fingerprint
+    before: dict[str, dict[str, Fingerprint]] = field(
+        default_factory=dict
+    )  # base and control copy -> path -> fingerprint
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
     above: FolderWatch | None = None  # of the folders above base, from before the build of head
     closed: tuple[Path, ...] = ()  # further folders that no side may write to
@@ -131,7 +133,7 @@ class Isolation:
         if side != HEAD:
             yield
             return
-        self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
+        self.before = {each: _fingerprints(self.roots[each]) for each in (BASE, COPY)}
         self.shared = {} if self.separated else _shared_programs()
         self.above = FolderWatch(tuple(self.roots[BASE].parents))
         yield
@@ -142,7 +144,7 @@ class Isolation:
         except TamperedError as error:
             raise TamperedError(str(error), by_head=True) from None
         # The content is as it was. From now on metadata count: a server could change a file and later restore it.
-        self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
+        self.before = {each: _fingerprints(self.roots[each]) for each in (BASE, COPY)}
 
     def look(self) -> None:
         """Take note of what has appeared above base by now."""
@@ -307,11 +309,11 @@ def _content(path: str, found: os.stat_result) -> str:
     return mode
 
 
-def _prints(root: Path) -> dict[str, Print]:
-    return {path: Print(_metadata(found), _content(path, found)) for path, found in _files(root)}
+def _fingerprints(root: Path) -> dict[str, Fingerprint]:
+    return {path: Fingerprint(_metadata(found), _content(path, found)) for path, found in _files(root)}
 
 
-def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool, restored: bool) -> Iterator[str]:
+def _changes(root: Path, before: Mapping[str, Fingerprint], *, after_load: bool, restored: bool) -> Iterator[str]:
     """Yield changed, new and removed paths.
 
     ``after_load`` skips files that servers write; ``restored`` adds files that were written and are as before.

@@ -1,13 +1,12 @@
-"""One session as a page that works offline: a table, and each request's interval drawn."""
+"""Formats the verdict on a change as an HTML page that works offline."""
 
 import html
 from collections.abc import Iterable
 
 from harness.dashboard.saved import csp_hash
 from harness.extras.gate.judge import GateResult
-from harness.extras.gate.report import headline, picture, remarks, rows, scale, when
-from harness.plain_text import printable
-from harness.report.markdown import without_orders
+from harness.extras.gate.report import draw_ratio, drawing_range, format_start, headline, remark_lines, table_rows
+from harness.plain_text import inert_lines
 
 STYLE = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
@@ -18,24 +17,24 @@ tr + tr { border-top: 1px solid #8884 } .drawn { font-family: monospace }
 """
 
 
-def page(result: GateResult) -> str:
-    """The verdict, each request's interval to one scale, and what stands beside it."""
-    header, *others = rows(result)
-    ends = scale([one.ratio for one in result.requests], result.threshold)
+def format_page(result: GateResult) -> str:
+    """Return a page with the verdict, and a table with the interval of each request."""
+    header, *others = table_rows(result)
+    ends = drawing_range([one.ratio for one in result.requests], result.threshold)
     table = [_row("th", header, "<td></td>")]
     for one, row in zip(result.requests, others, strict=True):
         drawing = f'<td class="drawn {_class(one.verdict)}" aria-hidden="true">'
-        table.append(_row("td", row, f"{drawing}{picture(one.ratio, result.threshold, ends)}</td>"))
-    notes = "".join(f"<li>{_escaped(line)}</li>" for line in remarks(result))
-    said, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{csp_hash(STYLE)}'"
+        table.append(_row("td", row, f"{drawing}{draw_ratio(one.ratio, result.threshold, ends)}</td>"))
+    notes = "".join(f"<li>{_escaped(line)}</li>" for line in remark_lines(result))
+    title, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{csp_hash(STYLE)}'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>tfb: {said}</title><style>{STYLE}</style></head>\n"
-        f'<body><h1 class="{_class(result.verdict)}">{said}</h1>'
+        '<meta name="viewport" content="width=device-width, initial-drawing_range=1">'
+        f"<title>tfb: {title}</title><style>{STYLE}</style></head>\n"
+        f'<body><h1 class="{_class(result.verdict)}">{title}</h1>'
         f"<p>head <b>{_escaped(result.head)}</b> against base <b>{_escaped(result.base)}</b>, "
-        f"{result.minutes:.1f} minutes, {when(result)} UTC</p>"
+        f"{result.minutes:.1f} minutes, {format_start(result)} UTC</p>"
         f"<table>{''.join(table)}</table><ul>{notes}</ul></body></html>\n"
     )
 
@@ -45,8 +44,8 @@ def _row(kind: str, cells: Iterable[str], first: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text as HTML that shows it as it is, control characters and turns of direction spelled out."""
-    return html.escape(without_orders(printable(text)))
+    """Return a text as HTML, with control and bidirectional characters written as escapes."""
+    return html.escape(inert_lines(text))
 
 
 def _class(verdict: str) -> str:

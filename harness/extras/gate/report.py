@@ -1,12 +1,11 @@
-"""The verdict on a change, in words: for a terminal, and as Markdown for a comment on a pull request."""
+"""Formats the verdict on a change as text, Markdown or JSON."""
 
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
-from harness.plain_text import printable
-from harness.report.markdown import fenced, inert, one_line, without_orders
+from harness.plain_text import inert_lines, markdown_block, markdown_code, one_line, printable
 from harness.report.tables import draw_interval, format_ratio
 from harness.stats.ranking_model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
@@ -15,25 +14,25 @@ HEADER = ("request", "verdict", "head ÷ base", "base ÷ its copy", "finds", "ba
 
 
 def headline(result: GateResult) -> str:
-    """``slower: items 1.21× [1.15, 1.27]``; ``same within 5 %``; ``cannot tell: 4 minutes more would``."""
-    of = [each for each in result.requests if each.verdict == result.verdict]
+    """Return ``slower: items 1.21× [1.15, 1.27]``, ``same within 5 %`` or ``cannot tell: 4 minutes more would``."""
+    deciding = [each for each in result.requests if each.verdict == result.verdict]
     match result.verdict:
         case "same":
             return f"same within {result.threshold * 100:.3g} %"
         case "cannot tell":
-            never = [each for each in of if not each.minutes_more]
-            reason = next((_said(each) for each in never if each.reason), "")
-            minutes = "" if never else _minutes(max(each.minutes_more or 0.0 for each in of))
-            return f"cannot tell: {reason or minutes or 'this machine is too noisy'}"
+            undecidable = [each for each in deciding if not each.minutes_more]
+            reason = next((_reason(each) for each in undecidable if each.reason), "")
+            minutes = "" if undecidable else _minutes(max(each.minutes_more or 0.0 for each in deciding))
+            return f"cannot tell: {reason or minutes or 'this machine is too noisy, use a quieter one'}"
         case "failed":
-            return f"failed: {_said(of[0])}"
+            return f"failed: {_reason(deciding[0])}"
         case _:
-            return f"{result.verdict}: {', '.join(f'{each.request} {format_ratio(each.ratio)}' for each in of)}"
+            return f"{result.verdict}: {', '.join(f'{each.request} {format_ratio(each.ratio)}' for each in deciding)}"
 
 
-def _said(one: RequestVerdict) -> str:
-    """Its reason, without a name where it is of no single request."""
-    return one.reason if one.request == ALL else f"{one.request}: {one.reason}"
+def _reason(request: RequestVerdict) -> str:
+    """Return the reason of a verdict with the name of its request."""
+    return request.reason if request.request == ALL else f"{request.request}: {request.reason}"
 
 
 def _minutes(more: float) -> str:
@@ -41,16 +40,16 @@ def _minutes(more: float) -> str:
     return f"{number} minute{'s' if number > 1 else ''} more would"
 
 
-def when(result: GateResult) -> str:
-    """Return the beginning of a session, in UTC."""
+def format_start(result: GateResult) -> str:
+    """Return the start time of a session, in UTC."""
     try:
         return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):  # a file may hold any number
+    except (ValueError, OverflowError, OSError):  # a history file may contain any number
         return "unknown time"
 
 
-def rows(result: GateResult) -> list[tuple[str, ...]]:
-    """A header and a row a request."""
+def table_rows(result: GateResult) -> list[tuple[str, ...]]:
+    """Return a header and a row for each request."""
     return [HEADER, *(_row(each, result.threshold) for each in result.requests)]
 
 
@@ -64,58 +63,53 @@ def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
         f"{one.detectable * 100:.2g} %" if one.detectable else "–",
         *(f"{format_micros(value)} µs" if value else "–" for value in one.values or (None, None)),
         f"{format_rate(one.rate)}/s" if one.rate else "–",
-        *(_times(three) for three in (one.p50, one.p99)),
+        *(_times(times) for times in (one.p50, one.p99)),
         format_ratio(one.throughput),
     )
 
 
-def _times(three: tuple[float, float, float] | None) -> str:
-    """Base and head; then base's copy, which says what a difference is worth."""
-    return "{} → {} ({})".format(*map(format_seconds, three)) if three else "–"
+def _times(times: tuple[float, float, float] | None) -> str:
+    """Return the times of base and head, with that of the control copy in parentheses."""
+    return "{} → {} ({})".format(*map(format_seconds, times)) if times else "–"
 
 
-def remarks(result: GateResult) -> list[str]:
-    """What else is known, a line each."""
+def remark_lines(result: GateResult) -> list[str]:
+    """Return reasons, further ratios and notes, one per line."""
     later = [each for each in result.requests if each.reason and each.verdict == "slower"]
     others = [each for each in result.requests if each.reason and each not in later and len(result.requests) > 1]
-    lines = [_said(each) for each in (*later, *others)]
+    lines = [_reason(each) for each in (*later, *others)]
     lines += [f"memory {format_ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {format_ratio(result.startup_time)}"] if result.startup_time else []
-    if kind := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
-        lines += [f"{' or '.join(kind)} at one rate for both sides decides; below 1 head is the cheaper one"]
-        lines += ["finds: the smallest change that such a session finds in four of five cases"]
+    if metrics := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
+        lines += [f"{' or '.join(metrics)} at the same rate decides; below 1, head needs less"]
+        lines += ["finds: the smallest change that such a session detects in four of five cases"]
     return [*lines, *result.notes]
 
 
-def scale(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
-    """From where to where intervals are drawn: all of them, and what counts as the same."""
-    known = [bound for found in ratios if found for bound in (found.low, found.high) if bound]
-    return 0.98 * min([1 / (1 + margin), *known]), 1.02 * max([1 + margin, *known])
+def drawing_range(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
+    """Return the ends of the axis, which includes all intervals and the margin."""
+    bounds = [bound for ratio in ratios if ratio for bound in (ratio.low, ratio.high) if bound]
+    return 0.98 * min([1 / (1 + margin), *bounds]), 1.02 * max([1 + margin, *bounds])
 
 
-def picture(found: Ratio | None, margin: float, ends: tuple[float, float]) -> str:
-    """The interval on a line from one end to the other, with what counts as the same; empty where there is none."""
-    if found is None or not found.low or not found.high:
+def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) -> str:
+    """Draw an interval and the margin on an axis with these ends; return an empty text without an interval."""
+    if ratio is None or not ratio.low or not ratio.high:
         return ""
-    return draw_interval(found.value, found.low, found.high, (1 / (1 + margin), 1 + margin), ends)
+    return draw_interval(ratio.value, ratio.low, ratio.high, (1 / (1 + margin), 1 + margin), ends)
 
 
-def text(result: GateResult) -> str:
-    """Return the result for a terminal; what a service said moves no cursor and gives a CI service no command."""
-    table = [tuple(map(one_line, row)) for row in rows(result)]
+def format_text(result: GateResult) -> str:
+    """Return the result for a terminal, without control characters or CI commands from the service's output."""
+    table = [tuple(map(one_line, row)) for row in table_rows(result)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    notes = (f"· {line}" for line in map(_indented, remarks(result)))
-    return safe("\n".join((_indented(headline(result)), _sides(result), "", *lines, "", *notes)))
+    notes = (f"· {line}" for line in map(_indented, remark_lines(result)))
+    return inert_lines("\n".join((_indented(headline(result)), _sides(result), "", *lines, "", *notes)))
 
 
-def safe(text: str) -> str:
-    """Return lines without control characters, and without commands of CI services."""
-    return without_orders(printable(text))
-
-
-def as_json(result: GateResult) -> str:
-    """Return the result as one line of ASCII, in which no command of a CI service stands either."""
+def format_json(result: GateResult) -> str:
+    """Return the result as one line of ASCII without commands of CI services."""
     return json.dumps(json.loads(result.model_dump_json())).replace("##", "#\\u0023")
 
 
@@ -125,17 +119,17 @@ def _sides(result: GateResult) -> str:
 
 
 def _indented(text: str) -> str:
-    """Return a text whose later lines, such as those of a log, are marked as parts of it."""
+    """Return a text whose further lines, for example of a log, are indented."""
     first, *more = printable(text).splitlines() or [""]
     return "\n".join((first, *(f"  │ {line}" for line in more)))
 
 
-def markdown(result: GateResult) -> str:
-    """Return the result for a pull request; what a service said is no markup, mention or link."""
-    lines = [f"| {' | '.join(map(inert, row))} |" for row in rows(result)]
+def format_markdown(result: GateResult) -> str:
+    """Return the result for a pull request, with markup, mentions and links of the service's output escaped."""
+    lines = [f"| {' | '.join(map(markdown_code, row))} |" for row in table_rows(result)]
     lines.insert(1, f"|{' --- |' * len(HEADER)}")
-    sides = f"head {inert(result.head)} against base {inert(result.base)}, {result.minutes:.1f} minutes"
+    sides = f"head {markdown_code(result.head)} against base {markdown_code(result.base)}, {result.minutes:.1f} minutes"
     first, *more = headline(result).splitlines()
-    said = (f"**{inert(first)}**", "", *((fenced(more), "") if more else ()))
-    notes = (f"- {inert(line)}" for line in remarks(result))
-    return "\n".join((*said, sides, "", *lines, "", *notes, ""))
+    heading = (f"**{markdown_code(first)}**", "", *((markdown_block(more), "") if more else ()))
+    notes = (f"- {markdown_code(line)}" for line in remark_lines(result))
+    return "\n".join((*heading, sides, "", *lines, "", *notes, ""))

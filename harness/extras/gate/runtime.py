@@ -1,4 +1,4 @@
-"""Runs a service by what it has: a command, an image, a service of a compose file, or an address where it runs."""
+"""Runs the sides of a comparison: commands, images, compose services, and services that run already."""
 
 import atexit
 import ipaddress
@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from harness import redaction
 from harness.errors import ServerDiedError, StartError, UsageError
-from harness.extras.gate.container_sides import Contained, SharedSettings, parse_allow
-from harness.extras.gate.container_sides import contained as in_containers
+from harness.extras.gate.container_sides import ContainedSide, SharedSettings, make_contained_side, parse_allow
 from harness.host import ownership
 from harness.host.metering import Reading
 from harness.plan.discovery import Implementation
@@ -34,36 +33,36 @@ Services = Mapping[str, tuple[Service, Path]]  # by side, with its folder
 
 
 @dataclass(kw_only=True)
-class Remote(ServerProgram):
-    """A service that runs already: where it answers is all that is known of it."""
+class RunningService(ServerProgram):
+    """A service that runs already; only its address is known."""
 
     endpoint: Endpoint
     log: Path
 
     def read(self) -> Reading:
-        """The time, and no CPU."""
+        """Return the current time without CPU time."""
         return Reading(at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
 
     def identity(self) -> str:
-        """Always the same: nothing tells."""
+        """Return the URL, because restarts cannot be detected."""
         return self.endpoint.url("")
 
     def require_alive(self) -> None:
-        """Raises ServerDiedError where nobody listens any more."""
+        """Raise ServerDiedError if the port no longer accepts connections."""
         try:
             socket.create_connection((self.endpoint.host, self.endpoint.port), timeout=5.0).close()
         except OSError as error:
             raise ServerDiedError(
-                f"{self.endpoint.url('')} is gone: {error.strerror or error}: start it again"
+                f"{self.endpoint.url('')} refuses connections: {error.strerror or error}: start the service again"
             ) from error
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceRuntime(LocalRuntime):
-    """Local processes, and beside them containers of an engine on this machine."""
+    """A local runtime that can also run sides in containers on this machine."""
 
     services: Services
-    contained: Mapping[str, Contained]  # by side
+    contained: Mapping[str, ContainedSide]  # by side
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build a side by its command, Dockerfile or compose file."""
@@ -81,10 +80,10 @@ class ServiceRuntime(LocalRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a fresh process or container; of a service that runs already, only wait for its answer."""
+        """Start a new process or container; for a running service, only wait for a response."""
         service, _ = self.services[implementation.name]
         safe_write.make_folder(log.parent)
-        safe_write.append(log, private=True).close()  # what the service prints is redacted once it has ended
+        safe_write.append(log, private=True).close()  # its content is redacted after the service has ended
         began = time.monotonic()
         if service.start:
             try:
@@ -96,7 +95,9 @@ class ServiceRuntime(LocalRuntime):
         if service.url:
             where = urlsplit(service.url)
             endpoint = Endpoint(host=where.hostname or "", port=where.port or 80)
-            server = Server(implementation=implementation, endpoint=endpoint, meter=Remote(endpoint=endpoint, log=log))
+            server = Server(
+                implementation=implementation, endpoint=endpoint, meter=RunningService(endpoint=endpoint, log=log)
+            )
             wait_until_ready(server, ready_path, began)
             yield server
             return
@@ -107,24 +108,28 @@ class ServiceRuntime(LocalRuntime):
             stack.callback(container.close)
             host = container.address()
             if host is None:
-                raise StartError("its container has no address: it ended at once, or its network mode is host or none")
+                raise StartError(
+                    "its container has no address: see whether it ended at once, or its network_mode is host or none"
+                )
             endpoint = Endpoint(host=host, port=service.port)
             server = Server(implementation=implementation, endpoint=endpoint, meter=container)
             server.startup_time = wait_until_ready(server, ready_path, began)
             yield server
 
 
-def require_own(url: str) -> None:
-    """Raises UsageError for an address of others: a load on these is an attack."""
+def require_private_address(url: str) -> None:
+    """Raise UsageError for a public address: load on other people's servers is an attack."""
     try:
         where = urlsplit(url)
-        found = {info[4][0] for info in socket.getaddrinfo(where.hostname, where.port or 80, proto=socket.IPPROTO_TCP)}
+        addresses = {
+            info[4][0] for info in socket.getaddrinfo(where.hostname, where.port or 80, proto=socket.IPPROTO_TCP)
+        }
     except (OSError, ValueError) as error:
-        raise UsageError(f"{url}: there is no such host") from error
+        raise UsageError(f"{url}: the host cannot be resolved: correct its name") from error
     if where.scheme != "http" or where.path.strip("/"):
-        raise UsageError(f"{url}: http://HOST:PORT, without a path")
-    if any(not ipaddress.ip_address(each).is_private for each in found):
-        raise UsageError(f"{url} is no address of this machine or a private network: put load on what is yours alone")
+        raise UsageError(f"{url}: not a base URL: use http://HOST:PORT without a path")
+    if any(not ipaddress.ip_address(each).is_private for each in addresses):
+        raise UsageError(f"{url} has a public address: use a service on this machine or in a private network")
 
 
 def choose_services(
@@ -136,23 +141,24 @@ def choose_services(
     *,
     run_id: str,
 ) -> ServiceRuntime:
-    """Return the runtime of a comparison; the images that it builds are removed when the stack is closed.
+    """Return the runtime of a comparison. Closing the stack removes the images that it builds.
 
-    Raises EnvironmentLacksError where a container is wanted and no engine answers, and UsageError for what cannot be
-    separated.
+    Raises:
+        EnvironmentLacksError: A side needs a container, and no engine responds.
+        UsageError: A side cannot be separated from the others.
     """
     for service, _ in services.values():
         redaction.declare(service.env)
-    own = {name for name, (service, _) in services.items() if not service.start and not service.url}
-    if own:
+    container_sides = {name for name, (service, _) in services.items() if not service.start and not service.url}
+    if container_sides:
         engine_version()
     elif settings.container_memory or settings.container_pids or settings.container_allow:
-        raise UsageError("--allow and --test-container-… are about containers: no side runs in one")
+        raise UsageError("--allow and --test-container-… need a side in a container: leave them out")
     bare = replace(settings, container_memory=None, container_pids=None)
     local = choose_runtime(bare, implementations, logs, run_id=run_id)
     assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
     contained = {}
-    if own:
+    if container_sides:
         session = SharedSettings(
             project=Project(run_id=run_id, bridge=False),
             scratch=stack.enter_context(ownership.make_scratch_folder("compose")),
@@ -160,16 +166,16 @@ def choose_services(
             cpus=local.server_cpus,
             allowed=parse_allow(settings.container_allow),
         )
-        atexit.register(session.project.remove_all)  # also when an interruption cut short the removal itself
-        for name in sorted(own):
+        atexit.register(session.project.remove_all)  # also after an interrupted removal
+        for name in sorted(container_sides):
             service, folder = services[name]
-            contained[name] = in_containers(name, service, folder, copy_of(folder), session)
+            contained[name] = make_contained_side(name, service, folder, find_repository_copy(folder), session)
             stack.callback(contained[name].remove_images)
     inherited = {each.name: getattr(local, each.name) for each in fields(local)} | {"own_scripts": True}
     return ServiceRuntime(**inherited, services=services, contained=contained)
 
 
-def copy_of(folder: Path) -> Path:
+def find_repository_copy(folder: Path) -> Path:
     """Return the folder of a side's copy of the repository, which lies directly in the session's scratch folder."""
     for inner, outer in pairwise([folder.resolve(), *folder.resolve().parents]):
         if outer.name.startswith(ownership.SCRATCH_PREFIX) and outer.parent == Path(tempfile.gettempdir()).resolve():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.extras.gate.runtime import require_own
+from harness.extras.gate.runtime import require_private_address
 from harness.host.git import Repository
 from harness.plan import service
 from harness.records import confined
@@ -29,7 +29,7 @@ class Side:
     file: service.ServiceFile
 
 
-def side(
+def copy_side(
     repository: Path, target: str | None, place: Path, notes: list[str], usual: service.ServiceFile | None = None
 ) -> Side:
     """Make a side in ``place``; ``target`` None means the working tree.
@@ -49,7 +49,7 @@ def side(
     if way:
         file = file.model_copy(update={"service": file.service.started_by(**way)})
     if url := file.service.url:
-        require_own(url)
+        require_private_address(url)
         notes.append(f"{url} runs already: its CPU is not known, so response time decides; tfb does not restart it")
     for key in ("dockerfile", "compose"):
         if name := getattr(file.service, key):
@@ -58,7 +58,7 @@ def side(
     return Side(root=place, folder=folder, file=file)
 
 
-def apart(repository: Path, base: str, head: str | None) -> list[str]:
+def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]:
     """Return a note if base has commits that head lacks: they count as if head had reverted them."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *WAYS)) for target in targets):

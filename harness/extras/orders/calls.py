@@ -45,28 +45,18 @@ class Calls:
     def __init__(self, base: str) -> None:
         self._base = base
 
-    def call(
-        self,
-        operation: str,
-        order: int | str = 0,
-        item: int | str = 0,
-        *,
-        body: object = None,
-        case: str = "",
-        status: int = 0,
-        limit: int | str = 0,
-    ) -> Call:
+    def call(self, operation: str, *ids: int | str, body: object = None, case: str = "", status: int = 0) -> Call:
         """Return a call.
 
         Args:
             operation: A key of ``OPERATIONS``.
-            order: Id of the order; a text is an invalid id.
-            item: Id of the item; a text is an invalid id.
+            ids: Ids of the order and of the item. For "list orders", the limit of the list. A text is invalid.
             body: A JSON value, or bytes that are sent unchanged.
             case: The special property of the call, for messages.
             status: Expected status; 0: the status of a successful call.
-            limit: Limit of a list; 0: none.
         """
+        limit = ids[0] if operation == "list orders" and ids else 0
+        order, item, *_ = (*(() if limit else ids), 0, 0)
         method, path, good = OPERATIONS[operation]
         expect = expected(operation, status or good)
         document = body if isinstance(body, dict) else {}
@@ -158,7 +148,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
         for case, body in (*bodies, *((excerpt(body) or "no body", body) for body in NO_OBJECTS)):
             yield call(operation, 400, *ids, body=body, case=case)
     for limit in NO_LIMIT:
-        yield calls.call("list orders", status=400, limit=limit)
+        yield call("list orders", 400, limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
     yield call("add item", 409, order, item, body=quantity, case="an item of the order")
     # The server must check the body first, then the order, then the item.

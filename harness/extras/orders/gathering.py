@@ -300,5 +300,5 @@ class _Gathering:
                 # The maximum of the API.
                 self._ask(self._calls.call("load orders", body={"orders": 1_000}), lane)
             for limit in (1, 2, 100):
-                self._ask(self._calls.call("list orders", limit=limit))
+                self._ask(self._calls.call("list orders", limit))
         self._ask(self._calls.call("list orders"))

@@ -1,7 +1,7 @@
-"""What a test type is; all of them are in one explicit registry (``registry``).
+"""Test types: their requests, loads and properties.
 
-What else of the harness differs from test type to test type asks the traits that are declared here, never for a name: a
-further one is an entry there. Rules of its own are a file of ``harness.verify.checks``.
+``registry`` lists all test types. Other packages read the properties of a test type and never compare its name, so that
+a new test type needs only an entry there. Its verification rules are a module of ``harness.verify.checks``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,27 +15,27 @@ from harness.plan.scenarios import UseCase
 from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
-# What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
-# orders, or what a service has declared of each of its requests.
+# Kind of the response: an object with a greeting, a greeting, a row, an array of rows, the page of fortunes, a sum,
+# orders, or the response that a service declares for a request.
 ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "orders", "declared"]
-DECLARED = "declared"  # by this name the checks know every test type of that kind, whatever the service calls it
-PIPELINE_DEPTH = 16  # TechEmpower's
-ARRIVALS_CONNECTIONS = 64  # at most, that the requests of arrivals go over
-PREPARED_REQUESTS = 1_000  # requests of one declared one whose values are drawn
+DECLARED = "declared"  # name in checks for all requests that services declare
+PIPELINE_DEPTH = 16  # as in TechEmpower
+ARRIVALS_CONNECTIONS = 64  # maximum for arrivals
+PREPARED_REQUESTS = 1_000  # copies of a declared request with random values
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
-ACCEPT = {  # header of verification and load, by what an answer is, where it is not JSON's
+ACCEPT = {  # by response; other responses use ACCEPT_JSON
     "greeting": "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7",
     "page": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "orders": "application/json",
     "declared": "*/*",
 }
-MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # of answers that are not JSON
+MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # by response; other responses are JSON
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBatch:
-    """So many equal requests; ``rows`` is what each asks for where the test type counts rows."""
+    """A number of equal requests, with the number of rows per request."""
 
     times: int
     rows: int | None = None
@@ -43,83 +43,83 @@ class RequestBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class TestType:
-    """What a test type asks of a server, how it is swept and how it is verified."""
+    """Requests, loads and properties of a test type."""
 
-    __test__ = False  # not a test class, whatever pytest thinks of its name
+    __test__ = False  # not a test class of pytest
 
     name: str  # as in --type and results.json
     response_shape: ResponseShape
     sweep: Sweep = "concurrency"
-    concurrency: tuple[int, ...] = ()  # levels of its own instead of the profile's
+    concurrency: tuple[int, ...] = ()  # connections of its loads; empty: from the profile
     reads_database: bool = False
     writes_database: bool = False
-    cached: bool = False  # rows come out of a cache: no statement has to be made for them
-    parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
+    cached: bool = False  # the server may cache rows instead of querying the database
+    parameter: int | None = None  # number appended to a URL that ends in "=", equal for all loads
     calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
-    # What a brief and what a thorough verification asks for on many connections at once.
+    # Requests of brief and thorough verification, sent over many connections at the same time.
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
-    techempower: bool = True  # one of TechEmpower's: what --type all means
-    requests: tuple[PreparedRequest, ...] = ()  # of a service: each one sent is drawn from these
-    use_cases: tuple[UseCase, ...] = ()  # of the sweep "arrivals"
-    footnote: str = ""  # what a reader of its tables must know
-    ranked_operation: str = ""  # of the use cases: implementations are ranked by its response time
+    techempower: bool = True  # a test type of TechEmpower, selected by --type all
+    requests: tuple[PreparedRequest, ...] = ()  # for a service: requests to choose from at random
+    use_cases: tuple[UseCase, ...] = ()  # for the sweep "arrivals"
+    footnote: str = ""  # footnote of its tables
+    ranked_operation: str = ""  # operation by whose response time implementations are ranked
 
     @property
     def scored(self) -> bool:
-        """One of the six of TechEmpower's score: what a run measures unless --type says otherwise."""
+        """True for the six test types of TechEmpower's score, which a run measures without --type."""
         return self.techempower and not self.cached
 
     @property
     def url_key(self) -> str:
-        """Its key of benchmark_config.json."""
+        """Key of its URL in benchmark_config.json."""
         return f"{self.name.replace('-', '_')}_url"
 
     @property
     def accept(self) -> str:
-        """Accept header of verification and load."""
+        """The Accept header."""
         return ACCEPT.get(self.response_shape, ACCEPT_JSON)
 
     @property
     def checked_as(self) -> str:
-        """The name by which checks know it."""
+        """Its name in checks."""
         return DECLARED if self.response_shape == "declared" else self.name
 
     @property
     def media_type(self) -> str:
-        """Content-Type of its answers, without parameters."""
+        """Content-Type of its responses, without parameters."""
         return MEDIA_TYPES.get(self.response_shape, "application/json")
 
     @property
     def has_rows(self) -> bool:
-        """Whether answers hold rows of the table ``world``."""
+        """True if responses contain rows of the table ``world``."""
         return self.response_shape in ("row", "rows")
 
     @property
     def counts_rows(self) -> bool:
-        """Whether a request says how many rows it wants."""
+        """True if a request has a number of rows."""
         return self.response_shape == "rows"
 
     @property
     def counts_statements(self) -> bool:
-        """Whether each answer asks the database for rows or fortunes, so that its statements can be counted."""
+        """True if each response requires SQL statements that verification can count."""
         return self.reads_database and not self.cached and self.response_shape != "orders"
 
     @property
     def open_loop(self) -> bool:
-        """Whether requests come as arrivals of use cases: a closed loop over one URL does not measure it."""
+        """True if its loads are arrivals of use cases instead of requests in a closed loop."""
         return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:
-        """The declared URL with the test type's own parameter, where the URL leaves it open."""
+        """Return a URL with the parameter of the test type if the URL ends in "="."""
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
-    def request_target(self, url: str, level: Load) -> str:
-        """The request target at a level: the query count is appended literally, as TechEmpower does."""
-        return self.target(url) if level.queries is None else f"{url}{level.queries}"
+    def request_target(self, url: str, load: Load) -> str:
+        """Return the target of requests at a load: the URL and the number of queries, as in TechEmpower."""
+        return self.target(url) if load.queries is None else f"{url}{load.queries}"
 
     def loads(self, profile: Profile) -> tuple[Load, ...]:
-        """All levels of this test type, in ascending order of load."""
+        """Return the loads of the test type in ascending order."""
         levels = profile.levels
         match self.sweep:
             case "concurrency":
@@ -137,12 +137,21 @@ class TestType:
 def declared_test_types(
     requests: Sequence[Request], folder: Path, seed: int, *, root: Path | None = None
 ) -> Mapping[str, TestType]:
-    """Return a test type for each request that a service declares in ``folder``, whose files stay below ``root``.
+    """Return a test type for each declared request of a service.
 
-    Raises ConfigError for files that lack what the requests need.
+    Args:
+        requests: The declared requests.
+        folder: Folder of the files that the requests name.
+        seed: Seed of random values.
+        root: Folder that contains all files; default: ``folder``.
+
+    Raises:
+        ConfigError: A file cannot be read, or lacks a column.
     """
-    found = {}
+    test_types = {}
     for request in requests:
         table = prepare_requests(request, folder, seed, PREPARED_REQUESTS, root=root)
-        found[request.name] = TestType(name=request.name, response_shape="declared", techempower=False, requests=table)
-    return found
+        test_types[request.name] = TestType(
+            name=request.name, response_shape="declared", techempower=False, requests=table
+        )
+    return test_types

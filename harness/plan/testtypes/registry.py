@@ -1,22 +1,22 @@
-"""The test types, in the order in which a process is loaded with them: writes come last."""
+"""The registry of test types, in the order of measurement: test types that write to the database are last."""
 
 from harness.plan.testtypes import RequestBatch, TestType
 from harness.plugins import Extensions
 
-_KNOWN = (
-    TestType(  # one small object a request
+_CORE_TEST_TYPES = (
+    TestType(  # a small object
         name="json",
         response_shape="message",
         thorough=(RequestBatch(times=400),),
     ),
-    TestType(  # a constant body, requested in pipelines of 16
+    TestType(  # a constant body, with HTTP pipelining
         name="plaintext",
         response_shape="greeting",
         sweep="pipeline",
         brief=(RequestBatch(times=40),),
         thorough=(RequestBatch(times=400),),
     ),
-    TestType(  # plaintext's body without pipelining, from one connection to a thousand
+    TestType(  # the body of plaintext without pipelining
         name="hello",
         response_shape="greeting",
         concurrency=(1, 100, 1000),
@@ -24,37 +24,36 @@ _KNOWN = (
         thorough=(RequestBatch(times=400),),
         techempower=False,
     ),
-    TestType(  # the greeting after 5 ms of waiting, which holds no other request up
+    TestType(  # the greeting after 5 ms, during which other requests must proceed
         name="delay",
         response_shape="greeting",
         parameter=5,
         techempower=False,
     ),
-    TestType(  # twenty requests to a slow upstream for each answer, which holds their sum
+    TestType(  # the sum of the responses to twenty requests to a slow upstream server
         name="fan-out",
         response_shape="sum",
         parameter=20,
         calls_upstream=True,
         techempower=False,
     ),
-    TestType(  # one random row a request
+    TestType(  # a random row
         name="db",
         response_shape="row",
         reads_database=True,
         brief=(RequestBatch(times=40),),
         thorough=(RequestBatch(times=800),),
     ),
-    TestType(  # N random rows a request, each fetched by a SELECT of its own
+    TestType(  # N random rows, each with a separate SELECT
         name="query",
         response_shape="rows",
         sweep="query",
         reads_database=True,
-        # Counts are exact: each statement that is not made is missed. The ids of the requests for 20 rows are what the
-        # randomness checks look at.
+        # The number of statements must be exact. The randomness checks use the ids of the requests for 20 rows.
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=50, rows=20), RequestBatch(times=20, rows=500)),
     ),
-    TestType(  # N random rows a request out of a cache
+    TestType(  # N random rows from a cache
         name="cached-query",
         response_shape="rows",
         sweep="cached-query",
@@ -63,25 +62,25 @@ _KNOWN = (
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=100, rows=20),),
     ),
-    TestType(  # all rows, one added, sorted, escaped, rendered as a page
+    TestType(  # a page with all fortunes and an additional one, sorted and escaped
         name="fortune",
         response_shape="page",
         reads_database=True,
         thorough=(RequestBatch(times=32),),
     ),
-    TestType(  # N random rows a request, each read, changed and written back
+    TestType(  # N random rows, each read, changed and written
         name="update",
         response_shape="rows",
         sweep="query",
         reads_database=True,
         writes_database=True,
         brief=(RequestBatch(times=8, rows=20),),
-        # Those for 500 overlap with each other: where rows are not written in the order of ids, deadlocks come.
+        # Requests for 500 rows overlap, which causes deadlocks if a server does not write rows in the order of ids.
         thorough=(RequestBatch(times=40, rows=20), RequestBatch(times=8, rows=500)),
     ),
 )
 TEST_TYPES: dict[str, TestType] = {
-    **{known.name: known for known in _KNOWN},
+    **{test_type.name: test_type for test_type in _CORE_TEST_TYPES},
     **Extensions[TestType]("test_types").load_all(),
 }
 

@@ -1,4 +1,4 @@
-"""The shared PostgreSQL: one of the run's own, or one that exists already; its statements live in toolset/database/."""
+"""The PostgreSQL of a run: connections, scripts of toolset/database, and crashes in its log."""
 
 import contextlib
 import re
@@ -14,24 +14,24 @@ from harness.runtime import DatabaseAddress
 
 SCRIPTS = TOOLSET / "database"
 ADMIN_ROLE = "tfb_admin"
-SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role, of which those of servers are members
-REQUIRE_AUTH_SINCE = 160000  # version of libpq that knows require_auth
+SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role, of which the roles of servers are members
+REQUIRE_AUTH_SINCE = 160000  # first version of libpq with require_auth
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
-_MOST_BYTES = 1 << 20  # of a log that are searched
+_MAX_BYTES = 1 << 20  # bytes of a log that are searched
 
 
 @contextmanager
 def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None = None) -> Iterator[psycopg.Connection]:
-    """An autocommit connection; StartError says who could not be reached and why.
+    """Open an autocommit connection; raise StartError, with the reason, if it fails.
 
-    The administrator's password is sent to nobody: a program of another user that has taken the port while PostgreSQL
-    was down could ask for it in plain text.
+    The administrator authenticates with SCRAM only. Otherwise, another user's program that took the port while
+    PostgreSQL was down could request the password in plain text.
     """
-    proof = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else ""
+    conninfo = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else ""
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
     try:
         connection = psycopg.connect(
-            proof,
+            conninfo,
             host=address.host,
             port=address.port,
             dbname=name or address.name,
@@ -49,23 +49,22 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
 
 
 def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
-    """Bring database and role back to the seed by toolset/database/restore.sql; needs the administrator.
+    """Restore the seeded database and role as the administrator.
 
-    ``owned``: the role owns the tables, as folders expect that are written for TechEmpower's toolset.
+    ``owned`` says whether the role owns the tables, as TechEmpower folders expect.
     """
     with connect(address, admin=True, name="postgres") as connection:
         execute_script(connection, "restore.sql")
     if owned:
         with connect(address, admin=True) as connection:
             execute_script(connection, "guests.sql")
-    # The database is a new one, and what was counted of the old one only takes room. Where the extension is missing,
-    # verification says so.
+    # Statistics of the dropped database only take up space. Verification reports a missing extension.
     with contextlib.suppress(psycopg.Error), connect(address, admin=True) as connection:
         connection.execute("SELECT pg_stat_statements_reset()")
 
 
 def execute_script(connection: psycopg.Connection, script: str) -> None:
-    """Run a script of toolset/database statement by statement: some of them may not share a transaction."""
+    """Run a script of toolset/database; each statement is separate, because some cannot run in a transaction."""
     text = (SCRIPTS / script).read_text(encoding="utf-8")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     for statement in code.split(";\n"):
@@ -74,7 +73,7 @@ def execute_script(connection: psycopg.Connection, script: str) -> None:
 
 
 def file_size(log: Path) -> int:
-    """Bytes so far; 0 without a log."""
+    """Return the size of a log in bytes, or 0 if it does not exist."""
     try:
         return log.stat().st_size
     except OSError:
@@ -82,14 +81,14 @@ def file_size(log: Path) -> int:
 
 
 def find_backend_crash(log: Path, offset: int) -> str | None:
-    """What PostgreSQL's log says behind ``offset`` of a killed process of its own, or None.
+    """Return the message about a crashed PostgreSQL process after ``offset`` bytes of the log, or None.
 
-    The others then end their sessions, and servers lose their work.
+    After such a crash, PostgreSQL ends all sessions, so servers lose their connections.
     """
     try:
         with log.open("rb") as file:
             file.seek(offset)
-            found = _CRASH.search(file.read(_MOST_BYTES))
+            match = _CRASH.search(file.read(_MAX_BYTES))
     except OSError:
         return None
-    return f"one of PostgreSQL's processes {found[1].decode(errors='replace').strip()}; log: {log}" if found else None
+    return f"one of PostgreSQL's processes {match[1].decode(errors='replace').strip()}; log: {log}" if match else None

@@ -1,7 +1,7 @@
-"""A PostgreSQL of the run's own: initdb in a scratch folder, loopback only, a free port, removed afterwards.
+"""A PostgreSQL that tfb starts for a run: in a scratch folder, on a free port of the loopback address.
 
-The administrator's password is made up for each run and known to the harness alone: neither a measured server nor
-another user of the machine can reset the counters that judge, or read what is not theirs.
+Only tfb knows the administrator's random password. Neither a measured server nor another user of the machine can
+therefore reset the counters that verification uses.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ START_SECONDS = 30.0
 
 
 class EmbeddedDatabase(RunDatabase):
-    """PostgreSQL as processes of this machine."""
+    """A PostgreSQL server as local processes."""
 
     def __init__(self, tool: Tool, scratch: Path, log: Path, cpus: Sequence[int] | None) -> None:
         password = secrets.token_urlsafe(24)
@@ -44,23 +44,23 @@ class EmbeddedDatabase(RunDatabase):
             os.chown(scratch, self._account.uid, self._account.gid)
         self._child: process.Child | None = None
 
-    def begin(self) -> None:
-        """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
+    def start_server(self) -> None:
+        """Start PostgreSQL with a new, seeded cluster at the same address; raise StartError if it fails."""
         self.close()
         data = self._scratch / "data"
         remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
-        if not self.address.port:  # now: in the time that initdb takes, another program could come to it
+        if not self.address.port:  # after initdb, during which another program could take the port
             self.address = replace(self.address, port=free_port())
-        self.start()
+        self.start_postgres()
         try:
             seed_database(self.address)
         except psycopg.Error as error:
             raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
-        self.read_to = file_size(self.log)
+        self.log_offset = file_size(self.log)
 
-    def start(self) -> None:
-        """Start it on the cluster that is there, and wait until it answers; raises StartError likewise."""
+    def start_postgres(self) -> None:
+        """Start PostgreSQL with the existing cluster, and wait until it accepts connections."""
         command = [
             str(self._tool.bin / "postgres"),
             *("-D", str(self._scratch / "data"), "-p", str(self.address.port)),
@@ -76,46 +76,46 @@ class EmbeddedDatabase(RunDatabase):
             )
             child = process.Child(command, options, stdout=output)
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
-        _await(self.address, child, self.log)
+        _wait_until_ready(self.address, child, self.log)
 
-    def ended(self) -> str | None:
-        """By its first process."""
+    def exit_reason(self) -> str | None:
+        """Return how the postmaster has exited, or None while it runs."""
         status = self._child.poll() if self._child else None
-        return None if status is None else f"PostgreSQL ended ({process.describe_status(status)}); log: {self.log}"
+        return None if status is None else f"PostgreSQL exited ({process.describe_status(status)}); log: {self.log}"
 
     def meter(self) -> ProcessTreeMeter:
-        """Of its processes."""
+        """Return the meter of PostgreSQL's processes."""
         return self._meter
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop PostgreSQL."""
         if self._child:
             self._child.stop()
 
 
 @contextmanager
 def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
-    """Make, start and seed a server; stop it and remove its folder on the way out, however that happens.
+    """Start and seed PostgreSQL; stop it and remove its folder at the end of the block.
 
-    Raises StartError with the last lines of its log when it does not come up.
+    Raises StartError, with the end of the log, if it does not start.
     """
     with ownership.make_scratch_folder("postgres") as scratch:
         database = EmbeddedDatabase(tool, scratch, log, cpus)
         try:
-            database.begin()
+            database.start_server()
             yield database
         finally:
             database.close()
 
 
 def seed_database(address: DatabaseAddress) -> None:
-    """Role, tables, rows and the template that ``restore`` copies."""
+    """Create the role, the tables with their rows, and the template that ``restore`` copies."""
     with connect(address, admin=True, name="postgres") as connection:
         execute_script(connection, "role.sql")
     with connect(address, admin=True) as connection:
         for script in ("schema.sql", "seed.sql", "orders.sql"):
             execute_script(connection, script)
-        # Some installations lack the extension: statements are then not counted, and verification says so.
+        # Some installations lack the extension, so statements are not counted. Verification reports this.
         with contextlib.suppress(psycopg.Error):
             execute_script(connection, "statistics.sql")
         execute_script(connection, "private.sql")
@@ -124,16 +124,17 @@ def seed_database(address: DatabaseAddress) -> None:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
+    """Return a free port of the loopback address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
-    """Make a cluster; raises StartError with the last lines of the log.
+    """Create a cluster; raise StartError, with the end of the log, if it fails.
 
-    The scratch folder belongs to PostgreSQL's account, as which other programs may run: no link in it is followed.
+    The scratch folder belongs to PostgreSQL's account, with which other programs may run. Links in it are therefore not
+    followed.
     """
     owner = (account.uid, account.gid) if account else None
     secret = data.parent / "password"
@@ -151,33 +152,33 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
         )
         secret.unlink(missing_ok=True)
         if done.status != 0:
-            why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""
-            how = process.describe_status(done.status)
-            raise StartError(f"initdb failed ({how}){why}:\n{process.tail(log)}\nlog: {log}")
+            hint = f"; {reason}" if account and (reason := describe_access_problem(account, data.parent)) else ""
+            status = process.describe_status(done.status)
+            raise StartError(f"initdb failed ({status}){hint}:\n{process.tail(log)}\nlog: {log}")
         safe_write.replace_for_owner(data / "postgresql.conf", settings.encode(), owner)
         safe_write.replace_for_owner(data / "pg_hba.conf", access.encode(), owner)
     except (OSError, StoreError) as error:
-        raise StartError(f"PostgreSQL's files cannot be written: {error}; another program changes them") from error
+        raise StartError(
+            f"PostgreSQL's files cannot be written: {error}. Another program may be changing them: run again"
+        ) from error
 
 
-def closed_to(account: process.Account, folder: Path) -> str:
-    """Return which folder above a scratch folder an account cannot enter, and what to do; empty where it enters all."""
+def describe_access_problem(account: process.Account, folder: Path) -> str:
+    """Return a message if an account cannot enter a parent of a scratch folder; otherwise an empty text."""
     for parent in reversed(folder.parents):
-        found = parent.stat()
-        shift = 6 if found.st_uid == account.uid else 3 if found.st_gid == account.gid else 0
-        if not found.st_mode >> shift & 1:
+        status = parent.stat()
+        shift = 6 if status.st_uid == account.uid else 3 if status.st_gid == account.gid else 0
+        if not status.st_mode >> shift & 1:
             return (
-                f"PostgreSQL runs as {account.name}, which may not enter {parent} (mode {found.st_mode & 0o7777:04o}), "
-                f"a part of TMPDIR. Set TMPDIR to a folder that every user may enter, or chmod o+x {parent}"
+                f"PostgreSQL runs as {account.name}, which may not enter {parent} "
+                f"(mode {status.st_mode & 0o7777:04o}), a part of TMPDIR. Set TMPDIR to a folder that "
+                f"every user may enter, or chmod o+x {parent}"
             )
     return ""
 
 
 def _statistics(tool: Tool) -> str:
-    """Settings that load pg_stat_statements, where the installation has it: it counts from start to end.
-
-    The default of compute_query_id is kept: with it off, statements are never counted.
-    """
+    """Return the settings that load pg_stat_statements, or an empty text if it is not installed."""
     library = tool.bin.parent / "lib"
     if (tool.bin / "pg_config").exists():
         library = Path(process.run([str(tool.bin / "pg_config"), "--pkglibdir"], seconds=10).stdout.strip())
@@ -187,7 +188,7 @@ def _statistics(tool: Tool) -> str:
 
 
 def _unprivileged() -> process.Account | None:
-    """PostgreSQL refuses root: the account that it drops to, or None when we are not root."""
+    """Return the account for PostgreSQL, which refuses to run as root; None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -196,19 +197,20 @@ def _unprivileged() -> process.Account | None:
         except KeyError:
             continue
         return process.Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
-    raise EnvironmentLacksError("PostgreSQL does not run as root and there is no account postgres or nobody: add one")
+    raise EnvironmentLacksError("PostgreSQL does not run as root, and there is no account postgres or nobody: add one")
 
 
-def _await(address: DatabaseAddress, child: process.Child, log: Path) -> None:
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until:
+def _wait_until_ready(address: DatabaseAddress, child: process.Child, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
         try:
             with connect(address, admin=True, name="postgres"):
                 return
         except StartError:
             status = child.wait(0.05)
             if status is not None:
+                reason = process.describe_status(status)
                 raise StartError(
-                    f"PostgreSQL ended at once ({process.describe_status(status)}):\n{process.tail(log)}\nlog: {log}"
+                    f"PostgreSQL exited immediately ({reason}):\n{process.tail(log)}\nlog: {log}"
                 ) from None
-    raise StartError(f"PostgreSQL did not answer within {START_SECONDS:.0f} s:\n{process.tail(log)}\nlog: {log}")
+    raise StartError(f"PostgreSQL did not respond within {START_SECONDS:.0f} s:\n{process.tail(log)}\nlog: {log}")

@@ -1,4 +1,4 @@
-"""A PostgreSQL that somebody else runs (``--database-host``), its rows brought back to the seed; or none at all."""
+"""An external PostgreSQL (``--database-host``), or no database at all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from harness.errors import StartError
 from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import connect, execute_script
 
-# Whether the tables are those of toolset/database/orders.sql: somebody else's orders are not taken out.
+# Returns whether the tables match toolset/database/orders.sql. tfb deletes no orders of other applications.
 HOLDS_ORDERS = b"""
     SELECT count(*) = 7 FROM information_schema.columns WHERE table_schema = 'public' AND (table_name, column_name) IN
         (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'), ('orders', 'total'),
@@ -18,29 +18,29 @@ HOLDS_ORDERS = b"""
 
 
 class NoDatabase:
-    """For services that need none or bring their own: never down, never full."""
+    """The database of services that need none or have their own."""
 
     address = NO_DATABASE
     log: Path | None = None
-    supports_copies = True  # there is nothing to get into each other's way with
+    supports_copies = True
 
     def restore(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def meter(self) -> None:
-        """Nothing that could be read from here."""
+        """Return None, because there is nothing to meter."""
 
     def crash_reason(self) -> None:
-        """It is not ours to look after."""
+        """Return None, because tfb does not watch the database."""
 
     @contextmanager
     def private_database(self, _name: str, *, empty: bool = False) -> "Iterator[NoDatabase]":
-        """The same for every server."""
+        """Yield this object for every server."""
         yield self
 
 
 class ExternalDatabase(NoDatabase):
-    """Somebody else's: nothing but rows is changed in it, and servers use it one after another."""
+    """An external database. tfb changes rows only, and servers use the database one at a time."""
 
     supports_copies = False
 
@@ -48,7 +48,7 @@ class ExternalDatabase(NoDatabase):
         self.address = address
 
     def restore(self) -> None:
-        """Write the seeded numbers back, where they differ, and take the orders out."""
+        """Restore the seeded rows, and delete all orders."""
         with connect(self.address) as connection:
             execute_script(connection, "reload.sql")
             if connection.execute(HOLDS_ORDERS).fetchone() == (True,):
@@ -57,16 +57,16 @@ class ExternalDatabase(NoDatabase):
 
 @contextmanager
 def external_database(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
-    """Check that the benchmark's tables are there; raises StartError that says how to make them."""
+    """Check that the benchmark's tables exist; raise StartError, with the commands that create them, if not."""
     database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:
         database.restore()
-        with connect(database.address) as connection:  # as quoted names spell them, some of TechEmpower's among these
+        with connect(database.address) as connection:  # some TechEmpower folders quote the names
             connection.execute('SELECT 1 FROM "World", "Fortune" LIMIT 1')
     except psycopg.Error as error:
         psql = f"psql -h {host} -p {port}"
         raise StartError(
-            f"PostgreSQL at {host}:{port} does not hold the benchmark's tables ({str(error).strip()}); make them with: "
+            f"PostgreSQL at {host}:{port} lacks the benchmark's tables ({str(error).strip()}). Create them with: "
             f"{psql} -f toolset/database/role.sql && "
             f"{psql} -d hello_world -f toolset/database/schema.sql -f toolset/database/seed.sql "
             "-f toolset/database/orders.sql"

@@ -1,4 +1,4 @@
-"""The shared PostgreSQL of a run in its container."""
+"""The PostgreSQL of a run in a container."""
 
 import contextlib
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from harness.runtime.compose import DATABASE, UP_SECONDS, Project, start_error
 from harness.runtime.container import Container
 from harness.runtime.database.copies import RunDatabase
 
-ContainerType = Callable[[str, str, Path], Container]  # of a name, the engine's id and a log
+ContainerType = Callable[[str, str, Path], Container]  # arguments: name, container id and log
 
 
 class DockerDatabase(RunDatabase):
-    """PostgreSQL in its container."""
+    """A PostgreSQL server in a container."""
 
     def __init__(
         self, project: Project, address: DatabaseAddress, log: Path, container: ContainerType, *, owned: bool = False
@@ -24,33 +24,33 @@ class DockerDatabase(RunDatabase):
         self.owned = owned
         self.project, self._type = project, container
         self._container: Container | None = None
-        self.begin()
+        self.start_server()
 
-    def begin(self) -> None:
-        """A new container."""
+    def start_server(self) -> None:
+        """Start a new container."""
         self.close()
         log = self.log.with_suffix(".compose.log")
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
-        with contextlib.suppress(StartError):  # it ended at once: its log says why
+        with contextlib.suppress(StartError):  # the container has exited, and its log has the reason
             done = self.project.run(*arguments, seconds=UP_SECONDS, log=log)
             self._container = self._type("PostgreSQL", self.project.container(DATABASE), self.log)
             if done.status == 0:
                 return
-            self.close()  # its log is whole
-        said = f"{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
-        raise start_error(said, "PostgreSQL's container did not come up")
+            self.close()  # completes the log
+        logs = f"{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
+        raise start_error(logs, "PostgreSQL's container did not start")
 
-    def ended(self) -> str | None:
-        """As its container says."""
+    def exit_reason(self) -> str | None:
+        """Return how the container has exited, or None while it runs."""
         return None if self.meter().alive() else self.meter().crash_reason()
 
     def meter(self) -> Container:
-        """Of its control group; a reading says how it ended when it is gone."""
+        """Return the container, which meters its control group."""
         if self._container is None:
             raise StartError("PostgreSQL's container has not been started")
         return self._container
 
     def close(self) -> None:
-        """Follow its log no longer."""
+        """Stop following the log."""
         if self._container is not None:
             self._container.close()

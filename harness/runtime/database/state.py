@@ -1,14 +1,13 @@
-"""What a server may have left in the database for the next one to meet: read before its start and after its end.
+"""Reads the database state that a server could leave behind, before its start and after its end.
 
-Of roles, databases, locks and prepared transactions only its own are looked at: those of servers that are up beside it
-are theirs to answer for.
+Roles, databases, locks and prepared transactions of other servers are ignored.
 """
 
 from collections.abc import Mapping
 
 import psycopg
 
-# One query a thing, with the server's role; its text is short enough for a message or a digest where it is not.
+# A query for each part of the state; %(user)s is the server's role. Long results are replaced by a digest.
 QUERIES: Mapping[str, str] = {
     "settings of roles or databases (ALTER ROLE … SET)": """
         SELECT coalesce(string_agg(coalesce(r.rolname, '*') || ': ' || array_to_string(s.setconfig, ', '), '; '
@@ -21,7 +20,7 @@ QUERIES: Mapping[str, str] = {
         SELECT md5(string_agg(concat_ws(' ', rolname, rolsuper, rolcreaterole, rolcreatedb, rolcanlogin, rolconnlimit)
                               || coalesce(rolpassword, ''), ',' ORDER BY rolname))
         FROM pg_authid WHERE rolname = %(user)s""",
-    # Those of servers that are up side by side come and go; only the administrator may make any.
+    # Private databases of other servers are excluded. Servers cannot create databases.
     "databases": r"SELECT string_agg(datname, ', ' ORDER BY datname) FROM pg_database "
     r"WHERE datname NOT LIKE 'hello\_world\_of\_%%'",
     "tables, indexes, views, sequences and their columns": """
@@ -50,7 +49,7 @@ QUERIES: Mapping[str, str] = {
     "rows of the fortune tables": """
         SELECT md5((SELECT string_agg(id || message, ',' ORDER BY id) FROM fortune)
                    || (SELECT string_agg(id || message, ',' ORDER BY id) FROM "Fortune"))""",
-    # The harness raises all prices alike before a load of orders.
+    # tfb raises all prices by the same amount before a load of orders.
     "customers, items and their prices": """
         SELECT md5((SELECT string_agg(concat_ws(' ', id, name), ',' ORDER BY id) FROM customer)
                    || (SELECT string_agg(concat_ws(' ', id, name, price - (SELECT min(price) FROM item)), ','
@@ -59,9 +58,9 @@ QUERIES: Mapping[str, str] = {
 
 
 def read_server_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
-    """What there is now of a server whose role is ``user``, by name; needs the administrator."""
-    found = {}
+    """Return the current state by the names in ``QUERIES``; ``user`` is the server's role."""
+    state = {}
     for name, query in QUERIES.items():
         row = admin.execute(query.encode(), {"user": user}).fetchone()
-        found[name] = str(row[0]) if row else ""
-    return found
+        state[name] = str(row[0]) if row else ""
+    return state

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from harness.extras.gate.container_sides import Contained, SharedSettings, contained, parse_allow
+from harness.extras.gate.container_sides import ContainedSide, SharedSettings, make_contained_side, parse_allow
 from harness.plan.service import Service
 from harness.runtime.compose import Project
 from harness.runtime.limits import Limits
@@ -41,14 +41,14 @@ def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
 @contextmanager
 def side(
     name: str, files: Mapping[str, str], given: SharedSettings, folder: Path, env: Mapping[str, str] | None = None
-) -> Iterator[Contained]:
+) -> Iterator[ContainedSide]:
     """Yield a built side of a comparison. Its compose file defines the service ``web``."""
     top = folder / name
     top.mkdir()
     for path, text in files.items():
         (top / path).write_text(text, encoding="utf-8")
     service = Service(compose="compose.yaml", service="web", env=dict(env or {}))
-    made = contained(name, service, top, top, given)
+    made = make_contained_side(name, service, top, top, given)
     try:
         built = made.build(folder / f"{name}.log")
         assert built.status == "ok", built.reason

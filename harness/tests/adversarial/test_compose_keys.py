@@ -11,9 +11,9 @@ import pytest
 from harness.errors import TfbError, UsageError
 from harness.extras.gate import cli
 from harness.extras.gate.compose_files import require_confined
-from harness.extras.gate.compose_model import Separation, separated
-from harness.extras.gate.container_sides import Contained, contained, parse_allow
-from harness.extras.gate.runtime import copy_of
+from harness.extras.gate.compose_model import Separation, separate_model
+from harness.extras.gate.container_sides import ContainedSide, make_contained_side, parse_allow
+from harness.extras.gate.runtime import find_repository_copy
 from harness.host import ownership
 from harness.runtime.limits import Limits
 from harness.tests.adversarial import engine
@@ -69,11 +69,11 @@ def test_rights_need_a_consent_that_names_them(tmp_path: Path, web: dict[str, An
     if "build" in web:
         web = {"build": {**web["build"], "context": str(tmp_path)}}
     with pytest.raises(UsageError, match=rf"services\.web\.{key}: .*--allow web={key}"):
-        separated(model(web), given(tmp_path))
+        separate_model(model(web), given(tmp_path))
     with pytest.raises(UsageError):
-        separated(model(web), given(tmp_path, allowed=parse_allow([f"other={key}"])))
+        separate_model(model(web), given(tmp_path, allowed=parse_allow([f"other={key}"])))
     for consent in (f"web={key}", key):
-        own = separated(model(web), given(tmp_path, allowed=parse_allow([consent])))
+        own = separate_model(model(web), given(tmp_path, allowed=parse_allow([consent])))
         assert own["services"]["web"]
 
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_separated_is_refused_by_name(
     nothing: dict[str, frozenset[str]] = {}
     for allowed in (nothing, parse_allow(["volumes,privileged,network_mode,pid,ipc"])):
         with pytest.raises(UsageError, match=key):
-            separated(whole, given(tmp_path, allowed=allowed))
+            separate_model(whole, given(tmp_path, allowed=allowed))
 
 
 def test_each_side_has_names_of_its_own(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_each_side_has_names_of_its_own(tmp_path: Path) -> None:
     whole = model(
         web, networks={"default": subnet}, volumes={"data": {"name": "shop-data"}, "unused": {"external": True}}
     )
-    own = separated(whole, given(tmp_path))
+    own = separate_model(whole, given(tmp_path))
     server = own["services"]["web"]
     assert not {"container_name", "ports", "network_mode", "profiles"} & set(server)
     assert server["labels"] == {"org.tfb.run": "x"}
@@ -182,7 +182,7 @@ def test_each_side_has_names_of_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_each_container_is_bounded(tmp_path: Path, web: dict[str, Any], memory: str, pids: int) -> None:
-    server = separated(model(web), given(tmp_path))["services"]["web"]
+    server = separate_model(model(web), given(tmp_path))["services"]["web"]
     assert (server["mem_limit"], server["memswap_limit"], server["pids_limit"]) == (memory, memory, pids)
 
 
@@ -194,10 +194,10 @@ def test_a_mount_below_a_writable_one_is_refused(tmp_path: Path) -> None:
         outer = {"type": "bind", "source": str(tmp_path), "target": "/app", "read_only": read_only}
         whole = model({"volumes": [outer, inner]})
         if read_only:
-            assert separated(whole, given(tmp_path))
+            assert separate_model(whole, given(tmp_path))
         else:
             with pytest.raises(UsageError, match="could be replaced by a link"):
-                separated(whole, given(tmp_path))
+                separate_model(whole, given(tmp_path))
 
 
 def test_builds_keep_no_tag_and_no_cache(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_builds_keep_no_tag_and_no_cache(tmp_path: Path) -> None:
         "labels": {"org.tfb.image": "acme/shop"},
         "args": {"TOKEN": None, "A": "1"},
     }
-    own = separated(model({"build": build}), given(tmp_path))["services"]["web"]["build"]
+    own = separate_model(model({"build": build}), given(tmp_path))["services"]["web"]["build"]
     assert own == {"context": str(tmp_path), "args": {"A": "1"}}
 
 
@@ -310,22 +310,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield folder
 
 
-def head(place: Path, inside: str, **files: str) -> Contained:
+def head(place: Path, inside: str, **files: str) -> ContainedSide:
     """Prepare a comparison of a repository with itself. Return head, whose service is in the folder ``inside``."""
     shop = repository(place.parent / "shop", **{f"{inside}/{name}".lstrip("/"): text for name, text in files.items()})
     session = cli.prepare(shop / inside, "HEAD", "HEAD", place, seed=1)
     service, folder = session.services["head"]
     assert (place / "base" / inside / "tfb.toml").is_file()
-    return contained("head", service, folder, copy_of(folder), engine.session(place.parent))
+    return make_contained_side("head", service, folder, find_repository_copy(folder), engine.session(place.parent))
 
 
 @pytest.mark.parametrize("inside", [ROOT, DEEP, "tfb-scratch-x/app"])
 def test_each_side_has_its_own_copy(place: Path, inside: str) -> None:
     for name in ("base", "base-copy", "head"):
         (place / name / inside).mkdir(parents=True)
-        assert copy_of(place / name / inside) == place / name
+        assert find_repository_copy(place / name / inside) == place / name
     elsewhere = place.parent.parent / "tfb-scratch-gate-elsewhere" / "head"
-    assert copy_of(elsewhere / inside) == elsewhere / inside
+    assert find_repository_copy(elsewhere / inside) == elsewhere / inside
 
 
 @pytest.mark.docker

@@ -11,9 +11,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from harness.dashboard import api as dashboard_api
+from harness.dashboard import results_folder
 from harness.dashboard import run_documents as dashboard_runs
 from harness.dashboard.api import Api
-from harness.dashboard.run_documents import DashboardRun, ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
+from harness.dashboard.run_documents import DashboardRun
 from harness.dashboard.server import create_app
 from harness.tests.doubles import records
 
@@ -196,9 +198,9 @@ def test_very_many_runs_are_listed_in_part(tmp_path: Path, client: TestClient, m
     for number in range(6):
         info = records.info(f"run-{number}").model_copy(update={"started_at": 1e9 + number})
         records.stored(tmp_path / "results" / f"run-{number}", info, ())
-    monkeypatch.setattr(dashboard_runs, "MAX_LISTED", 3)
+    monkeypatch.setattr(results_folder, "MAX_LISTED", 3)
     found = client.get("/api/runs").json()
     assert [run["run_id"] for run in found["runs"]] == ["run-5", "run-4", "run-3"]
     assert "older runs are not listed" in found["broken"][0]["message"]
-    monkeypatch.setattr(dashboard_runs, "MAX_LISTED_BYTES", 10)
+    monkeypatch.setattr(results_folder, "MAX_LISTED_BYTES", 10)
     assert client.get("/api/runs").json()["runs"] == []

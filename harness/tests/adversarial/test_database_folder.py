@@ -55,7 +55,7 @@ def begin(place: Path, initdb: str, *, link: str = "") -> None:
         if link:
             (scratch / link).symlink_to(place / "mine")
         with pytest.raises(StartError):
-            database.begin()
+            database.start_server()
         database.close()
 
 

@@ -12,11 +12,10 @@ from harness import cli
 from harness.cli.output import VerdictOutputs
 from harness.errors import Exit
 from harness.extras.gate import report
-from harness.extras.gate.cli import show
+from harness.extras.gate.cli import publish_result
 from harness.extras.gate.judge import GateResult, RequestVerdict
-from harness.plain_text import is_printable
+from harness.plain_text import inert_lines, is_printable, markdown_block, markdown_code
 from harness.records.safe_write import UnsafePathError
-from harness.report.markdown import fenced, inert, without_orders
 
 PAYLOADS = (
     "@everyone please look",
@@ -92,7 +91,7 @@ def require_quiet(text: str) -> None:
 
 @every
 def test_text_for_a_terminal_is_inert(place: str, payload: str) -> None:
-    said = report.text(result(place, payload))
+    said = report.format_text(result(place, payload))
     require_quiet(said)
     first = said.split("\n")[0]
     assert first.startswith("failed: ")
@@ -101,7 +100,7 @@ def test_text_for_a_terminal_is_inert(place: str, payload: str) -> None:
 @every
 def test_json_is_one_line_of_ascii(place: str, payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     made = result(place, payload)
-    show(made, VerdictOutputs(json=True))
+    publish_result(made, VerdictOutputs(json=True))
     line = capsys.readouterr().out
     assert line.isascii()
     assert line.count("\n") == 1
@@ -111,7 +110,7 @@ def test_json_is_one_line_of_ascii(place: str, payload: str, capsys: pytest.Capt
 
 @every
 def test_a_page_shows_text_as_text(place: str, payload: str, tmp_path: Path) -> None:
-    show(result(place, payload), VerdictOutputs(html=str(tmp_path / "page.html")))
+    publish_result(result(place, payload), VerdictOutputs(html=str(tmp_path / "page.html")))
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     require_quiet(page)
     tags = {node.tag for node in LexborHTMLParser(page).css("*")}
@@ -123,7 +122,7 @@ def test_a_page_shows_text_as_text(place: str, payload: str, tmp_path: Path) -> 
 
 @every
 def test_a_comment_is_inert(place: str, payload: str) -> None:
-    said = report.markdown(result(place, payload))
+    said = report.format_markdown(result(place, payload))
     require_quiet(said)
     rows = [line for line in said.split("\n") if line.startswith("| ")]
     for line in outside_code(said):
@@ -152,7 +151,7 @@ def outside_code(text: str) -> Iterator[str]:
 def test_history_is_inert(place: str, payload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept"
     for _ in range(2):
-        show(result(place, payload), VerdictOutputs(history=str(kept)))
+        publish_result(result(place, payload), VerdictOutputs(history=str(kept)))
     assert kept.read_text(encoding="utf-8").count("\n") == 2
     assert cli.main(["history", str(kept)]) == Exit.OK
     require_quiet(capsys.readouterr().out)
@@ -172,7 +171,7 @@ def test_a_history_with_an_impossible_time_is_shown(
     started: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = result("head", "x").model_copy(update={"started_at": started})
-    (tmp_path / "kept").write_text(report.as_json(made) + "\n", encoding="utf-8")
+    (tmp_path / "kept").write_text(report.format_json(made) + "\n", encoding="utf-8")
     assert cli.main(["history", str(tmp_path / "kept")]) == Exit.OK
     assert "unknown time" in capsys.readouterr().out
 
@@ -183,9 +182,9 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
     for link in (".page.html.part", "page.html", "kept", ".kept.part"):
         (tmp_path / link).symlink_to(victim)
     with pytest.raises(UnsafePathError, match=r"page\.html: is a symbolic link"):
-        show(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
+        publish_result(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
     (tmp_path / "page.html").unlink()
-    show(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
+    publish_result(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert victim.read_text() == "mine"
 
@@ -194,14 +193,17 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
     "plain", ["slower: items 1.21× [1.15, 1.27]", "same within 5 %", "item", "–", "3 minutes more would"]
 )
 def test_plain_words_stay_plain(plain: str) -> None:
-    assert inert(plain) == plain
+    assert markdown_code(plain) == plain
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_block_ends_only_at_its_own_fence(payload: str) -> None:
     lines = payload.split("\n")
-    assert [*outside_code(f"{fenced(lines)}\nafter")] == ["after"]
+    assert [*outside_code(f"{markdown_block(lines)}\nafter")] == ["after"]
 
 
-def test_orders_of_ci_services_are_broken() -> None:
-    assert without_orders("::error::x\n \t::x\n##[group]y ##vso[z]") == ": ::error::x\n \t: ::x\n## [group]y ## vso[z]"
+def test_commands_of_ci_services_are_escaped() -> None:
+    assert (
+        inert_lines("::error::x\n \t::x\n##[group]y ##vso[z]")
+        == "\\x3a:error::x\n \t\\x3a:x\n\\x23#[group]y \\x23#vso[z]"
+    )

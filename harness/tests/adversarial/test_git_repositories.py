@@ -9,7 +9,7 @@ import pytest
 from harness import cli
 from harness.errors import Exit, TfbError, UsageError
 from harness.extras.claims.measure import _changed
-from harness.extras.gate.sides import apart, side
+from harness.extras.gate.sides import copy_side, divergence_notes
 from harness.host.git import Repository
 from harness.tests.adversarial.repositories import MALLORY, blob, git, give, let_others_enter, repository, tree, witness
 
@@ -70,9 +70,9 @@ def hostile(folder: Path) -> tuple[Path, Path]:
 def test_no_program_of_a_repository_runs(tmp_path: Path) -> None:
     shop, ran = hostile(tmp_path)
     notes: list[str] = []
-    side(shop, None, tmp_path / "head", notes)
-    side(shop, "HEAD~1", tmp_path / "base", notes)
-    apart(shop, "HEAD~1", None)
+    copy_side(shop, None, tmp_path / "head", notes)
+    copy_side(shop, "HEAD~1", tmp_path / "base", notes)
+    divergence_notes(shop, "HEAD~1", None)
     assert not ran.exists(), ran.read_text()
     assert (tmp_path / "base" / "a").read_text() == "1"
     assert (tmp_path / "head" / "a").read_text() == "changed"
@@ -99,8 +99,8 @@ def test_root_runs_git_as_the_repository_owner(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "as").touch()
     (tmp_path / "as").chmod(0o666)
     monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
-    side(shop, "HEAD", tmp_path / "base", [])
-    side(shop, None, tmp_path / "head", [])
+    copy_side(shop, "HEAD", tmp_path / "base", [])
+    copy_side(shop, None, tmp_path / "head", [])
     assert set((tmp_path / "as").read_text().split()) == {str(MALLORY)}
 
 
@@ -124,7 +124,7 @@ def test_revisions_that_look_like_flags_are_refused(
     shop = repository(tmp_path / "shop")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="is no commit"):
-        side(shop, revision, tmp_path / "side", [])
+        copy_side(shop, revision, tmp_path / "side", [])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shop"]
 
 
@@ -155,7 +155,7 @@ def test_git_variables_of_the_caller_do_not_count(name: str, tmp_path: Path, mon
     monkeypatch.setenv(name, str(other / inside.get(name, ".git")))
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'core.fsmonitor'='false'")
     for target in ("HEAD", None):
-        made = side(shop, target, tmp_path / str(target), [])
+        made = copy_side(shop, target, tmp_path / str(target), [])
         assert sorted(path.name for path in made.folder.iterdir()) == ["mine", "tfb.toml"]
 
 
@@ -164,7 +164,7 @@ def test_a_work_tree_elsewhere_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "key").write_text("secret")
     git(shop, "config", "core.worktree", str(tmp_path / "private"))
-    made = side(shop, None, tmp_path / "head", [])
+    made = copy_side(shop, None, tmp_path / "head", [])
     assert [path.name for path in made.folder.iterdir()] == ["tfb.toml"]
 
 
@@ -175,7 +175,7 @@ def test_attributes_do_not_change_an_exported_file(tmp_path: Path) -> None:
     (shop / ".gitattributes").write_text(lines)
     git(shop, "add", ".gitattributes")
     git(shop, "commit", "-q", "-m", "attributes")
-    made = side(shop, "HEAD", tmp_path / "base", [])
+    made = copy_side(shop, "HEAD", tmp_path / "base", [])
     assert {name: (made.folder / name).read_bytes().decode() for name in files} == files
 
 
@@ -183,7 +183,7 @@ def test_attributes_do_not_change_an_exported_file(tmp_path: Path) -> None:
 def test_pointers_of_filters_are_named(content: str, tmp_path: Path) -> None:
     shop = repository(tmp_path / "shop", model=content)
     notes: list[str] = []
-    side(shop, "HEAD", tmp_path / "base", notes)
+    copy_side(shop, "HEAD", tmp_path / "base", notes)
     assert "model" in notes[0]
     assert "Git LFS" in notes[0]
 
@@ -202,7 +202,7 @@ def test_a_tree_with_names_that_leave_is_refused(name: str, tmp_path: Path) -> N
     )
     commit = git(shop, "commit-tree", made.stdout.decode().strip(), "-m", "odd")
     with pytest.raises(UsageError):
-        side(shop, commit, tmp_path / "all" / "base", [])
+        copy_side(shop, commit, tmp_path / "all" / "base", [])
     assert not (tmp_path / "all" / "escaped").exists()
     assert not (tmp_path / "escaped").exists()
 
@@ -222,7 +222,7 @@ def test_git_writes_no_file_through_a_link(tmp_path: Path) -> None:
     )
     commit = git(shop, "commit-tree", made.stdout.decode().strip(), "-m", "odd")
     with pytest.raises(TfbError):
-        side(shop, commit, tmp_path / "base", [])
+        copy_side(shop, commit, tmp_path / "base", [])
     assert not [*outside.iterdir()]
 
 
@@ -231,7 +231,7 @@ def test_linked_service_folders_are_refused(tmp_path: Path) -> None:
     (shop / "api").mkdir()
     commit = tree(shop, f"120000 blob {blob(shop, '/etc')}\tapi")
     with pytest.raises(UsageError, match="has no folder api"):
-        side(shop / "api", commit, tmp_path / "base", [])
+        copy_side(shop / "api", commit, tmp_path / "base", [])
 
 
 def test_a_partial_clone_fetches_nothing(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_partial_clone_fetches_nothing(tmp_path: Path) -> None:
         git(tmp_path / "clone", "config", f"remote.origin.{key}", value)
     git(tmp_path / "clone", "config", "core.sshCommand", str(spy))
     with pytest.raises(UsageError, match="lacks"):
-        side(tmp_path / "clone", "HEAD", tmp_path / "base", [])
+        copy_side(tmp_path / "clone", "HEAD", tmp_path / "base", [])
     assert not ran.exists()
 
 
@@ -254,11 +254,11 @@ def test_names_with_any_characters_are_copied_and_shown(tmp_path: Path) -> None:
     for name in names:
         (shop / name).write_text(name)
     notes: list[str] = []
-    head = side(shop, None, tmp_path / "head", notes)
+    head = copy_side(shop, None, tmp_path / "head", notes)
     assert {path.name for path in head.folder.iterdir()} == {*names, "tfb.toml"}
     git(shop, "add", "-A")
     git(shop, "commit", "-q", "-m", "names")
-    base = side(shop, "HEAD", tmp_path / "base", notes)
+    base = copy_side(shop, "HEAD", tmp_path / "base", notes)
     assert {path.name for path in base.folder.iterdir()} == {*names, "tfb.toml"}
 
 
@@ -269,7 +269,7 @@ def test_git_is_not_started_from_relative_folders(tmp_path: Path, monkeypatch: p
     (shop / "git").chmod(0o755)
     monkeypatch.chdir(shop)
     monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
-    side(shop, "HEAD", tmp_path / "base", [])
+    copy_side(shop, "HEAD", tmp_path / "base", [])
     assert not ran.exists()
 
 
@@ -280,7 +280,7 @@ def test_filters_with_unusual_names_are_refused(tmp_path: Path) -> None:
         config.write(f'[filter "a=b"]\n\tclean = {spy}\n')
     (shop / "tfb.toml").touch()
     with pytest.raises(UsageError, match="'a=b'"):
-        side(shop, None, tmp_path / "head", [])
+        copy_side(shop, None, tmp_path / "head", [])
     assert not ran.exists()
 
 
@@ -289,5 +289,5 @@ def test_oversized_commits_are_refused(limit: str, tmp_path: Path, monkeypatch: 
     shop = repository(tmp_path / "shop", zeros="0" * 2000)
     monkeypatch.setattr(f"harness.host.git.{limit}", 1000)
     with pytest.raises(UsageError, match="GiB"):
-        side(shop, "HEAD", tmp_path / "base", [])
+        copy_side(shop, "HEAD", tmp_path / "base", [])
     assert not (tmp_path / "base" / "zeros").exists()

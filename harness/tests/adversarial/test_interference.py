@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.extras.gate.interference import undisturbed
+from harness.extras.gate.interference import discard_disturbed
 from harness.extras.gate.judge import ALL, ComparedVersions, judge
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.records.run_records import RunRecords
@@ -26,7 +26,7 @@ def with_idle(records: RunRecords, shares: dict[str, float], request: str | None
 
 def verdicts(factor: float, shares: dict[str, float], request: str | None = None) -> dict[str, str]:
     records = with_idle(session(np.random.default_rng(4), factor, noise=0.01, process=0.005), shares, request)
-    result = undisturbed(judge(records, ComparedVersions(base="main", head="head")), records)
+    result = discard_disturbed(judge(records, ComparedVersions(base="main", head="head")), records)
     found: dict[str, str] = {one.request: one.verdict for one in result.requests}
     assert result.verdict == worst(one.verdict for one in result.requests)
     return found

@@ -14,7 +14,7 @@ import pytest
 
 from harness.errors import Exit, UsageError
 from harness.extras.gate.cli import PreparedComparison, prepare
-from harness.extras.gate.declared import measured_of, settle
+from harness.extras.gate.declared import apply_declarations, without_added_requests
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD, SIDES
@@ -127,15 +127,15 @@ def compare(
 def test_connections_of_head_do_not_count(shop: Path, tmp_path: Path) -> None:
     (shop / "tfb.toml").write_text(toml(*BOTH, connections=1))
     made = session(shop, tmp_path / "place")
-    assert made.asked.base.service.connections == 4
-    assert made.asked.head.service.connections == 4
+    assert made.declared.base.service.connections == 4
+    assert made.declared.head.service.connections == 4
     assert any("service.connections from '4' to '1'" in note and "base's counts" in note for note in made.notes)
 
 
 def test_weights_of_head_do_not_count(shop: Path, tmp_path: Path) -> None:
     (shop / "tfb.toml").write_text(toml(*BOTH, weight=0))
     made = session(shop, tmp_path / "place")
-    assert {request.weight for request in made.asked.base.request} == {1.0}
+    assert {request.weight for request in made.declared.base.request} == {1.0}
     assert any("declares slow, quick differently" in note for note in made.notes)
 
 
@@ -175,8 +175,8 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
             SIDES, ProcessLimits(), loads=dict.fromkeys(("slow", "quick", "new"), (ClosedLoop(connections=4),))
         )
     )
-    assert [*measured_of(records, made.asked).info.loads] == ["slow", "quick"]
-    settled = settle(result(("slow", "same"), ("quick", "same")), records, made.asked)
+    assert [*without_added_requests(records, made.declared).info.loads] == ["slow", "quick"]
+    settled = apply_declarations(result(("slow", "same"), ("quick", "same")), records, made.declared)
     assert settled.requests[-1].verdict == "cannot tell"  # the request was not verified
     assert settled.verdict == "cannot tell"
 
@@ -196,7 +196,9 @@ def test_a_removed_request_is_left_open_at_best(before: Verdict, after: Verdict,
     made = session(shop, tmp_path / "place")
     assert [*made.implementations[0].requests] == ["slow", "quick"]
     records = RunRecords(info=run_info(SIDES, ProcessLimits()))
-    settled = settle(result(("slow", before), ("quick", "faster"), ("all", "faster")), records, made.asked)
+    settled = apply_declarations(
+        result(("slow", before), ("quick", "faster"), ("all", "faster")), records, made.declared
+    )
     assert (settled.requests[0].verdict, settled.verdict) == (after, after)
     assert "no longer declare" in (settled.requests[0].reason or " ".join(made.notes))
 
@@ -210,7 +212,7 @@ def test_each_changed_key_of_the_service_is_reported(shop: Path, tmp_path: Path)
         assert f"changes service.{key}" in told
     assert "TOKEN" in told
     assert "secret" not in told
-    assert made.asked.head.service.language == ""
+    assert made.declared.head.service.language == ""
 
 
 def test_head_cannot_name_a_running_service(shop: Path, tmp_path: Path) -> None:
@@ -235,7 +237,7 @@ def test_a_head_that_leaves_its_container_is_refused(way: str, shop: Path, tmp_p
         session(shop, tmp_path / "place")
     (tmp_path / "second").mkdir()
     made = prepare(shop, "main", "cmd:./server", tmp_path / "second", seed=1)
-    assert made.asked.head.service.start == "./server"
+    assert made.declared.head.service.start == "./server"
 
 
 def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> None:

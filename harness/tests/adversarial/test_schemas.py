@@ -27,11 +27,11 @@ def nested(levels: int, keyword: str = "properties") -> dict[str, Any]:
 REFUSED: dict[str, tuple[Any, str]] = {
     "a wrong type": ({"type": "objekt"}, "$.type: 'objekt' is not valid"),
     "a wrong keyword's value": ({"properties": {"a": {"minLength": "5"}}}, "minLength: '5' is not of type 'integer'"),
-    "no regular expression": ({"properties": {"a": {"pattern": "(["}}}, "pattern: '([' is no regular expression"),
-    "a huge repetition": ({"pattern": "a{99999999999}"}, "pattern: 'a{99999999999}' is no regular expression"),
-    "an expression of a dialect": ({"pattern": r"\p{L}+"}, "is no regular expression of Python's re"),
+    "no regular expression": ({"properties": {"a": {"pattern": "(["}}}, "pattern: '([' is not a regular expression"),
+    "a huge repetition": ({"pattern": "a{99999999999}"}, "pattern: 'a{99999999999}' is not a regular expression"),
+    "an expression of a dialect": ({"pattern": r"\p{L}+"}, "is not a regular expression of Python's re"),
     "a long expression": ({"pattern": "a|" * 5_000}, "more than 2,000 characters"),
-    "a key's expression": ({"patternProperties": {"*a": {}}}, "patternProperties: '*a' is no regular expression"),
+    "a key's expression": ({"patternProperties": {"*a": {}}}, "patternProperties: '*a' is not a regular expression"),
     "a reference to nowhere": ({"items": {"$ref": "#/$defs/item"}}, "$ref: '#/$defs/item' is not in the schema"),
     "a reference to the network": (
         {"$ref": "http://127.0.0.1:9/s"},
@@ -39,13 +39,13 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a reference to a file": ({"$ref": "file:///etc/passwd"}, "'file:///etc/passwd' is remote, and tfb does not fetch"),
     "a relative reference": ({"$ref": "other.json"}, "$ref: 'other.json' is not in the schema"),
-    "a reference to no schema": ({"$ref": "#/title", "title": "x"}, "'#/title' is no schema"),
+    "a reference to no schema": ({"$ref": "#/title", "title": "x"}, "'#/title' is not a schema"),
     "a hidden schema's value": ({"$ref": "#/x/y", "x": {"y": {"pattern": 5}}}, "$.pattern: 5 is not of type 'string'"),
-    "a hidden schema's expression": ({"$ref": "#/x/y", "x": {"y": {"pattern": "("}}}, "pattern: '(' is no regular"),
-    "itself": ({"$ref": "#"}, "refers to itself without looking deeper"),
+    "a hidden schema's expression": ({"$ref": "#/x/y", "x": {"y": {"pattern": "("}}}, "pattern: '(' is not a regular"),
+    "itself": ({"$ref": "#"}, "refers to itself for the same part"),
     "itself through others": (
         {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"not": {"$ref": "#/$defs/a"}}]}}},
-        "refers to itself without looking deeper",
+        "refers to itself for the same part",
     ),
     "an unknown dialect": ({"$schema": "http://127.0.0.1:9/dialect"}, "$schema: unknown dialect"),
     "a number as dialect": ({"$schema": 5}, "$schema: unknown dialect 5"),
@@ -54,7 +54,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "very many properties": ({"properties": {f"p{number}": {} for number in range(50_000)}}, "more than 20,000 values"),
     "too many levels": (nested(60), "nested more than 100 levels deep"),
     "a bad anchor": ({"$anchor": "1 x"}, "$['$anchor']"),
-    "a list": ([], "should be an object"),
+    "a list": ([], "must be an object"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness import redaction
 from harness.console import PlainFormatter
 from harness.errors import StartError, UsageError
-from harness.extras.gate.container_sides import contained, env_file
+from harness.extras.gate.container_sides import env_file, make_contained_side
 from harness.plain_text import printable
 from harness.plan.service import Service
 from harness.records.run_info import BuildRecord
@@ -112,7 +112,7 @@ def test_names_that_are_no_variables_are_refused(tmp_path: Path) -> None:
     session = engine.session(tmp_path)
     for name in ("A=B", "A\nLD_PRELOAD", "", "A B", "1A"):
         with pytest.raises(UsageError, match=r"service\.env"):
-            contained("head", Service(image="x", env={name: "1"}), tmp_path, tmp_path, session)
+            make_contained_side("head", Service(image="x", env={name: "1"}), tmp_path, tmp_path, session)
 
 
 @pytest.mark.docker
@@ -124,7 +124,7 @@ def test_a_value_reaches_its_container_unchanged(tmp_path: Path, value: str) -> 
     ):
         text = f'services: {{web: {{image: "{BASE}", environment: {{VALUE: "${{VALUE}}"}}}}}}'
         (tmp_path / "compose.yaml").write_text(text)
-        made = contained(name, service, tmp_path, tmp_path, engine.session(tmp_path))
+        made = make_contained_side(name, service, tmp_path, tmp_path, engine.session(tmp_path))
         (entry,) = made.model["services"].values()
         assert entry["environment"]["VALUE"].replace("$$", "$") == value, name
 

@@ -9,7 +9,7 @@ import pytest
 from harness import cli
 from harness.errors import ConfigError, Exit, TfbError, UsageError
 from harness.extras.gate.cli import prepare
-from harness.extras.gate.sides import side
+from harness.extras.gate.sides import copy_side
 from harness.plan import service
 from harness.records import confined
 from harness.tests.adversarial.repositories import git, repository
@@ -88,7 +88,7 @@ def test_nothing_is_written_through_a_link_of_base(link: str, tmp_path: Path) ->
     (shop / "conf").mkdir(exist_ok=True)
     (shop / "conf" / "env").write_text("mine")
     with pytest.raises(UsageError, match="conf"):
-        side(shop, "HEAD", tmp_path / "base", [])
+        copy_side(shop, "HEAD", tmp_path / "base", [])
     assert not [*victim.iterdir()]
 
 
@@ -124,7 +124,7 @@ def test_a_linked_tfb_toml_is_not_read(outside: Path, tmp_path: Path) -> None:
     git(shop, "commit", "-q", "-m", "a link")
     for target in ("HEAD", None):
         with pytest.raises(TfbError) as caught:
-            side(shop, target, tmp_path / str(target), [])
+            copy_side(shop, target, tmp_path / str(target), [])
         assert "hunter2" not in str(caught.value)
         assert "leads out" in str(caught.value)
 
@@ -194,7 +194,7 @@ def test_a_copied_file_keeps_its_mode(tmp_path: Path) -> None:
     shop = repository(tmp_path / "shop", tfb__toml=toml("files", ".env"), __gitignore=".env\n")
     (shop / ".env").write_text("KEY=1")
     (shop / ".env").chmod(0o600)
-    made = side(shop, "HEAD", tmp_path / "base", [])
+    made = copy_side(shop, "HEAD", tmp_path / "base", [])
     assert stat.S_IMODE((made.folder / ".env").stat().st_mode) == 0o600
 
 

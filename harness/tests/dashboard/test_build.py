@@ -94,7 +94,7 @@ def test_a_build_of_the_page_says_how_long_it_takes_and_what_it_does(
 
     monkeypatch.setattr(build, "build_commands", lambda _: [["npm", "ci"], ["npm", "run", "build"]])
     monkeypatch.setattr(build, "run", run)
-    monkeypatch.setattr(build, "heartbeat", lambda tell, every: nullcontext(tell(every)))
+    monkeypatch.setattr(build, "heartbeat", lambda tell, interval: nullcontext(tell(interval)))
     assert not build.is_built(web)
     build.ensure_built(web)
     assert build.is_built(web)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import example
-from harness.dashboard.run_documents import PUBLISHED, DashboardRun, ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
+from harness.dashboard.run_documents import PUBLISHED, DashboardRun
 from harness.paths import REPOSITORY, RESULTS
 from harness.records.outcome import Outcome
 from harness.report.summary import summarize_run

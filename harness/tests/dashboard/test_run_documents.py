@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import run_documents
-from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, DashboardRun, ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
+from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, DashboardRun
 from harness.errors import StoreError
 from harness.records.loads import ClosedLoop
 from harness.report.summary import run_title

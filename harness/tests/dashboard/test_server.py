@@ -12,7 +12,8 @@ from starlette.testclient import TestClient
 
 from harness.dashboard import documents
 from harness.dashboard.api import Api
-from harness.dashboard.run_documents import DashboardRun, ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
+from harness.dashboard.run_documents import DashboardRun
 from harness.dashboard.server import create_app
 from harness.records.record import Record
 

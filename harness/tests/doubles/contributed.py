@@ -15,7 +15,8 @@ from contextlib import contextmanager
 import psycopg
 
 from harness.runtime import DatabaseAddress
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
 
 ANSWERED = 3_000  # requests before a panic: verification needs fewer
 

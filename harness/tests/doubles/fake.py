@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import FrameType
 
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
 
 VERIFIED = 5_000  # requests that verification never needs: only a load gets beyond
 SLOW_SECONDS = 0.05

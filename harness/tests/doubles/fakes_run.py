@@ -19,7 +19,8 @@ from harness.records import store
 from harness.records.machine_record import Machine
 from harness.records.run_folders import list_runs
 from harness.records.run_records import RunProgress, RunRecords
-from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
+from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime
+from harness.tests.doubles.fakes_verifier import FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 
 MACHINE = Machine(

@@ -6,26 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 from urllib.parse import urlparse
 
 from harness.errors import LoadError, StartError
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.host.metering import Reading
 from harness.plan.discovery import Implementation
-from harness.plan.testtypes import TestType
-from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.loads import ClosedLoop, Scenario
 from harness.records.machine_record import MachineLink, RoleMachine
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, OperationTimes
-from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord, RunInfo
-from harness.records.trial_record import TrialEvidence
-from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import Database, DatabaseAddress, Endpoint, GeneratorStart, Server
-from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, FakeWorld
-from harness.verify.checks.evidence import RequestCounts, Sampling
-from harness.verify.trial import TrialContext, TrialVerification
-from harness.verify.verifier import Verifier
+from harness.tests.doubles.fakes_world import FakeProcess, FakeWorld
+from harness.verify.checks.evidence import RequestCounts
 
 ARRIVALS = 7.4  # a second, at factor 1
 GOAL_SECONDS = 0.010
@@ -292,90 +286,3 @@ class FakeMachines(FakeRuntime):
 
     def require_machines(self) -> None:
         self.world.require_machine()
-
-
-class FakeTrial(TrialVerification):
-    """Objects to what the world is told to."""
-
-    def __init__(self, world: FakeWorld, asked: str) -> None:
-        self.world, self.asked = world, asked
-        self.sampling = Sampling(share=0.01, max_responses=100, max_bytes=1 << 20)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to stop."""
-
-    def judge(self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None) -> TrialEvidence:
-        objections = self.world.objections if counts else ()
-        if self.world.talks:
-            said = f"{self.asked}: {good} good, {failed} failed, {counts.sent if counts else 'nothing'} sent, {answers}"
-            objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
-        return TrialEvidence(judged=0, received=good + failed, objections=objections)
-
-
-@dataclass
-class FakeVerifier(Verifier):
-    """Passes everything but what it is told to fail: (implementation, test type) at these moments."""
-
-    world: FakeWorld
-    fails_before: frozenset[tuple[str, str]] = frozenset()
-    fails_after: frozenset[tuple[str, str]] = frozenset()
-    lost: tuple[CheckResult, ...] = ()  # found when a process has ended
-    seconds: float = 0.1
-    begun: set[DatabaseAddress] = field(default_factory=set)
-
-    def start_process(self, database: DatabaseAddress) -> None:
-        self.begun.add(database)
-
-    def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        return self.lost if database in self.begun else ()
-
-    def verify_http(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
-        return self._verdict(server, "http", process, thorough, failed=False)
-
-    def verify_test_type(
-        self,
-        server: Server,
-        test_type: TestType,
-        database: DatabaseAddress | None,
-        *,
-        process: int,
-        thorough: bool,
-        loads: Sequence[Load],
-    ) -> VerificationRecord:
-        lost = self.world.clock.monotonic() >= self.world.database_dies_at  # it ended while the server was asked
-        failed = lost or (server.implementation.name, test_type.name) in self.fails_before
-        verdict = self._verdict(server, test_type.name, process, thorough, failed=failed)
-        if self.world.talks and database:
-            result = verdict.results[0].model_copy(update={"message": f"{database.name}, {len(loads)} loads"})
-            verdict = verdict.model_copy(update={"results": (result,)})
-        sizes = {"" if load.queries is None else str(load.queries): (RESPONSE_BYTES, RESPONSE_BYTES) for load in loads}
-        return verdict.model_copy(update={"response_bytes": sizes})
-
-    def verify_after_load(
-        self, server: Server, test_type: TestType, database: DatabaseAddress
-    ) -> tuple[CheckResult, ...]:
-        failed = (server.implementation.name, test_type.name) in self.fails_after
-        return (CheckResult(check="fake-after", rule="fake.2", outcome=Outcome.FAIL if failed else Outcome.PASS),)
-
-    def verify_trial(self, context: TrialContext) -> FakeTrial:
-        asked = (
-            f"{context.server.implementation.name} {context.test_type.name} {context.load.label} "
-            f"{context.database.name} {context.seconds:g} s {context.rate} {context.seed}"
-        )
-        return FakeTrial(self.world, asked)
-
-    def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> VerificationRecord:
-        self.world.clock.sleep(self.seconds)
-        outcome = Outcome.FAIL if failed else Outcome.PASS
-        return VerificationRecord(
-            implementation=server.implementation.name,
-            test_type=kind,
-            process=process,
-            thorough=thorough,
-            outcome=outcome,
-            results=(CheckResult(check="fake", rule="fake.1", outcome=outcome, message="fake" if failed else ""),),
-            duration=self.seconds,
-        )

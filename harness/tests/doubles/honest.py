@@ -19,16 +19,8 @@ import psycopg
 
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles import reference
-from harness.tests.doubles.reference import (
-    ROWS,
-    ClientSession,
-    DatabaseConnection,
-    Ids,
-    ReceivedRequest,
-    ReferenceServer,
-    Reply,
-    WorldRows,
-)
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ROWS, DatabaseConnection, Ids, ReferenceServer, WorldRows
 
 WORLD = ("db", "query", "update")
 READS = ("db", "query")
@@ -50,7 +42,7 @@ class Honest:
     does: str
     change: VariantChange
     test_types: tuple[str, ...]
-    pool: int = reference.POOL
+    pool: int = reference.POOL_SIZE
     base: type[ReferenceServer] = ReferenceServer
 
     def server(self, database: DatabaseAddress | None) -> ReferenceServer:
@@ -305,7 +297,7 @@ def dressed(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes
     ).encode()
 
 
-def one(name: str, does: str, change: VariantChange, *test_types: str, pool: int = reference.POOL) -> Honest:
+def one(name: str, does: str, change: VariantChange, *test_types: str, pool: int = reference.POOL_SIZE) -> Honest:
     return Honest(name=name, does=does, change=change, test_types=test_types, pool=pool)
 
 

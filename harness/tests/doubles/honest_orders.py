@@ -23,8 +23,8 @@ from harness.tests.doubles.honest import (
     in_pieces,
     not_found_page,
 )
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.order_server import Db, Document, New, OrderServer, RefusedError
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, Reply
 
 LOT = 50  # ids that a mapper takes at once
 TRIES = 200

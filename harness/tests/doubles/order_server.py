@@ -11,7 +11,8 @@ from urllib.parse import parse_qs
 
 import psycopg
 
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
 
 LARGEST_ITEM, LARGEST_ORDER = 2**31 - 1, 2**63 - 1
 LOADED_CARD = "4111111111111111"
@@ -74,14 +75,20 @@ class OrderServer(ReferenceServer):
             case ("DELETE", order):
                 self.delete(db, self.order_id(order))
                 return Reply(status=204)
-            case ("GET", order, "items"):
+            case (_, order, "items", *item):
+                return self._route_items(db, request, (method, order, *item))
+        return self.unsupported(request)
+
+    def _route_items(self, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
+        match path:
+            case ("GET", order):
                 return self.json(200, self.read(db, self.order_id(order))["items"])
-            case ("POST", order, "items", item):
+            case ("POST", order, item):
                 quantity = self.integer(request, "quantity", 100)
                 return self.json(201, self.add(db, self.order_id(order), self.item_id(item), quantity))
-            case ("GET", order, "items", item):
+            case ("GET", order, item):
                 return self.json(200, self.item(db, self.order_id(order), self.item_id(item)))
-            case ("DELETE", order, "items", item):
+            case ("DELETE", order, item):
                 self.take_out(db, self.order_id(order), self.item_id(item))
                 return Reply(status=204)
         return self.unsupported(request)

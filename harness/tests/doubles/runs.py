@@ -1,6 +1,7 @@
-"""Simulated runs as records, so that the whole ranking can be asked: figures of worlds, or any given."""
+"""Simulated runs as records, from simulated or given values, for tests of the whole ranking."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from harness.records.loads import ClosedLoop, Load
 from harness.records.machine_record import Machine
 from harness.records.measurements import ErrorCounts, ServerUsage
 from harness.records.run_info import ImplementationInfo, RunInfo
-from harness.records.trial_record import Trial, TrialEvidence, ValidityCheck
+from harness.records.trial_record import Trial, TrialEvidence
 from harness.studies.simulated_runs import Logs
 
 LOAD = ClosedLoop(connections=64)
@@ -20,27 +21,30 @@ MACHINE = Machine(
 
 def trial(
     implementation: str, throughput: float, process: int = 0, round_: int = 0, *, test_type: str = "json",
-    load: Load = LOAD, cpu: float | None = None, validity: tuple[ValidityCheck, ...] = (),
+    load: Load = LOAD, **changes: Any,
 ) -> Trial:  # fmt: skip
-    """One second at this throughput; CPU per request is that of a saturated core unless given."""
-    return Trial(
+    """Return a trial of one second; by default it saturates a core. ``changes`` sets further fields."""
+    made = Trial(
         id=f"{implementation}-{test_type}-{load.label}-{process}.{round_}",
         implementation=implementation, test_type=test_type, load=load, process=process, round=round_,
         started_at=float(process), duration=1.0, asked_duration=1.0,
         requests=round(throughput), bytes=round(throughput) * 150, errors=ErrorCounts(),
-        throughput=throughput, cpu_per_request=1 / throughput if cpu is None and throughput else cpu, latency=None,
+        throughput=throughput, cpu_per_request=1 / throughput if throughput else None, latency=None,
         server=ServerUsage(cpu_seconds=1.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
         generator_cpu_seconds=0.3, generator_threads=1,
-        evidence=TrialEvidence(judged=10, received=round(throughput)), validity=validity,
+        evidence=TrialEvidence(judged=10, received=round(throughput)),
     )  # fmt: skip
+    return made.model_copy(update=changes)
 
 
 def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str]) -> list[Trial]:
-    """Tables of log figures (servers x processes x rounds) as records."""
+    """Return the trials of tables with logarithms of throughput (servers x processes x rounds)."""
     return [
-        trial(names[i], 1000.0 * float(np.exp(logs[i, process, turn])), process, turn, test_type=kind, load=load)
-        for (kind, load), logs in tables.items()
-        for i, process, turn in zip(*np.nonzero(~np.isnan(logs)), strict=True)
+        trial(
+            names[i], 1000.0 * float(np.exp(logs[i, process, round_])), process, round_, test_type=test_type, load=load
+        )
+        for (test_type, load), logs in tables.items()
+        for i, process, round_ in zip(*np.nonzero(~np.isnan(logs)), strict=True)
     ]
 
 
@@ -48,7 +52,7 @@ def run_info(
     names: Sequence[str], rules: ProcessLimits, *, reference: str | None = None,
     loads: Mapping[str, tuple[Load, ...]] | None = None,
 ) -> RunInfo:  # fmt: skip
-    """A completed run over these implementations with these rules."""
+    """Return a complete run of these implementations."""
     planned = dict(loads or {"json": (LOAD,)})
     implementations = tuple(
         ImplementationInfo(

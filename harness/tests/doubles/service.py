@@ -11,7 +11,8 @@ from typing import Any, cast
 from harness.plan.requests import Request as DeclaredRequest
 from harness.plan.testtypes import TestType, declared_test_types
 from harness.runtime import Server
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
 
 SCHEMA = {
     "type": "object",

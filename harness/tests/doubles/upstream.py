@@ -4,7 +4,8 @@ import random
 import time
 
 from harness.runtime import UpstreamStats
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
 
 
 class FakeUpstream(ReferenceServer):

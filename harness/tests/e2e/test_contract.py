@@ -96,7 +96,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
                 for name in NAMES
             }
             found = StartedServers(database, upstream, servers)
-        database.start()
+        database.start_postgres()
         yield found
 
 
@@ -111,7 +111,7 @@ def test_recovers_with_the_database_and_sends_503_without(place: StartedServers)
     try:
         during = {name: place.statuses(name) for name in NAMES}
     finally:
-        place.database.start()  # with the same data
+        place.database.start_postgres()  # with the same data
     assert during == dict.fromkeys(NAMES, AWAY)
     place.recovers(*NAMES)
 

@@ -211,7 +211,10 @@ def test_running_services_are_compared_by_response_time(shop: Path) -> None:
     assert found["requests"][0]["metric"] == "response time", done.stderr
     assert any("CPU is not known" in note for note in found["notes"])
     done = compare(shop, "--base", "http://example.org")
-    assert (done.returncode, "yours" in done.stderr or "no such host" in done.stderr) == (Exit.USAGE, True)
+    assert (done.returncode, "public address" in done.stderr or "cannot be resolved" in done.stderr) == (
+        Exit.USAGE,
+        True,
+    )
 
 
 def test_a_missing_revision_is_explained(shop: Path, tmp_path: Path) -> None:

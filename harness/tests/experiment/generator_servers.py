@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.tests.doubles.reference import ClientSession, ReferenceServer
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ReferenceServer
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -88,20 +89,21 @@ def gate(*kinds: str, seconds: float = 240.0) -> Plan:
     return replace(plan, candidates=tuple(replace(each, test_types=one) for each in plan.candidates))
 
 
-def line(step: Step) -> str:
-    """A step in words."""
+def describe_step(step: Step) -> tuple[str, str]:
+    """Return what a step does, and with which process and cell."""
     if isinstance(step, Rest):
-        return f"rest {step.seconds:g} s {' '.join(f'{name}.{number}' for name, number in step.quiet)}".rstrip()
+        return f"rest {step.seconds:g} s", " ".join(f"{name}.{number}" for name, number in step.quiet)
     if isinstance(step, Start | Stop):
-        return f"{type(step).__name__.lower()} {step.process.implementation}.{step.process.number}"
+        return type(step).__name__.lower(), f"{step.process.implementation}.{step.process.number}"
     cell = step.cell
-    words = f"{cell.process.implementation}.{cell.process.number} {cell.test_type} {cell.load.label} {step.seconds:g} s"
+    subject = f"{cell.process.implementation}.{cell.process.number} {cell.test_type} {cell.load.label}"
     if isinstance(step, Warm):
-        return f"warm {words}, until {step.until:.3g}"
+        return f"warm {step.seconds:g} s, until {step.until:.3g}", subject
     share = "" if step.share is None else f" {step.share:g}"
-    first = f", first after {step.warm_up.duration:g} s" if step.warm_up else ""
-    warm = {None: "", True: ", steady", False: ", cold"}[step.steady]
-    return f"{step.purpose}{share} {words}, round {step.round}, until {step.until:.3g}{warm}{first}"
+    first = f" (first after {step.warm_up.duration:g} s)" if step.warm_up else ""
+    warm = {None: "", True: " steady", False: " cold"}[step.steady]
+    action = f"{step.purpose}{share} {step.seconds:g} s, round {step.round}, until {step.until:.3g}"
+    return action, f"{subject}{warm}{first}"
 
 
 def of_orders() -> Plan:
@@ -166,8 +168,9 @@ def says(step: Measure) -> dict[str, object]:
 def test_a_design_asks_for_the_approved_steps(name: str) -> None:
     found = predict(PLANS[name], seed=1)
     figures = [found.seconds, found.measuring, found.trials, len(found.measured)]
-    steps = [line(step) for step in steps_of(PLANS[name], answer, told=says)]
-    approve(f"experiment-steps-{name}", {"figures": figures, "shortage": found.shortage, "": steps})
+    steps = groupby(map(describe_step, steps_of(PLANS[name], answer, told=says)), key=lambda step: step[0])
+    lines = [f"{action}: {', '.join(subject for _, subject in group)}" for action, group in steps]
+    approve(f"experiment-steps-{name}", {"figures": figures, "shortage": found.shortage, "steps": lines})
 
 
 def test_the_default_run_ends_in_its_time_with_two_processes_and_rounds_of_every_cell() -> None:

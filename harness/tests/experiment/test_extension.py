@@ -58,7 +58,7 @@ def test_the_worked_example_measures_every_cell_once(tmp_path: Path, monkeypatch
     page = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(source.splitlines()) <= 40
-    names = {**vars(steps), "Plan": plan.Plan, "groups": plan.concurrent_groups, "replace": dataclasses.replace}
+    names = {**vars(steps), **vars(plan), "replace": dataclasses.replace}
     exec(compile(source, "docs/architecture.md", "exec"), names)  # noqa: S102 - it is what the page says
     monkeypatch.setitem(designs.DESIGNS, "interleaved", names["once"])
     profile = profiles.load_profile("quick")

@@ -191,14 +191,12 @@ OUTPUTS: dict[str, tuple[Loadgen | Wrk, LoadRun, str]] = {
 def shorter(found: dict[str, Any]) -> dict[str, Any]:
     """Latencies, accounts and parts in fewer lines."""
     if "basis" in found:
-        figures = [found[key] for key in ("mean", "stdev", "min", "max")]
-        return {
-            "basis": found["basis"],
-            "figures": [*figures, *found["percentiles"].values()],
-            "histogram": found["histogram"],
-        }
+        figures = [f"{key} {found[key]:.7g}" for key in ("mean", "stdev", "min", "max")]
+        figures += [f"p{point} {found['percentiles'][point]:.7g}" for point in ("50", "99")]
+        counts = [f"{count} of {seconds:.7g}" for seconds, count in found["histogram"]]
+        return {"": f"{found['basis'].partition(',')[0]} {' '.join(figures)}; {', '.join(counts)}"}
     if "all_recorded" in found:
-        return {"": ", ".join(f"{key} {value}" for key, value in found.items())}
+        return {"": " ".join(f"{key} {value}" for key, value in found.items() if key != "all_recorded" or value)}
     if "parts" in found:
         found["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in found["parts"]]
     return found

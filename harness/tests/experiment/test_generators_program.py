@@ -21,7 +21,7 @@ from harness.experiment.generators.wrk import Wrk
 from harness.paths import REPOSITORY, TOOLSET
 from harness.provisioning import crates
 from harness.records.loads import ClosedLoop
-from harness.tests.doubles.reference import ClientSession
+from harness.tests.doubles.http_double import ClientSession
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]

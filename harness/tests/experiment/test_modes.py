@@ -18,7 +18,8 @@ from harness.records.run_info import BuildRecord
 from harness.records.verification_record import CheckResult
 from harness.runtime import Database
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime, FakeVerifier
+from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime
+from harness.tests.doubles.fakes_verifier import FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour
 
 BUILDS = {
@@ -195,7 +196,7 @@ def test_exceptions_behind_failing_responses_are_quoted(
     monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
     assert scene.verify("good") == Exit.FAILED
     told = capsys.readouterr()
-    assert "its log says: PG::Bad - no such table" in told.out
+    assert "server log: PG::Bad - no such table" in told.out
     assert "good: failed: 1 violation" in told.out
 
 
@@ -211,7 +212,7 @@ def test_watching_starts_the_database_once_a_build_passes(
         monkeypatch.setitem(BUILDS, "broken", BuildRecord(status="ok"))
         return plan
 
-    monkeypatch.setattr(modes, "_changed", changed)
+    monkeypatch.setattr(modes, "_wait_for_new_plan", changed)
     with pytest.raises(TfbError, match="enough"):
         scene.verify("broken", watch=True)
     assert [len(each) for each in seen] == [0, 1]

@@ -42,10 +42,10 @@ def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of
         return document
 
     followed.load(CELL, "warm-up")
-    for number in range(progress.MOST_WINDOWS + 5):
+    for number in range(progress.MAX_WINDOWS + 5):
         followed.second(second(float(number), 900.0 + number))
     windows = written()["windows"]
-    assert (len(windows), windows[0]["responses"]) == (progress.MOST_WINDOWS, 905.0)
+    assert (len(windows), windows[0]["responses"]) == (progress.MAX_WINDOWS, 905.0)
     followed.load(CELL, "measure")
     document = written()
     elapsed, remaining = document.pop("elapsed_seconds"), document.pop("remaining_seconds")

@@ -29,14 +29,8 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.causes import format_result
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import (
-    GOAL_SECONDS,
-    RUNS,
-    FakeDatabase,
-    FakeMachines,
-    FakeTrial,
-    FakeVerifier,
-)
+from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, RUNS, FakeDatabase, FakeMachines
+from harness.tests.doubles.fakes_verifier import FakeTrial, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 from harness.tests.doubles.implementations import implementation
 

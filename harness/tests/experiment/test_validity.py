@@ -30,7 +30,7 @@ def latency(mean: float) -> Latency:
 
 
 # Ten seconds of 64 connections that wait 1 ms each: 64,000 requests a second.
-SOUND = runs.trial("a", 64_000.0, cpu=28e-6).model_copy(
+SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
         "latency": latency(1e-3), "server": USE, "generator_cpu_seconds": 10.0, "generator_threads": 2,

@@ -134,7 +134,7 @@ def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
     """Ctrl-C ends server and database."""
     scene.add("good")
     words = ("--mode", "debug", "--test", "good")
-    scene.struck(words, lambda: "Ctrl-C stops it" in scene.log(), signals(INT)).ends(130).says("/json")
+    scene.struck(words, lambda: "stop with Ctrl-C" in scene.log(), signals(INT)).ends(130).says("/json")
 
 
 # ---- no room ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard.run_documents import ResultsFolder
+from harness.dashboard.results_folder import ResultsFolder
 from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault

@@ -140,7 +140,7 @@ def test_a_postgres_that_does_not_start_is_reported_with_its_last_words(scene: S
     version = '[ "$1" = --version ] && { echo "postgres (PostgreSQL) 99.1"; exit; }'
     path = scene.program("postgres", f'{version}; echo "FATAL: no shared memory"; exit 1')
     answer = scene.measure("--test", "good", "--type", "json", env=path)
-    answer.ends(1).says("PostgreSQL ended at once (exit status 1)", "FATAL: no shared memory")
+    answer.ends(1).says("PostgreSQL exited immediately (exit status 1)", "FATAL: no shared memory")
     assert list(scene.scratch.iterdir()) == []
     assert scene.records().info.status == "failed"
 

@@ -121,7 +121,7 @@ def configuration(data: bytes) -> None:
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
-            found, warnings, problems = discovery.read_config(path, foreign=foreign)
+            found, warnings, problems = discovery.read_config(path, lenient=foreign)
         except ConfigError as error:
             _require_message(error, str(path))
             continue
@@ -198,8 +198,8 @@ def documents(data: bytes) -> None:
     with suppress(StoreError):
         _require_round_trip(claims.read_claims(folder))
     with suppress(UsageError):
-        for result in history.read(folder / history.FILE):
-            list(history.drawn([result], next(iter(result.requests)).request if result.requests else ""))
+        for result in history.read_history(folder / history.FILE):
+            list(history.request_lines([result], next(iter(result.requests)).request if result.requests else ""))
     with suppress(StoreError):
         read_site(folder)
 

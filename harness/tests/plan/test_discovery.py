@@ -65,7 +65,7 @@ def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp
             "tests.0.default.local.builds: unknown key; did you mean build?",
         ),
         (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; allowed are"),  # elsewhere
-        (config("x", default={"language": "C"}), "names no URL: give at least one of json_url"),
+        (config("x", default={"language": "C"}), "has no URL: add at least one of json_url"),
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),
         (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),
         (
@@ -90,14 +90,14 @@ def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path)
     found = scan_folders(tmp_path)
     assert len(found.implementations) == 1
     (told,) = found.problems
-    assert told.startswith(f"{second}: the name 'same' is taken by {first}; change framework, or the key")
+    assert told.startswith(f"{second}: the name 'same' is already used by {first}; change framework, or the key")
 
 
 def test_a_name_that_means_many_is_a_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "C/run", config("run", default=ENTRY, raw=ENTRY))
     found = scan_folders(tmp_path)
     assert [i.name for i in found.implementations] == ["run-raw"]
-    assert found.problems == (f"{path}: the name 'run' means many implementations: give it another one",)
+    assert found.problems == (f"{path}: the name 'run' is reserved: choose another name",)
 
 
 @pytest.mark.parametrize(

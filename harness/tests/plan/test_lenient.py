@@ -22,19 +22,19 @@ def read(tests: object) -> tuple[dict[str, TestEntry], list[str], list[str]]:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("sleep", 5, "tests.default.sleep: unknown key, set aside"),
-        ("tag", [], "tests.default.tag: unknown key, set aside; did you mean tags?"),
-        ("classification", "None", "(found 'None'), set aside"),
-        ("database_os", None, "(found None), set aside"),
+        ("sleep", 5, "tests.default.sleep: unknown key, ignored"),
+        ("tag", [], "tests.default.tag: unknown key, ignored; did you mean tags?"),
+        ("classification", "None", "(found 'None'), ignored"),
+        ("database_os", None, "(found None), ignored"),
         (
             "port",
             "8080 or so",
-            "Input should be a valid integer, unable to parse string as an integer (found '8080 or so'), set aside",
+            "Input should be a valid integer, unable to parse string as an integer (found '8080 or so'), ignored",
         ),
-        ("db_url", "db", "(found 'db'), set aside"),
-        ("tags", "fast", "(found 'fast'), set aside"),
+        ("db_url", "db", "(found 'db'), ignored"),
+        ("tags", "fast", "(found 'fast'), ignored"),
         ("urls", {}, "urls: unknown key"),
-        ("language", None, "language: Input should be a valid string (found None), taken to be 'C'"),
+        ("language", None, "language: Input should be a valid string (found None), replaced by 'C'"),
     ],
 )
 def test_what_we_do_not_take_is_set_aside_with_a_warning_and_the_test_stays(
@@ -55,7 +55,7 @@ def test_a_test_that_cannot_be_used_is_a_problem_of_its_own_and_a_local_block_is
     strict = {**ENTRY, "local": {"run": ["x"], "builds": []}}
     tests, _, problems = read([{"default": {"language": "C"}, "other": ENTRY, "text": "?", "strict": strict}])
     assert (list(tests), len(problems)) == (["other"], 3)
-    assert problems[0].startswith("tests.default: names no URL")
+    assert problems[0].startswith("tests.default: has no URL")
     assert any("local.builds" in problem for problem in problems)
 
 
@@ -81,8 +81,8 @@ def test_another_database_is_kept_by_name_and_said_to_be_missing(tmp_path: Path)
     found = scan_folders(tmp_path)
     lacking = {i.variant: i.unsupported_reason or "" for i in found.implementations}
     assert (found.warnings, lacking["ours"], lacking["none"]) == ((), "", "")
-    assert "asks for MySQL, and only PostgreSQL is served" in lacking["mysql"]
-    assert "asks for redis" in lacking["other"]
+    assert "requires MySQL, but tfb provides only PostgreSQL" in lacking["mysql"]
+    assert "requires redis" in lacking["other"]
 
 
 def test_a_name_that_a_tree_before_has_taken_is_called_after_its_own_tree(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_profile_of_one_s_own_is_named_after_its_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_profile_lists_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no profile 'smok': there are claims, gate, latency, quick, smoke, "):
+    with pytest.raises(ConfigError, match="no profile 'smok': use claims, gate, latency, quick, smoke, "):
         profile.load_profile("smok")
 
 

@@ -47,9 +47,9 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('start = "./shop --port $PORT"', "", "service: one of start, dockerfile"),
-        ('start = "./shop --port $PORT"', 'compose = "compose.yaml"', "belong together"),
-        ('start = "./shop --port $PORT"', 'image = "shop"\npostgres = true', "by compose"),
+        ('start = "./shop --port $PORT"', "", "service: give exactly one of start, dockerfile"),
+        ('start = "./shop --port $PORT"', 'compose = "compose.yaml"', "must be given together"),
+        ('start = "./shop --port $PORT"', 'image = "shop"\npostgres = true', "compose file"),
         ("build =", "biuld =", "service.biuld: unknown key"),
         ('method = "POST"', 'verb = "POST"', "verb: unknown key"),
         ("[service]", "[service", "not valid TOML"),

@@ -108,6 +108,7 @@ def test_loads_at_given_rates_have_the_capacity_at_the_goal_and_latency_over_loa
     assert "123.4" in over_load
 
 
+@pytest.mark.extra("orders")
 def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
     row = OrderRow(
         implementation="a", response=made.standing(0.012, 0.012, (1, 1), 1), percentiles={"99": made.estimate(0.05)},

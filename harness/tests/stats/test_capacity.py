@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from harness.records.trial_record import Purpose, Trial, ValidityCheck
 from harness.stats.capacity import bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.value_tables import estimate_percentiles
-from harness.tests.approve import approve
+from harness.tests.approve import approve, describe_tables
 from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial
 from harness.tests.stats.dense import dense, luck
@@ -37,20 +38,17 @@ def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Late
     )  # fmt: skip
 
 
-def at(
-    rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, validity: tuple[ValidityCheck, ...] = (),
-    purpose: Purpose = "search", share: float | None = None,
-) -> Trial:  # fmt: skip
-    made = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64), validity=validity)
-    counted = {"due": due, "answered": due, "late": round(late * due), "purpose": purpose, "share": share}
+def at(rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, **fields: Any) -> Trial:
+    """Return a trial of a search at a rate, of whose due requests a share was late."""
+    made = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64))
+    counted = {"due": due, "answered": due, "late": round(late * due), "purpose": "search", **fields}
     return made.model_copy(update={**counted, "latency": times(0.002)})
 
 
 def arrivals(
-    factor: float, late: float, *, name: str = "a", process: int = 0, purpose: Purpose = "search",
-    seconds: float = 0.02, due: int = 1000,
-) -> Trial:  # fmt: skip
-    """A thousand arrivals, each with a "create order" of 20 ms, or of a second where it is late."""
+    factor: float, late: float, *, name: str = "a", process: int = 0, seconds: float = 0.02, **fields: Any
+) -> Trial:
+    """Return a trial of 1000 arrivals. Each "create order" takes 20 ms, or one second if it is late."""
     slow = round(1000 * late)
     histogram = ((seconds, 1000 - slow), (1.0, slow)) if slow else ((seconds, 1000),)
     create = OperationTimes(
@@ -59,10 +57,16 @@ def arrivals(
     )  # fmt: skip
     whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
     made = trial(
-        name, 7.4 * factor, process, test_type=ORDER_TEST_TYPE, load=Scenario(factor=factor, connections=64), cpu=0.01
+        name,
+        7.4 * factor,
+        process,
+        test_type=ORDER_TEST_TYPE,
+        load=Scenario(factor=factor, connections=64),
+        cpu_per_request=0.01,
     )
-    told = Arrivals(due=due, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
-    return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
+    counts = {"due": fields.pop("due", 1000), "done": 990, "failed": 10, "unfinished": 0}
+    sent = Arrivals(**counts, operations=(create,), use_cases=(whole,))
+    return made.model_copy(update={"arrivals": sent, "purpose": "search", "database_cpu_seconds": 5.0, **fields})
 
 
 def changed(one: Trial, **update: object) -> Trial:
@@ -163,49 +167,88 @@ def test_response_times_are_decided_with_their_look_s_share_of_the_error(
 
 
 UNKNOWN = {"due": None, "late": None, "arrivals": None}
-TRIED: dict[str, list[Trial]] = {
-    "nothing": [],
-    "met": [changed(at(1000, 0.0), late=None)],
-    "met above the start": [at(9000, 0.01), at(1000, 0.0)],
-    "missed": [at(4000, 0.0102)],
-    "missed low": [at(60, 0.5)],
-    "missed lowest": [at(92, 0.5)],
-    "missed once": [at(1000, 1.0, due=1)],
-    "on the edge": [at(1000, 0.01), at(1050, 0.0102)],
-    "just apart": [at(1000, 0.0), at(1051, 0.5)],
-    "too few": [at(1000, 0.0, due=367), changed(at(1000, 0.0), **UNKNOWN), at(1040, 0.5, due=1)],
-    "enough": [at(1000, 0.0, due=368)],
-    "repeated": [at(1000, 0.02), at(1000, 0.0), at(1000, 0.009), at(2000, 1.0)],
-    "one stall": [at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)],
-    "contradicting": [at(100, 0.5), at(200, 0.0), at(400, 0.5), at(800, 0.0), at(1600, 0.5), at(3200, 0.0)],
-    "no rates": [changed(trial("a", 9.0), due=5000, late=0), changed(at(1000, 0.0), **UNKNOWN)],
-    "restarted": [
-        changed(at(1000, 0.0), restarted=True),
-        at(500, 0.002, validity=(LAG,)),
-        at(2000, 0.5, validity=(CALM,)),
-    ],
-    "lagged": [at(1000, 0.5, validity=(CLOSE,)), at(2000, 0.5, validity=(SHORT, LAG)), at(3000, 0.0, validity=(SIZE,))],
-    "arrivals": [arrivals(8.0, 0.0), arrivals(8.0, 0.012), arrivals(16.0, 0.03, seconds=0.1)],
-    "arrivals met": [changed(arrivals(8.0, 0.0), late=900), arrivals(4.0, 0.0, seconds=0.1001)],
-    "arrivals lost": [arrivals(8.0, 0.5, due=600)],
-    "arrivals missed low": [arrivals(0.05, 0.5)],
-    "arrivals unknown": [changed(arrivals(8.0, 0.0), **{**UNKNOWN, "due": 700, "late": 7})],
+# By name: the loads of a process, and the bracket and next loads that ``describe_search`` returns for them.
+SEARCHES: dict[str, tuple[list[Trial], str]] = {
+    "nothing": ([], "None to None, then [4, 2000]"),
+    "met": ([changed(at(1000, 0), late=None)], "1000 (0 of 5000 late, decided) to None, then [1100, 2000]"),
+    "met above the start": ([at(9000, 0.01), at(1000, 0)], "9000 (50 of 5000 late) to None, then [9900, 9900]"),
+    "missed": ([at(4000, 0.0102)], "None to 4000 (51 of 5000 late), then [2000, 2000]"),
+    "missed low": ([at(60, 0.5)], "None to 60 (2500 of 5000 late, decided), then [None, 40]"),
+    "missed lowest": ([at(92, 0.5)], "None to 92 (2500 of 5000 late, decided), then [None, 46]"),
+    "missed once": ([at(1000, 1, due=1)], "None to 1000 (1 of 1 late, decided), then [500, 500]"),
+    "on the edge": (
+        [at(1000, 0.01), at(1050, 0.0102)],
+        "1000 (50 of 5000 late) to 1050 (51 of 5000 late), then [1000, 1000]",
+    ),
+    "just apart": (
+        [at(1000, 0), at(1051, 0.5)],
+        "1000 (0 of 5000 late, decided) to 1051 (2500 of 5000 late, decided), then [1025.18, 1025.18]",
+    ),
+    "too few": (
+        [at(1000, 0, due=367), changed(at(1000, 0), **UNKNOWN), at(1040, 0.5, due=1)],
+        "None to None, then [4, 2000]",
+    ),
+    "enough": ([at(1000, 0, due=368)], "1000 (0 of 368 late, decided) to None, then [1100, 2000]"),
+    "repeated": (
+        [at(1000, 0.02), at(1000, 0), at(1000, 0.009), at(2000, 1)],
+        "1000 (145 of 15000 late) to 2000 (5000 of 5000 late, decided), then [1414.21, 1414.21]",
+    ),
+    "one stall": (
+        [at(100, 0.5), at(200, 0), at(400, 0), at(800, 0), at(1600, 0.5)],
+        "800 (0 of 5000 late, decided) to 1600 (2500 of 5000 late, decided), then [1131.37, 1131.37]",
+    ),
+    "contradicting": (
+        [at(100, 0.5), at(200, 0), at(400, 0.5), at(800, 0), at(1600, 0.5), at(3200, 0)],
+        "None to 100 (2500 of 5000 late, decided), then [92, 50]",
+    ),
+    "no rates": (
+        [changed(trial("a", 9), due=5000, late=0), changed(at(1000, 0), **UNKNOWN)],
+        "None to None, then [4, 2000]",
+    ),
+    "restarted": (
+        [
+            changed(at(1000, 0.0), restarted=True),
+            at(500, 0.002, validity=(LAG,)),
+            at(2000, 0.5, validity=(CALM,)),
+        ],
+        "500 (10 of 5000 late, decided) to 2000 (2500 of 5000 late, decided), then [1000, 1000]",
+    ),
+    "lagged": (
+        [at(1000, 0.5, validity=(CLOSE,)), at(2000, 0.5, validity=(SHORT, LAG)), at(3000, 0, validity=(SIZE,))],
+        "None to 2000 (5000 of 5000 late, decided), then [1000, 1000]",
+    ),
+    "arrivals": (
+        [arrivals(8, 0), arrivals(8, 0.012), arrivals(16, 0.03, seconds=0.1)],
+        "8 (12 of 2000 late) to 16 (30 of 1000 late, decided), then [11.3137, 11.3137]",
+    ),
+    "arrivals met": (
+        [changed(arrivals(8, 0), late=900), arrivals(4, 0, seconds=0.1001)],
+        "None to 4 (1000 of 1000 late, decided), then [2, None]",
+    ),
+    "arrivals lost": ([arrivals(8, 0.5, due=600)], "None to 8 (100 of 600 late, decided), then [4.90667, None]"),
+    "arrivals missed low": ([arrivals(0.05, 0.5)], "None to 0.05 (500 of 1000 late, decided), then [None, None]"),
+    "arrivals unknown": (
+        [changed(arrivals(8, 0), **{**UNKNOWN, "due": 700, "late": 7})],
+        "8 (7 of 700 late) to None, then [16, 16]",
+    ),
 }
 
 
-def searched(trials: Sequence[Trial]) -> str:
-    """Both ends, then what would be tried next: from a low start by short loads, from a high one by long ones."""
+def describe_search(trials: Sequence[Trial]) -> str:
+    """Return both ends of the bracket, and the next load after a low start with short loads and after a high start."""
     goal = SLOW if any(isinstance(one.load, Scenario) for one in trials) else GOAL
     low, high = (
         end and f"{end.rate:g} ({end.late} of {end.due} late{', decided' * end.decided(goal)})"
         for end in bracket(trials, goal)
     )
-    following = [next_load(trials, goal, start=start, seconds=start / 2) for start in (8.0, 4000.0)]
-    return f"{low} to {high}, then {following}"
+    following = (next_load(trials, goal, start=start, seconds=start / 2) for start in (8.0, 4000.0))
+    return f"{low} to {high}, then [{', '.join(f'{load:.6g}' if load else 'None' for load in following)}]"
 
 
-def test_what_is_tried_next_after_loads_of_any_kind_is_as_approved() -> None:
-    approve("stats-search", {name: searched(trials) for name, trials in TRIED.items()})
+@pytest.mark.parametrize("name", SEARCHES)
+def test_search_chooses_the_next_load(name: str) -> None:
+    trials, expected = SEARCHES[name]
+    assert describe_search(trials) == expected
 
 
 SPOILED = {("a", 0.9, 1): (SHORT,), ("b", 0.9, 0): (SIZE,), ("c", 0.5, 0): (LAG,), ("d", 0.9, 2): (CLOSE,)}
@@ -236,8 +279,11 @@ def latency_run() -> tuple[RunInfo, list[Trial]]:
 
 
 def test_latency_over_load_and_capacities_are_as_approved() -> None:
-    found = rank(*latency_run(), [], [verdict("c", "json", failed=True)]).latency
-    approve("stats-latency", dense(found), {"99"})
+    info, made = latency_run()
+    ranking = rank(info, made, [], [verdict("c", "json", failed=True)])
+    capacities = {row.implementation: row.capacity and row.capacity.estimate for row in ranking.latency["json"].rows}
+    tables = {title: rows for title, rows in describe_tables(info, ranking).items() if not title.startswith("json, at")}
+    approve("stats-latency", {**tables, "capacities": dense(capacities)})
 
 
 def orders_run() -> tuple[RunInfo, list[Trial]]:
@@ -264,7 +310,9 @@ def orders_run() -> tuple[RunInfo, list[Trial]]:
 
 
 def test_the_order_service_is_ranked_as_approved() -> None:
-    orders = rank(*orders_run(), [], [verdict("c", ORDER_TEST_TYPE, failed=True)]).orders
+    info, made = orders_run()
+    ranking = rank(info, made, [], [verdict("c", ORDER_TEST_TYPE, failed=True)])
+    orders = ranking.orders
     assert orders
     points = {
         (name, each.factor, each.use_case, each.operation): [*each.percentiles.values(), each.answered, each.failed]
@@ -272,8 +320,7 @@ def test_the_order_service_is_ranked_as_approved() -> None:
         for each in own
         if name == "b"
     }
-    found = dense({**dict(orders), "points": points})
-    approve("stats-orders", found, {"trials", "rss_peak", "throughput", "throughput_per_memory", "load"})
+    approve("stats-orders", {"tables": describe_tables(info, ranking), "points": dense(points)})
 
 
 def ends(trials: list[Trial]) -> tuple[float | None, float | None]:

@@ -17,7 +17,7 @@ from harness.records.process_record import ProcessRecord
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import ValidityCheck
 from harness.stats.cell_comparison import compare, noise_floor, ratio, ratio_of_values
-from harness.stats.ranking_model import Comparison
+from harness.stats.ranking_model import Comparison, Effect
 from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict
@@ -90,20 +90,33 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
             validity = (BROKEN,) if (key, name, load) == ("B", "a", FEW) else ()
             if (name, kind, p) != ("c", "json", 1):
                 made.append(
-                    trial(name, 1e3 * math.exp(rate), p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
+                    trial(
+                        name,
+                        1e3 * math.exp(rate),
+                        p,
+                        r,
+                        test_type=kind,
+                        load=load,
+                        cpu_per_request=cpu,
+                        validity=validity,
+                    )
                 )
     info = run_info([*names], ProcessLimits(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
     return RunRecords(info=info, trials=made, verdicts=[verdict("d", "db", failed=key == "B")])
 
 
 def told(found: Comparison) -> dict[str, Any]:
-    """A line for each cell and figure, with its place and verdict."""
-    cells = {
-        f"{place} {cell.test_type} {cell.load.label} {cell.implementation} {name} {effect.verdict}":
-        dense(effect.ratio) or cell.reason
-        for place, cell in enumerate(found.cells)
-        for name, effect in (("throughput", cell.throughput), ("cpu", cell.cpu_per_request))
-    }  # fmt: skip
+    """Return a line for each cell, with ratios and verdicts of both metrics."""
+
+    def describe(effect: Effect) -> str:
+        ratio = effect.ratio
+        return f"{effect.verdict} {ratio.value:.7g} [{ratio.low or 0:.7g}, {ratio.high or 0:.7g}]" if ratio else ""
+
+    cells = [
+        f"{cell.test_type} {cell.load.label} {cell.implementation}: "
+        + (cell.reason or f"throughput {describe(cell.throughput)}, CPU {describe(cell.cpu_per_request)}")
+        for cell in found.cells
+    ]
     return {**dense(found), "cells": cells}
 
 
@@ -140,11 +153,24 @@ def test_ratios_of_any_two_cells_and_the_noise_floor_are_as_approved() -> None:
         )
         for name, p in itertools.product("abc", range(5))
     ]  # fmt: skip
-    found = {
-        f"{metric} {place}": dense(ratio(made, (a, *of), (b, *to), metric, 0.9, started))
+    ratios = [
+        ratio(made, (a, *of), (b, *to), metric, 0.9, started)
         for metric in ("throughput", "cpu-per-request", "startup-time")
-        for place, ((a, of), (b, to)) in enumerate(asked)
-    }
+        for (a, of), (b, to) in asked
+    ]
+    rounded = [
+        found and tuple(round(each or 0, 5) for each in (found.value, found.low, found.high)) for found in ratios
+    ]
+    assert rounded == [
+        (1.00145, 0.97881, 1.0246), (0.89282, 0.87605, 0.9099),
+        (1.23518, 1.20346, 1.26774), None,
+        (0.8891, 0.86013, 0.91906), None,
+        (0.99056, 0.96679, 1.01491), (1.01864, 0.99087, 1.04719),
+        (0.99127, 0.96221, 1.0212), None,
+        (1.06444, 1.02636, 1.10394), None,
+        (1.0, 0.90731, 1.10216), (0.98279, 0.9092, 1.06234),
+        (0.94217, 0.86035, 1.03176), None, None, None,
+    ]  # fmt: skip
     twins = [
         each.model_copy(
             update={"implementation": "twin", "throughput": each.throughput * math.exp(luck(each.id) / 50),
@@ -154,7 +180,9 @@ def test_ratios_of_any_two_cells_and_the_noise_floor_are_as_approved() -> None:
         if each.implementation == "a" and (each.test_type, each.process) != ("db", 1)
     ]  # fmt: skip
     measured = noise_floor([*made, *twins], ("a", "twin"), profile="quick", measured_at=7.0)
-    approve("stats-ratios", {**found, "floor": dense(measured)})
+    assert measured.pairs == 3
+    assert measured.throughput == pytest.approx(0.0245660, rel=1e-5)
+    assert measured.cpu_per_request == pytest.approx(0.0136053, rel=1e-5)
 
 
 def test_a_server_that_lost_a_third_is_a_regression() -> None:

@@ -30,7 +30,7 @@ def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
 ) -> None:
     cell = CellTrials(
         [
-            trial("jit", 1000.0, number, round_, cpu=cost * 1e-6).model_copy(
+            trial("jit", 1000.0, number, round_, cpu_per_request=cost * 1e-6).model_copy(
                 update={"steady": steady, "started_at": 100.0 * number + round_}
             )
             for number, costs in enumerate(processes)
@@ -42,8 +42,10 @@ def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
 
 
 def test_a_trial_whose_cpu_could_not_be_read_hides_no_warm_up() -> None:
-    falling = [trial("jit", 1000.0, 0, round_, cpu=cost * 1e-6) for round_, cost in enumerate(FALLING)]
-    assert not CellTrials([*falling, *(trial("jit", 1000.0, 1, round_, cpu=0.0) for round_ in range(2))]).warm
+    falling = [trial("jit", 1000.0, 0, round_, cpu_per_request=cost * 1e-6) for round_, cost in enumerate(FALLING)]
+    assert not CellTrials(
+        [*falling, *(trial("jit", 1000.0, 1, round_, cpu_per_request=0.0) for round_ in range(2))]
+    ).warm
 
 
 def test_what_is_read_of_a_trial() -> None:
@@ -51,7 +53,10 @@ def test_what_is_read_of_a_trial() -> None:
         basis="closed-loop, service time", mean=0.002, stdev=0.0, min=0.0, max=0.9,
         percentiles={"50": 0.001, "99": 0.01}, histogram=((0.001, 9),),
     )  # fmt: skip
-    made = [trial("a", 1000.0, 0, cpu=2e-3).model_copy(update={"latency": times, "requests": n}) for n in (500, 499)]
+    made = [
+        trial("a", 1000.0, 0, cpu_per_request=2e-3).model_copy(update={"latency": times, "requests": n})
+        for n in (500, 499)
+    ]
     assert made[0].without_histograms().latency == times.model_copy(update={"histogram": ()})
     long, short = map(CellTrials, ([made[0]], [made[1]]))
     known = {"throughput": 1000.0, "cpu-per-request": 2e-3, "memory": 5e7, "throughput-per-memory": 20.0}

@@ -10,12 +10,13 @@ from scipy import special
 
 from harness.stats import moderation, pairs
 from harness.stats.moderation import RowMeans, estimate_prior, pool_tables
+from harness.stats.ranking_model import Standing
 from harness.stats.table_fit import fit_logs
 from harness.stats.value_tables import SINGLE_TABLE, ValueTables
 from harness.studies import coverage
 from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.approve import approve
-from harness.tests.stats.dense import dense, luck
+from harness.tests.stats.dense import luck
 
 SimulatedValues = dict[str, dict[tuple[int, int], float]]
 
@@ -248,12 +249,19 @@ SHAPES: dict[str, tuple[SimulatedValues, ...]] = {
 }
 
 
+def describe_standing(row: Standing) -> str:
+    estimate, ratio = row.estimate, row.to_reference
+    interval = f"[{estimate.low:.7g}, {estimate.high:.7g}]" if estimate.low and estimate.high else "unknown"
+    to_reference = f"{ratio.value:.6g} [{ratio.low or 0:.6g}, {ratio.high or 0:.6g}]" if ratio else "none"
+    return f"{estimate.median:.7g} {interval}, rank {row.rank.label}, group {row.tie_group}, ratio {to_reference}"
+
+
 def told(run: tuple[SimulatedValues, ...], deployments: dict[int, int] | None = None) -> dict[str, Any]:
     """What a run teaches, who stands where in each table, and the mean of all of them."""
     tables = ValueTables(dict(enumerate(run)), deployments or {})
     fits = list(tables.fits.values())
     found = [
-        {name: dense(row.model_copy(update={"to_best": None})) for name, row in standings.items()}
+        {name: describe_standing(row) for name, row in list(standings.items())[:4]}
         for place, each in enumerate(fits)
         for standings in [tables.standings("s1", each, alpha=0.04, floor=0.01 * place, higher=not place)]
     ]

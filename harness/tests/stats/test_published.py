@@ -69,5 +69,8 @@ def test_a_round_and_what_it_shares_with_a_run_are_as_approved(tmp_path: Path) -
         types = {"fortune": ours, "json": ours, "update": RUNS["against"].test_types["json"]}
         held = compare_with_round(read_round(path), run.model_copy(update={"test_types": types}))
         shares = {f"{row.test_type} {row.implementation}": [*vars(row).values()][2:] for row in held.rows}
-        found[name] = {**vars(held), "rows": shares, "agreements": [vars(each) for each in held.agreements]}
+        agreements = {
+            each.test_type: f"{each.same} of {each.pairs}, reversed {each.reversed_decided}" for each in held.agreements
+        }
+        found[name] = {**vars(held), "rows": shares, "agreements": agreements}
     approve("stats-published", dense(found))

@@ -31,7 +31,7 @@ def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
     return [
         trial(
             name, 1e3 * math.exp(0.01 * luck(name, kind, p) + (1 + 0.1 * luck(name, p) if load == two[0] else gap)), p,
-            test_type=kind, load=load, cpu=1e-3 * math.exp(noise * luck(name, kind, p, "cpu")),
+            test_type=kind, load=load, cpu_per_request=1e-3 * math.exp(noise * luck(name, kind, p, "cpu")),
         )
         for name, kind in ALL[:-1]
         for gap in [APART[name] * (kind != "json" or 0.3)]

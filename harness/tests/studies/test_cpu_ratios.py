@@ -12,7 +12,9 @@ COSTS = {("ours", "json"): 2e-5, ("ours", "db"): 6e-5, ("theirs", "json"): 1e-5,
 
 def test_tests_of_one_framework_are_taken_together_and_the_geometric_mean_has_an_interval() -> None:
     made = [
-        trial(name, 1000.0, process, test_type=kind, cpu=cost * (1 + 0.01 * ((process * 7 + len(kind)) % 3)))
+        trial(
+            name, 1000.0, process, test_type=kind, cpu_per_request=cost * (1 + 0.01 * ((process * 7 + len(kind)) % 3))
+        )
         for (name, kind), cost in COSTS.items()
         for process in range(4)
     ]

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.loads import ClosedLoop, Load
+from harness.records.loads import ClosedLoop
 from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import DatabaseAddress, Server, Upstream
-from harness.tests.doubles.reference import ReceivedRequest, ReferenceServer
+from harness.tests.doubles.http_double import ReceivedRequest
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.verify import wire
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.verification import PLAIN, run_checks
 from harness.verify.verifier import Verifier
@@ -40,15 +40,14 @@ def verified(
     upstream: Upstream | None = None,
     *,
     thorough: bool = True,
-    timeout: float = wire.TIMEOUT_SECONDS,
-    loads: tuple[Load, ...] = (ClosedLoop(connections=8),),
     verifier: Verifier | None = None,
 ) -> VerificationRecord:
-    """One verification; ``http`` is the server as a whole."""
-    server, verifier = as_server(double, upstream), verifier or Verifier(timeout)
+    """Verify a test type, or the server as a whole for ``http``."""
+    server, verifier = as_server(double, upstream), verifier or Verifier()
     if test_type == "http":
         return verifier.verify_http(server, process=3, thorough=thorough)
-    return verifier.verify_test_type(server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads)
+    loads, kind = (ClosedLoop(connections=8),), TEST_TYPES[test_type]
+    return verifier.verify_test_type(server, kind, database, process=3, thorough=thorough, loads=loads)
 
 
 def exchange(
@@ -109,4 +108,4 @@ def objections_to(rogue: Rogue, database: DatabaseAddress | None) -> dict[str, C
     waits = rogue.test_type in ("delay", "fan-out", "order")
     with FakeUpstream() as upstream, rogue.server(database, upstream.url) as server:
         timeout = WAITING_TIMEOUT_SECONDS if waits else TIMEOUT_SECONDS
-        return objections(verified(server, rogue.test_type, database, upstream, timeout=timeout))
+        return objections(verified(server, rogue.test_type, database, upstream, verifier=Verifier(timeout)))

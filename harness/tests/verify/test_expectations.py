@@ -15,7 +15,7 @@ from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
 from harness.runtime import NO_DATABASE
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ReceivedRequest, Reply
+from harness.tests.doubles.http_double import ReceivedRequest, Reply
 from harness.tests.doubles.service import REQUESTS, ServiceDouble
 from harness.tests.verify.subjects import exchange, found, objections
 from harness.tests.verify.trials import WITH_GENERATOR, verify_load

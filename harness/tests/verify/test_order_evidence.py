@@ -13,12 +13,13 @@ from harness.runtime.database.state import read_server_state
 from harness.tests.doubles.order_server import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.subjects import objections, verified
+from harness.verify.verifier import Verifier
 
 TIMEOUT_SECONDS = 5.0
 
 
 def objected(server: OrderServer, database: DatabaseAddress | None, *, thorough: bool = True) -> dict[str, CheckResult]:
-    return objections(verified(server, "order", database, thorough=thorough, timeout=TIMEOUT_SECONDS))
+    return objections(verified(server, "order", database, thorough=thorough, verifier=Verifier(TIMEOUT_SECONDS)))
 
 
 @pytest.mark.gallery

@@ -5,13 +5,13 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 
 import pytest
 
 from harness.runtime import Endpoint
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ClientSession, ReferenceServer
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ReferenceServer
 from harness.verify.wire import Connection, WireError
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -96,12 +96,10 @@ def heard(name: str) -> object:
         except WireError as error:
             return f"{error.kind}: {error}"
         text = response.body[:40].decode()
-        return {
-            **asdict(response),
-            "body": text,
-            "length": len(response.body),
-            "stray": connection.read_unsolicited().decode(),
-        }
+        headers = "".join(f", {name}: {value}" for name, value in response.headers)
+        stray = connection.read_unsolicited().decode()
+        return (f"{response.status} {response.reason!r} {response.framing}, {response.size} bytes{headers}; "
+                f"body {len(response.body)} bytes {text!r}" + f", stray {stray!r}" * bool(stray))  # fmt: skip
 
 
 def test_whatever_a_server_sends_is_a_response_to_the_byte_or_said_to_be_none_and_read_within_bounds() -> None:

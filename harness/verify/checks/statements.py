@@ -124,7 +124,7 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
     yield from _find_shortfall("written", rows, expected.writes)
     if calls < expected.updates:
         yield Finding(
-            f"{expected.updates} requests were written by {calls} statements. Write each request's rows separately",
+            f"{calls} statements wrote {expected.updates} requests. Write each request's rows separately",
             expected=f"{expected.updates}, at least one for each request",
             actual=f"{calls}",
         )
@@ -170,8 +170,8 @@ def _selects(evidence: Evidence, table: str) -> list[NormalisedStatement]:
     """Return the SELECTs that can have served requests.
 
     A scan of the whole world table, which refreshes the cache of cached-query, counts neither for nor against the
-    server. Rows that were returned from such a scan are therefore missing. Statements that touch no page of the table do
-    not count either.
+    server. Rows that were returned from such a scan are therefore missing. Statements that touch no page of
+    the table do not count either.
     """
     reads = (s for s in evidence.statements or () if s.names_table(table) and not s.writes and s.pages >= s.calls)
     return [statement for statement in reads if table == "fortune" or not statement.reads_whole_table]

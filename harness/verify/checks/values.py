@@ -152,7 +152,7 @@ def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
         rows, lost, expected = found.rows, found.lost, found.expected_lost
         if rows and lost > expected and binomial_tails(lost, rows, expected / rows)[1] < FALSE_ALARM:
             yield Finding(
-                f"{lost} of {rows} rows did not hold the number of a response {limit:g} s earlier or less. Write every row",
+                f"{lost} of {rows} rows did not hold the number of a response up to {limit:g} s old. Write every row",
                 expected=f"at most {expected:.0f} overwritten by other requests",
                 actual=f"{lost} with another number",
             )
@@ -192,8 +192,8 @@ def _find_late(age_pairs: Mapping[tuple[float, bool], int]) -> Iterator[Finding]
         young, older = age_pairs.get((max_age, True), 0), age_pairs.get((max_age, False), 0)
         if binomial_tails(young, young + older, 0.5)[1] < FALSE_ALARM:
             yield Finding(
-                f"rows of responses up to {max_age * 1000:g} ms old were not stored, and older rows were. Commit before "
-                "responding",
+                f"rows of responses up to {max_age * 1000:g} ms old were not stored, but older rows were. Commit "
+                "before responding",
                 expected="of pairs with one lost row, the younger row lost in at most half",
                 actual=f"in {young} of {young + older}",
             )

@@ -8,15 +8,8 @@ from typing import Any
 
 import psycopg
 
-from harness.tests.doubles.reference import (
-    ClientSession,
-    DatabaseConnection,
-    Ids,
-    ReceivedRequest,
-    ReferenceServer,
-    Reply,
-    WorldRows,
-)
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceServer, WorldRows
 from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 

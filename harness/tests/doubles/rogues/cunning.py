@@ -9,15 +9,8 @@ from collections.abc import Sequence
 
 import psycopg
 
-from harness.tests.doubles.reference import (
-    ClientSession,
-    DatabaseConnection,
-    Ids,
-    ReceivedRequest,
-    ReferenceServer,
-    Reply,
-    WorldRows,
-)
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceServer, WorldRows
 from harness.tests.doubles.rogues import Change, every, under_load
 from harness.tests.doubles.rogues.busy import When, busy, fast, instead, while_busy
 from harness.tests.doubles.rogues.rows import off_by_one, out_of_memory

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from functools import partialmethod
 
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Change, Rogue, every
 
 Answers = list[tuple[ReceivedRequest, Reply]]

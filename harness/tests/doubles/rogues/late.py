@@ -2,7 +2,8 @@
 
 import time
 
-from harness.tests.doubles.reference import ClientSession, ReferenceServer
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import under_load
 from harness.tests.doubles.rogues.busy import busy, instead, while_busy
 from harness.tests.doubles.rogues.cunning import another_greeting, from_memory, other_numbers

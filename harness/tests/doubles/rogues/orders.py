@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.order_server import Db, Document, New, OrderServer, PriceList, RefusedError
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.rogues import Rogue, every, under_load
 from harness.tests.doubles.rogues.busy import while_busy
 

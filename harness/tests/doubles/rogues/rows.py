@@ -3,15 +3,8 @@
 from collections.abc import Callable
 from functools import partialmethod
 
-from harness.tests.doubles.reference import (
-    ROWS,
-    ClientSession,
-    DatabaseConnection,
-    Ids,
-    ReferenceServer,
-    WorldRow,
-    WorldRows,
-)
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ROWS, DatabaseConnection, Ids, ReferenceServer, WorldRow, WorldRows
 from harness.tests.doubles.rogues import Change, Rogue, every
 from harness.tests.doubles.rogues.busy import remembered, while_busy
 

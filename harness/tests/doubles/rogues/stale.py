@@ -2,7 +2,8 @@
 
 import psycopg
 
-from harness.tests.doubles.reference import ClientSession, DatabaseConnection, Ids, ReferenceServer, WorldRow, WorldRows
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceServer, WorldRow, WorldRows
 from harness.tests.doubles.rogues import Rogue
 
 

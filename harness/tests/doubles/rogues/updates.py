@@ -4,7 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from harness.tests.doubles.reference import ROWS, ClientSession, DatabaseConnection, ReferenceServer, WorldRows
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ROWS, DatabaseConnection, ReferenceServer, WorldRows
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.busy import while_busy
 

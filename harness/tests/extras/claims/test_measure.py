@@ -147,6 +147,6 @@ def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_sta
 def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path) -> None:
     file = tmp_path / recorded.CLAIMS_FILE
     file.write_text('{"verdicts": {"x": {}}}', encoding="utf-8")
-    with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
+    with pytest.raises(StoreError, match=r"claims\.json: .*move"):
         keep(tmp_path, [judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))])
     assert file.read_text(encoding="utf-8") == '{"verdicts": {"x": {}}}'

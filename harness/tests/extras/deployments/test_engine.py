@@ -78,7 +78,7 @@ def test_one_that_was_killed_is_said_to_be_with_its_machine(place: Path, server:
     deadline = time.monotonic() + 20
     while found.alive() and time.monotonic() < deadline:
         time.sleep(0.1)
-    with pytest.raises(ServerDiedError, match="express: its container on app is gone: killed by SIGKILL"):
+    with pytest.raises(ServerDiedError, match="express: its container on app has exited: killed by SIGKILL"):
         found.require_alive()
     found.close()
     with pytest.raises(StartError, match="exited at once: killed by SIGKILL"):

@@ -8,7 +8,7 @@ import pytest
 from harness import cli
 from harness.cli.output import VerdictOutputs
 from harness.errors import EnvironmentLacksError, Exit
-from harness.extras.gate.cli import in_time, show
+from harness.extras.gate.cli import fit_processes_to_time, publish_result
 from harness.extras.gate.judge import RequestVerdict
 from harness.plan import profile
 from harness.plan.service import ServiceFile
@@ -20,17 +20,17 @@ def test_a_verdict_is_printed_and_added_to_what_is_kept(tmp_path: Path, capsys: 
     generator, kept = np.random.default_rng(4), tmp_path / "history"
     for number, (slower, code) in enumerate(((1.0, Exit.OK), (1.3, Exit.FAILED))):
         result = judged(session(generator, slower, noise=0.02)).model_copy(update={"head": f"v{number}"})
-        assert show(result, VerdictOutputs(history=str(kept))) == code
+        assert publish_result(result, VerdictOutputs(history=str(kept))) == code
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[2] for line in lines[-2:]] == ["v0", "v1"]
     assert "slower: item 1." in lines[-1]
     assert kept.read_text(encoding="utf-8").count("\n") == 2
-    assert show(result, VerdictOutputs(markdown=True)) == Exit.FAILED
+    assert publish_result(result, VerdictOutputs(markdown=True)) == Exit.FAILED
     assert "\n| request | verdict |" in capsys.readouterr().out
     odd = RequestVerdict(request="item", verdict="failed", reason="<b>\u2028head\nbye")
     result = result.model_copy(update={"head": "v2", "requests": (odd,), "verdict": "failed"})
     for number in (3, 4):  # a line of the file, whatever a service said
-        show(result, VerdictOutputs(history=str(kept), markdown=True))
+        publish_result(result, VerdictOutputs(history=str(kept), markdown=True))
         assert kept.read_text(encoding="utf-8").count("\n") == number
         assert "<b>" not in capsys.readouterr().out
 
@@ -52,7 +52,7 @@ def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp
     first, *others = result.requests
     wide = first.model_copy(update={"ratio": Ratio(value=1.0, low=1e-4, high=1e4)})
     result = result.model_copy(update={"requests": (wide, *others)})
-    show(result, VerdictOutputs(html=str(tmp_path / "page.html")))
+    publish_result(result, VerdictOutputs(html=str(tmp_path / "page.html")))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;&amp;" in text
     assert '<h1 class="slower">slower: item' in text
@@ -63,7 +63,7 @@ def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp
 
 def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EnvironmentLacksError, match="/dev/full: cannot be written: No space left on device"):
-        show(judged(session(np.random.default_rng(1), 1.2)), VerdictOutputs(html="/dev/full"))
+        publish_result(judged(session(np.random.default_rng(1), 1.2)), VerdictOutputs(html="/dev/full"))
     assert "slower: item" in capsys.readouterr().out
 
 
@@ -72,10 +72,10 @@ def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: py
     [
         (5, 3, "", 5, ""),
         (2, 3, "", 2, ""),
-        (5, 10, "", 2, "the time is short for 10 requests: give it --time 7m or more"),
-        (1, 1, "", 2, "the time is short for 1 request: give it --time 2m or more"),
+        (5, 10, "", 2, "the time is too short for 10 requests: use --time 7m or more"),
+        (1, 1, "", 2, "the time is too short for 1 request: use --time 2m or more"),
         (5, 3, "Java", 3, ""),
-        (2, 3, "java", 2, "the time is short for 3 requests and a just-in-time compiler: give it --time 4m or more"),
+        (2, 3, "java", 2, "the time is too short for 3 requests and a just-in-time compiler: use --time 4m or more"),
     ],
 )
 def test_a_time_is_shared_among_processes_and_one_that_is_short_is_told(
@@ -86,7 +86,7 @@ def test_a_time_is_shared_among_processes_and_one_that_is_short_is_told(
     gate = profile.load_profile("gate")
     timed = gate.interleaved.model_copy(update={"time_seconds": 60.0 * minutes})
     notes: list[str] = []
-    chosen = in_time(gate.model_copy(update={"interleaved": timed}), file, notes)
+    chosen = fit_processes_to_time(gate.model_copy(update={"interleaved": timed}), file, notes)
     assert (chosen.processes.minimum, chosen.processes.maximum) == (processes, processes)
     assert notes == ([note] if note else [])
 
@@ -110,7 +110,7 @@ def test_a_flag_that_says_nothing_of_a_service_is_refused(words: str, capsys: py
     assert "leave" in said or "remove" in said
 
 
-@pytest.mark.parametrize(("text", "said"), [(None, "begins one"), ("{}\n", "line 1 is no session")])
+@pytest.mark.parametrize(("text", "said"), [(None, "creates a history"), ("{}\n", "line 1 is not a session")])
 def test_what_is_no_history_is_said(
     tmp_path: Path, text: str | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,7 +100,7 @@ def test_what_has_a_dockerfile_alone_is_started_by_it(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / service.FILE).write_text("mine", encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.USAGE
-    assert "delete it first" in capsys.readouterr().err
+    assert "already exists: edit it" in capsys.readouterr().err
     assert (tmp_path / service.FILE).read_text(encoding="utf-8") == "mine"
 
 

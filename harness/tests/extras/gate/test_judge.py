@@ -10,7 +10,7 @@ import pytest
 
 from harness.extras.gate.judge import ALL, ComparedVersions, GateResult, RequestVerdict, judge, judge_ratio
 from harness.extras.gate.paired import BASE, COPY, HEAD
-from harness.extras.gate.report import text
+from harness.extras.gate.report import format_text
 from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.measurements import Latency
@@ -63,7 +63,11 @@ def session(
             factor *= 1 + cold * generator.random() if cold and number == 0 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
             if np.isfinite(log) and (not rounds or number < rounds[start]):
-                made.append(trial((BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu=cost))
+                made.append(
+                    trial(
+                        (BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu_per_request=cost
+                    )
+                )
     info = run_info((BASE, HEAD, COPY), ProcessLimits(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
 
@@ -215,7 +219,7 @@ def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, 
     assert found.verdict == said
     assert found.requests[0].metric == ("median response time" if said == "slower" else "CPU per request")
     told = "items: responses come later: the median response time decides (CPU per request: 1.0"
-    assert (told in text(found)) == (said == "slower")
+    assert (told in format_text(found)) == (said == "slower")
 
 
 @pytest.mark.parametrize(("more", "said"), [(0.4, "1 minute more would"), (3.6, "4 minutes more would")])
@@ -224,7 +228,7 @@ def test_the_minutes_that_would_tell_are_said(more: float, said: str) -> None:
     result = GateResult(
         base="a", head="b", threshold=0.05, verdict="cannot tell", requests=(one,), minutes=2.0, started_at=0.0
     )
-    assert text(result).startswith(f"cannot tell: {said}\n")
+    assert format_text(result).startswith(f"cannot tell: {said}\n")
 
 
 @pytest.mark.parametrize(("share", "said"), [(1.0, "same"), (0.3, "slower")])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.extras.gate.sides import apart, side
+from harness.extras.gate.sides import copy_side, divergence_notes
 
 TOML = '[service]\nstart = "./shop"\nfiles = [".env"]\n[[request]]\nname = "a"\npath = "/"\n'
 
@@ -34,36 +34,36 @@ def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path
     (shop / "tfb-verdict.md").touch()  # where a shell puts the verdict before anything runs
     notes: list[str] = []
     for target in ("HEAD", None):
-        made = side(shop, target, tmp_path / str(target), notes)
+        made = copy_side(shop, target, tmp_path / str(target), notes)
         assert (made.folder / ".env").read_text(encoding="utf-8") == "KEY=1\n"
         assert (made.folder / ".." / "lib").is_file()
     assert notes == []
     (shop / "new.py").touch()
     (shop.parent / ".gitmodules").touch()
-    side(shop, None, tmp_path / "again", notes)
+    copy_side(shop, None, tmp_path / "again", notes)
     assert ["submodules" in notes[0], "shop/new.py" in notes[1]] == [True, True]
     (shop / ".env").unlink()
-    kept = side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)  # which has one
+    kept = copy_side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)  # which has one
     assert (kept.folder / ".env").is_file()
     with pytest.raises(UsageError, match=r"service\.files: .*\.env cannot be copied"):
-        side(shop, "HEAD", tmp_path / "lacking", notes)
+        copy_side(shop, "HEAD", tmp_path / "lacking", notes)
 
 
 def test_a_base_that_has_gone_on_since_head_parted_from_it_is_said(shop: Path) -> None:
     git(shop, "branch", "head")
-    assert apart(shop, "HEAD", None) == apart(shop, "HEAD", "head") == []
+    assert divergence_notes(shop, "HEAD", None) == divergence_notes(shop, "HEAD", "head") == []
     git(shop, "commit", "-q", "--allow-empty", "-m", "a quicker shop")
-    assert apart(shop, "head", None) == apart(shop, f"dir:{shop}", "head") == []
-    (note,) = apart(shop, "HEAD", "head")
+    assert divergence_notes(shop, "head", None) == divergence_notes(shop, f"dir:{shop}", "head") == []
+    (note,) = divergence_notes(shop, "HEAD", "head")
     assert "--base" in note
-    assert apart(shop, note.partition("--base ")[2].split()[0], "head") == []
+    assert divergence_notes(shop, note.partition("--base ")[2].split()[0], "head") == []
 
 
 def test_a_base_without_a_file_of_its_own_is_as_head_says(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     notes: list[str] = []
-    head = side(shop, None, tmp_path / "head", notes).file
-    base = side(shop, f"dir:{tmp_path / 'old'}", tmp_path / "base", notes, head)
+    head = copy_side(shop, None, tmp_path / "head", notes).file
+    base = copy_side(shop, f"dir:{tmp_path / 'old'}", tmp_path / "base", notes, head)
     assert [base.file, (base.folder / ".env").is_file(), notes] == [
         head,
         True,
@@ -75,14 +75,14 @@ def test_a_base_without_a_file_of_its_own_is_as_head_says(shop: Path, tmp_path: 
 def test_a_load_is_put_on_nobody_elses_address(shop: Path, tmp_path: Path, *, file: bool) -> None:
     url = "http://93.184.216.34"
     (shop / "tfb.toml").write_text(TOML.replace('start = "./shop"', f'url = "{url}"'), encoding="utf-8")
-    with pytest.raises(UsageError, match="yours alone"):
-        side(shop, None if file else url, tmp_path / "side", [])
+    with pytest.raises(UsageError, match="public address"):
+        copy_side(shop, None if file else url, tmp_path / "side", [])
 
 
 def test_what_cannot_be_a_side_is_said(shop: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no TLS"):
-        side(shop, "https://localhost", tmp_path / "a", [])
+        copy_side(shop, "https://localhost", tmp_path / "a", [])
     with socket.socket(socket.AF_UNIX) as line:
         line.bind(str(shop / "s"))
         with pytest.raises(UsageError, match="shop/s cannot be copied"):
-            side(shop, f"dir:{shop}", tmp_path / "b", [])
+            copy_side(shop, f"dir:{shop}", tmp_path / "b", [])

@@ -7,7 +7,8 @@ import pytest
 
 from harness.records.outcome import Outcome
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ClientSession, ReferenceServer
+from harness.tests.doubles.http_double import ClientSession
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import Listening, exchange, said
 from harness.verify.checks.connection import GARBAGE, gather
 from harness.verify.checks.evidence import Evidence, ProbeResult

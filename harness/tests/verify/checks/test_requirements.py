@@ -3,6 +3,8 @@
 import re
 from collections import defaultdict
 
+import pytest
+
 from harness.paths import REPOSITORY
 from harness.verify.checks import STRICTER_THAN_TECHEMPOWER
 from harness.verify.checks.registry import CHECKS
@@ -22,6 +24,7 @@ def checks_named(text: str) -> set[str]:
     return set(re.findall(r"`([a-z0-9-]+)`", text.rpartition("—")[2]))
 
 
+@pytest.mark.extra("orders")
 def test_every_paragraph_names_exactly_the_checks_that_enforce_it() -> None:
     enforced = defaultdict(set)
     for name, check in CHECKS.items():

@@ -10,7 +10,8 @@ import pytest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.outcome import Outcome
 from harness.runtime import Upstream, UpstreamStats
-from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
+from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
+from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import as_server
 from harness.verify.checks import verification_client
 from harness.verify.checks.evidence import Evidence, QueryVariant
@@ -40,7 +41,7 @@ class Fails(ReferenceServer):
     failing = 1 << 30
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        return Reply(status=500) if session.asked <= self.failing else super().reply(session, request)
+        return Reply(status=500) if session.requests <= self.failing else super().reply(session, request)
 
 
 @pytest.mark.parametrize(("failing", "sent"), [(1 << 30, verification_client.MAX_SERVER_ERRORS), (11, 100)])
@@ -65,7 +66,7 @@ class ClosesAfter(ReferenceServer):
     """Limits the requests on a connection to three."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        return replace(super().reply(session, request), close=session.asked == 3)
+        return replace(super().reply(session, request), close=session.requests == 3)
 
 
 def test_a_limit_of_requests_on_a_connection_is_told() -> None:
@@ -81,7 +82,7 @@ class ClosesUnasked(ReferenceServer):
     """Ends each connection at its second request, as if it had been idle for too long."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        if session.asked > 1:
+        if session.requests > 1:
             raise ConnectionAbortedError
         return super().reply(session, request)
 

@@ -1,0 +1,44 @@
+"""Lists the messages of the product: ``python -m harness.tests.messages`` prints file, line and text of each."""
+
+import re
+from collections.abc import Iterator
+
+from harness.tests.vocabulary import Text, product_files, texts
+
+# Code in other languages, and names of files and packages.
+CODE = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|FROM |import |#!|<[a-z!])|^[\w.-]+(/[\w.-]+)+$")
+COMMAND = re.compile(r"(?<![\w/])\./tfb\b")
+VERB_MODULE = re.compile(r"harness/(cli/\w+|extras/\w+/(cli|init|history))\.py")  # docstrings are help texts
+WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that belongs to a command within a sentence
+
+
+def messages() -> Iterator[Text]:
+    """Yield the texts that a user may read: errors, warnings, notes, log lines and help."""
+    for path in product_files():
+        for text in texts(path):
+            is_help = text.kind == "docstring" and text.line > 1 and VERB_MODULE.match(text.path)
+            if is_help or (text.kind == "message" and not CODE.search(text.text)):
+                yield text
+
+
+def suggested_commands(text: str) -> Iterator[list[str]]:
+    """Yield the arguments of each ``./tfb`` command in a text.
+
+    A command extends to the end of its backticks. At the beginning of a line, it extends to two spaces or the end of the
+    line. Within a sentence it consists of a verb, flags, placeholders in capital letters and values (``{}``).
+    """
+    for match in COMMAND.finditer(text):
+        before, after = text[: match.start()], text[match.end() :]
+        if before.endswith("``") or before.endswith("`"):
+            yield after.partition("`")[0].split()
+        elif not before.rpartition("\n")[2].strip() or before.endswith(": "):
+            yield re.split(r"\n|  |;|, |\. |\.$", after)[0].split()
+        else:
+            verb, *others = [each.rstrip(".,:;)") for each in after.split()] or [""]
+            end = next((number for number, each in enumerate(others) if not WORD.fullmatch(each)), len(others))
+            yield [verb, *others[:end]]
+
+
+if __name__ == "__main__":
+    for message in messages():
+        print(f"{message}\t{' '.join(message.text.split())}")
