@@ -138,5 +138,8 @@ def test_a_plugin_of_sbts_own_archive_is_one_of_maven_central_instead_and_said(f
         'addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "2.3.1")',
         'addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")',
     ]
-    assert "sbt-assembly 1.2.0 of com.eed3si9n for what project/plugins.sbt asks for" in done.stderr
+    assert (
+        "using sbt-assembly 1.2.0 of com.eed3si9n, because Maven Central lacks the release in project/plugins.sbt"
+        in done.stderr
+    )
     assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # once
