@@ -98,7 +98,7 @@ def npm_is_new_enough() -> bool:
 def source_base() -> str | None:
     """Return ``https://host/owner/name`` of the remote ``origin``; None where there is no such remote."""
     try:
-        done = Repository.of(REPOSITORY).ask("remote", "get-url", "origin", seconds=5)
+        done = Repository.containing(REPOSITORY).run("remote", "get-url", "origin", seconds=5)
     except TfbError:
         return None
     return web_address(done.text.strip()) if done.status == 0 else None
