@@ -214,7 +214,7 @@ def asked(run: LoadRun) -> str:
         whose_database_ends,
     ],
 )
-def test_what_a_run_asks_says_and_sees_is_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
+def test_events_of_a_run_are_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
     fake, earlier = made(tmp_path), len(RUNS)
     outcome = fake.run()
     records = fake.records()
