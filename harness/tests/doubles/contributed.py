@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import ClassVar
 
 import psycopg
 
@@ -18,7 +19,8 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-PANIC_REQUEST = 60  # of a connection; verification sends fewer requests over a connection than a load
+BUSY_REQUESTS = 80  # a connection with more requests belongs to a load: verification sends about 50
+PANIC_CONNECTIONS = 4  # number of busy connections before a panic
 
 
 class ContributedServer(ReferenceServer):
@@ -29,6 +31,7 @@ class ContributedServer(ReferenceServer):
     fails = False  # plaintext with 500, after an error in the log
     late = False  # connects when it is asked for rows, and answers 503 where that fails
     answered = 0
+    busy: ClassVar[set[int]] = set()  # numbers of busy connections
 
     def listen(self, host: str, port: int) -> None:
         """Listen there instead of on a port of its own."""
@@ -43,7 +46,9 @@ class ContributedServer(ReferenceServer):
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         """An answer, or a panic."""
         self.answered += 1
-        if self.panics and session.requests >= PANIC_REQUEST:
+        if session.requests > BUSY_REQUESTS:
+            self.busy.add(session.number)
+        if self.panics and len(self.busy) >= PANIC_CONNECTIONS and session.number in self.busy:
             print(f"panic in handler {self.answered}: index out of range", file=sys.stderr)
             raise ValueError("index out of range")  # which closes the connection
         if self.fails and request.path == "/plaintext":
