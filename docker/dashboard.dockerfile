@@ -1,10 +1,10 @@
-# The dashboard's page, where there is no Node: `docker build --output FOLDER` writes it there. Context: its sources.
+# Builds the dashboard without Node on the host: `docker build --output FOLDER`. Context: sources of the dashboard.
 FROM debian:trixie-slim AS build
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates nodejs npm
-# npm trusts the certificates of the system, not only those that it brings.
+# npm must also trust the system's certificates.
 ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /web
 COPY package.json package-lock.json .npmrc ./

@@ -1,4 +1,4 @@
-# The project's load generator and the slow upstream, built from toolset/ as locked. Context: toolset/.
+# The load generator and the upstream of the fan-out test. Context: toolset/.
 FROM debian:trixie-slim AS build
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \

@@ -1,4 +1,4 @@
-# The reader of what a container uses, on the machine where it runs. Context: the repository, or what a wheel has of it.
+# Meters a container on another machine. Context: the repository, or the same files from a wheel.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \

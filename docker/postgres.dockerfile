@@ -1,9 +1,9 @@
-# The shared PostgreSQL: role, schema, seed and tuning of toolset/database are baked in, so that a container starts in
-# about a second. Context: the repository (postgres.dockerfile.dockerignore lets in what is used).
+# The shared PostgreSQL. The image contains the seeded cluster of toolset/database, so a container starts in about a
+# second. Context: the repository (postgres.dockerfile.dockerignore selects the files).
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 
-# postgresql-common goes first, so that the package of the server makes no cluster of its own.
+# Installed first, so that the configuration prevents the server's package from creating a cluster.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends postgresql-common \
     && sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf \
@@ -14,14 +14,14 @@ ENV PATH=/usr/lib/postgresql/17/bin:$PATH \
     SEED=/usr/share/tfb/seed \
     PGDATA=/var/lib/postgresql/data \
     PGPORT=5432
-# A tmpfs takes the mode of the folder that it covers and root as its owner: postgres must be able to write in it.
+# A tmpfs belongs to root and has the mode of the folder below it, which must be writable for postgres.
 RUN install -d -o postgres -g postgres -m 0700 "$SEED" && chmod 1777 /var/lib/postgresql /run/postgresql
 USER postgres
 
 COPY toolset/database/ /usr/share/tfb/database/
 COPY docker/pg_hba.conf /usr/share/tfb/
-# As harness/runtime/database seeds a server of the local runtime; pg_stat_statements counts from start to end, so that
-# a server can't tell when it is watched. restore.sql copies the template again between processes.
+# The same steps as in harness/runtime/database. pg_stat_statements always counts, so that a server cannot detect its
+# verification. Between processes, restore.sql copies the template.
 RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --encoding=UTF8 --auth=trust >/dev/null \
     && cd /usr/share/tfb/database \
     && cat postgresql.conf statistics.conf >"$SEED/postgresql.conf" \

@@ -1,4 +1,4 @@
-# The load generator: Debian's wrk and the project's scripts, in the folder it starts in. Context: toolset/.
+# Debian's wrk with the scripts of toolset/wrk in the working directory. Context: toolset/.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \

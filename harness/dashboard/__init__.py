@@ -1,1 +1,1 @@
-"""The dashboard: a read-only ASGI server over results/ and the web page that it serves."""
+"""The dashboard: a read-only ASGI server for results/, and its web page."""

@@ -1,4 +1,4 @@
-"""The API's routes: JSON documents of the runs, each made once for all who ask. GET only."""
+"""Serves JSON documents about runs, with a cache. All routes are GET only."""
 
 import contextlib
 import json
@@ -25,20 +25,27 @@ from harness.records import claims
 
 logger = logging.getLogger("tfb.dashboard")
 
-READ_ERRORS = (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)  # what files may lead to
-MAX_CACHED = 256  # documents: the latest tables of 500 implementations are half a megabyte each
-MAX_CACHED_BYTES = 64 << 20  # of all of them
-MAX_CONCURRENT = 2  # documents that are being made: each may read half a gigabyte of records
-MAX_CONCURRENT_SMALL = 4  # of those that are made for each request: each may read one large file
+READ_ERRORS = (
+    StoreError,
+    OSError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    RecursionError,
+)  # errors that files of a run may cause
+MAX_CACHED = 256  # documents; a document about 500 implementations has half a megabyte
+MAX_CACHED_BYTES = 64 << 20  # total size of the cached documents
+MAX_CONCURRENT = 2  # documents made at the same time; each may read half a gigabyte of records
+MAX_CONCURRENT_SMALL = 4  # uncached documents made at the same time; each may read a large file
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedDocument:
-    """A document of some runs, and their files as they were before they were read."""
+    """A document about some runs, and the states of their files before they were read."""
 
     json: bytes
     states: dict[str, list[FileState]]
-    until: float  # monotonic; of a run in progress: before this it is shown, whatever its files have gained
+    until: float  # monotonic seconds; a document about a run in progress is reused until then
 
 
 class Api:
@@ -47,14 +54,16 @@ class Api:
     def __init__(self, runs: ResultsFolder) -> None:
         self.runs = runs
         self._kept: dict[str, CachedDocument] = {}
-        self._making = WeakValueDictionary[str, threading.Lock]()  # all who ask for a document wait for one making
+        self._making = WeakValueDictionary[
+            str, threading.Lock
+        ]()  # requests for the same document wait until it has been made
         self._at_once = threading.BoundedSemaphore(MAX_CONCURRENT)
         self._small_at_once = threading.BoundedSemaphore(MAX_CONCURRENT_SMALL)
         self._keeping = threading.Lock()
-        self._leads: dict[str, str] = {}  # of the runs whose document was made
+        self._leads: dict[str, str] = {}  # run -> leading implementation, for runs whose document was made
 
     def routes(self) -> list[Route]:
-        """All routes below /api."""
+        """Return all routes below /api."""
         return [
             self._small_route("/api/runs", lambda _: self.listed()),
             self._small_route("/api/claims", lambda _: self.claims()),
@@ -99,14 +108,14 @@ class Api:
         return self._made(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
-        """The list of runs, those that are at hand with who leads."""
+        """Return the list of runs, with the leader of each run whose document was made."""
         found = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in found.runs)
         views = {name: view.title for name, (_, view) in plugins.page_views().items()}
         return found.model_copy(update={"runs": runs, "views": views})
 
     def document(self, run: DashboardRun) -> RunDocument:
-        """A run's document."""
+        """Return the document of a run, and remember its leader."""
         document = run.document()
         first = next(iter(document.sentences.values()), {})
         lead = next(iter(first.get(document.ranking.leading, ())), "")
@@ -114,22 +123,22 @@ class Api:
         return document
 
     def claims(self) -> ClaimsDocument:
-        """The verdicts on all claims; a file of them that cannot be read is its problem."""
+        """Return the verdicts on all claims, or the reason why their file cannot be read."""
         try:
             return ClaimsDocument(verdicts=tuple(claims.latest_verdicts(self.runs.results).values()))
         except StoreError as error:
             return ClaimsDocument(verdicts=(), problem=str(error))
 
     def warm(self) -> None:
-        """Read the newest runs before anybody asks for them: they are what most visits are for."""
+        """Make the documents of the newest runs in advance, because most visitors request these."""
         for run in self.runs.listed().runs[:3]:
-            with contextlib.suppress(*READ_ERRORS):  # whoever asks for this run is told
+            with contextlib.suppress(*READ_ERRORS):  # a request for this run reports the error
                 self._made(("", run.run_id), (run.run_id,), self.document)
 
     def _made(self, words: Sequence[str], names: tuple[str, ...], make: Callable[..., BaseModel]) -> bytes:
-        """Return a document of these runs: made once for all who ask while their files stay the same.
+        """Return a document about some runs from the cache, or make it if their files have changed.
 
-        ``words`` are the parameters that the document depends on, and nothing else of the request.
+        ``words`` are the parameters of the request on which the document depends.
         """
         key = json.dumps(words)
         folders = [self.runs.folder(name) for name in names]
@@ -147,13 +156,13 @@ class Api:
                 made = make(*runs).model_dump_json().encode()
                 ended = time.monotonic()
             growing = any(run.info.status == "running" for run in runs)
-            # At least 5 s, or 20 times what it took to make: its viewers cost the run a twentieth of a CPU at most.
+            # For 5 s, or 20 times as long as making it took. Viewers thus use at most 5 % of a CPU during a run.
             until = ended + max(5.0, 20.0 * (ended - began)) if growing else ended
             self._keep(key, CachedDocument(json=made, states=states, until=until))
             return made
 
     def _keep(self, key: str, made: CachedDocument) -> None:
-        """Keep a document as the newest one, and as many of the others as there is room for."""
+        """Add a document to the cache, and remove the least recently added documents beyond its limits."""
         with self._keeping:
             self._kept.pop(key, None)
             self._kept[key] = made
@@ -166,7 +175,7 @@ class Api:
     def _kept_route(
         self, path: str, words: Callable[[Request], tuple[str, ...]], make: Callable[..., BaseModel]
     ) -> Route:
-        """Return a route of documents that depend on a run and on ``words`` of the request alone."""
+        """Return a route for cached documents, which depend on a run and on ``words`` of the request."""
 
         def made(request: Request) -> bytes:
             name, own = request.path_params["run"], words(request)
@@ -175,7 +184,7 @@ class Api:
         return _route(f"/api/runs/{{run}}{path}", made)
 
     def _small_route(self, path: str, make: Callable[[Request], BaseModel]) -> Route:
-        """Return a route of documents that are made for each request, a few at once."""
+        """Return a route for documents that are made for each request; few are made at the same time."""
 
         def made(request: Request) -> BaseModel:
             with self._small_at_once:
@@ -188,17 +197,17 @@ class Api:
 
 
 def _path_test_type(request: Request) -> tuple[str, ...]:
-    """Return the test type in a path."""
+    """Return the test type in the path."""
     return (request.path_params["test_type"],)
 
 
 def _query_parameter(request: Request, key: str) -> str:
-    """Return a parameter, empty without one."""
+    """Return a query parameter; empty if it is missing."""
     return request.query_params.get(key, "")
 
 
 def _route(path: str, make: Callable[[Request], BaseModel | bytes]) -> Route:
-    """What cannot be found or read is a 404 that says so; anything else that a file led to is a 500."""
+    """Return a route that answers 404 for missing or unreadable records, and 500 for other errors caused by files."""
 
     def endpoint(request: Request) -> Response:
         try:
@@ -207,7 +216,7 @@ def _route(path: str, make: Callable[[Request], BaseModel | bytes]) -> Route:
             return JSONResponse({"error": str(error)}, status_code=404)
         except READ_ERRORS as error:
             logger.exception("%s", request.url.path)
-            message = f"this document cannot be made of the run's files: {type(error).__name__}"
+            message = f"cannot make this document from the run's files ({type(error).__name__}); see the log"
             return JSONResponse({"error": message}, status_code=500)
         content = found if isinstance(found, bytes) else found.model_dump_json()
         return Response(content, media_type="application/json", headers={"cache-control": "no-store"})

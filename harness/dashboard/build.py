@@ -1,6 +1,6 @@
-"""Builds the page (Vite) when it is missing or older than its sources; in a container where there is no Node.
+"""Builds the web page with Vite if its sources have changed, in a container if Node.js is not installed.
 
-And what the page links to: the web address of this repository's source.
+Also determines the web address of the repository, to which the page links.
 """
 
 import re
@@ -24,16 +24,18 @@ from harness.units import format_elapsed
 WEB = Path(__file__).resolve().parent / "web"
 MIN_NODE = (20, 19)
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc", "src/**/*")
-STAMP = "sources.sha256"  # within dist/: the sources that the bundle was built from
+STAMP = "sources.sha256"  # file in dist/ with the digest of the sources of the bundle
 REMOTE_URL = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
 )
 
 
 def ensure_built(web: Path = WEB) -> Path:
-    """The folder with index.html and assets/, built when needed.
+    """Build the page if necessary, and return the folder with index.html and assets/.
 
-    Raises EnvironmentLacksError without Node and Docker, BuildError with the end of the output when the build fails.
+    Raises:
+        EnvironmentLacksError: neither Node.js nor Docker is available.
+        BuildError: the build failed; the message has the end of its output.
     """
     dist = web / "dist"
     wanted = source_digest(web, SOURCES)
@@ -41,20 +43,21 @@ def ensure_built(web: Path = WEB) -> Path:
         return dist
     asked = build_commands(web)
     told = "; ".join(map(shlex.join, asked))
-    _log(f"building the dashboard's page, once for each version of it: one to two minutes ({told})")
+    _log(f"building the dashboard's page, which takes one to two minutes ({told})")
     for command in asked:
         with heartbeat(partial(_report_progress, command), interval=10.0):
             done = run(command, seconds=600, cwd=web)
         if done.status != 0:
             end = "\n".join(done.stdout.splitlines()[-40:])
-            said = f"{' '.join(command)} ended with status {done.status}:\n{end}"
-            raise BuildError(f"the dashboard's page could not be built: {said}")
+            raise BuildError(
+                f"cannot build the dashboard's page: {shlex.join(command)} exited with {done.status}:\n{end}"
+            )
     (dist / STAMP).write_text(wanted + "\n", encoding="ascii")
     return dist
 
 
 def is_built(web: Path = WEB) -> bool:
-    """Return whether the page of the present sources has been built."""
+    """Return whether the page has been built from the current sources."""
     stamp = web / "dist" / STAMP
     return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == source_digest(web, SOURCES)
 
@@ -68,9 +71,12 @@ def _log(text: str) -> None:
 
 
 def build_commands(web: Path) -> list[list[str]]:
-    """The commands of the build: with the Node of this machine, else with Docker's."""
+    """Return the commands of the build, with the Node.js of this machine or else with Docker."""
     if npm_is_new_enough():
-        lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"  # npm's own copy
+        lock, installed = (
+            web / "package-lock.json",
+            web / "node_modules" / ".package-lock.json",
+        )  # npm's copy of the lock file
         fresh = installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime
         return [*([] if fresh else [["npm", "ci", "--no-fund", "--no-audit"]]), ["npm", "run", "build"]]
     if shutil.which("docker"):
@@ -81,13 +87,12 @@ def build_commands(web: Path) -> list[list[str]]:
     lacks_npm = shutil.which("npm") is None and toolchain.find_tool("node", f">={wanted}")
     lacking = advice.describe_missing("npm", ">=0") if lacks_npm else advice.describe_missing("node", f">={wanted}")
     raise EnvironmentLacksError(
-        f"the dashboard's page has to be built once, which needs Node.js {wanted} or newer with npm, or Docker: "
-        f"{lacking}"
+        f"cannot build the dashboard's page, which needs Node.js {wanted} or newer with npm, or Docker: {lacking}"
     )
 
 
 def npm_is_new_enough() -> bool:
-    """Whether there are npm and a Node that Vite runs on."""
+    """Return whether npm and a Node.js version that Vite supports are installed."""
     if not (shutil.which("npm") and shutil.which("node")):
         return False
     version = run(["node", "--version"], seconds=30).stdout.strip().lstrip("v").split(".")
@@ -96,7 +101,7 @@ def npm_is_new_enough() -> bool:
 
 @cache
 def source_base() -> str | None:
-    """Return ``https://host/owner/name`` of the remote ``origin``; None where there is no such remote."""
+    """Return the web address of the remote ``origin``, ``https://host/owner/name``; None without such a remote."""
     try:
         done = Repository.of(REPOSITORY).ask("remote", "get-url", "origin", seconds=5)
     except TfbError:
@@ -105,6 +110,6 @@ def source_base() -> str | None:
 
 
 def web_address(remote: str) -> str | None:
-    """The web address of a git remote; credentials in it are dropped."""
+    """Return the web address of a git remote, without credentials."""
     match = REMOTE_URL.fullmatch(remote)
     return f"https://{match['host']}/{match['path']}" if match else None

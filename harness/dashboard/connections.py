@@ -1,35 +1,35 @@
-"""Owns the dashboard's HTTP connections: one whose request does not arrive is closed."""
+"""Closes HTTP connections whose request does not arrive in time."""
 
 import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_SECONDS = 10.0  # that a request has to arrive, with its body; uvicorn itself waits for ever
+REQUEST_SECONDS = 10.0  # time limit for receiving a request with its body; uvicorn has no limit
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection that uvicorn serves, and that ends when a request takes too long to arrive."""
+    """A connection served by uvicorn that is closed when a request takes too long to arrive."""
 
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
+        """Start the timeout for the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a request. A part does not extend the time of the request."""
+        """Process a part of a request. A part does not extend the timeout."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Cancel the timeout."""
         self._unwatch()
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """Wait for the rest of a request, if a part of it is missing."""
+        """Start the timeout if a request is incomplete; otherwise cancel it."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._unwatch()
         elif self._late is None:

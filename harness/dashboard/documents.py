@@ -1,6 +1,6 @@
-"""What the dashboard's server tells its page: one model a document.
+"""Models of the documents that the dashboard's server sends to its page.
 
-``python -m harness.dashboard.documents`` prints their JSON Schema; the page's TypeScript types are made from it.
+``python -m harness.dashboard.documents`` prints their JSON Schema. The page's TypeScript types are generated from it.
 """
 
 import json
@@ -22,12 +22,12 @@ from harness.stats.ranking_model import Comparison, Ranking, Score, Table
 
 
 class RunSummary(Record):
-    """One run in the list of runs."""
+    """An entry in the list of runs."""
 
     run_id: str
-    title: str  # what it is, where the name only repeats the time
-    example: bool = False  # a run that ships with the project
-    lead: str = ""  # who leads, where a ranking is at hand
+    title: str  # describes the run if its name is only a time
+    example: bool = False  # whether the run is part of the repository
+    lead: str = ""  # leading implementation; empty if no ranking has been made yet
     status: RunStatus
     profile: str
     started_at: float
@@ -40,7 +40,7 @@ class RunSummary(Record):
 
 
 class BrokenRun(Record):
-    """A folder of results/ whose run.json cannot be read."""
+    """A folder in results/ whose run.json cannot be read."""
 
     run_id: str
     file: str
@@ -56,7 +56,7 @@ class RunList(Record):
 
 
 class VerdictSummary(Record):
-    """The worst outcome of one implementation x test type over its processes, with the checks that did not pass."""
+    """The worst outcome over the processes of an implementation and test type, and the checks that did not pass."""
 
     implementation: str
     test_type: str
@@ -65,25 +65,29 @@ class VerdictSummary(Record):
 
 
 class RunDocument(Record):
-    """A run as its page first needs it: what was asked, and the headline table of each test type."""
+    """A run without details: its settings, and the headline table of each test type."""
 
     run: RunInfo
     title: str
     example: bool = False
-    sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)  # test type -> metric -> the answer
-    ranking: Ranking  # without the tables of single loads: those come with a TestDocument
+    sentences: dict[str, dict[str, tuple[str, ...]]] = Field(
+        default_factory=dict
+    )  # test type -> metric -> parts of the summary
+    ranking: Ranking  # without tables for single loads, which a TestDocument has
     problems: tuple[ReadProblem, ...] = ()
-    source_base: str | None = None  # address that an implementation's folder is appended to; None without a remote
+    source_base: str | None = None  # web address to which an implementation's folder is appended; None if unknown
 
 
 class CellLatency(Record):
-    """The latency distribution of a cell in seconds: mean and percentiles are medians over its processes."""
+    """The latency distribution of a cell in seconds. Mean and percentiles are medians over processes."""
 
     implementation: str
     load: Load
-    basis: str  # of Latency, or what a file of another tool says
+    basis: str  # Latency.basis, or the description in another tool's file
     percentiles: dict[str, float]
-    spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest process
+    spread: dict[str, tuple[float, float]] = Field(
+        default_factory=dict
+    )  # percentile -> lowest and highest value over processes
     mean: float | None = None
     stdev: float | None = None
     maximum: float | None = None
@@ -91,9 +95,9 @@ class CellLatency(Record):
 
 
 class TestDocument(Record):
-    """One test type in full: the table of every load, and what verification found."""
+    """A test type with a table for every load, and its verification results."""
 
-    __test__ = False  # not a test class, whatever pytest thinks of its name
+    __test__ = False  # pytest would collect the class by its name
 
     test_type: str
     tables: tuple[Table, ...]
@@ -102,28 +106,28 @@ class TestDocument(Record):
 
 
 class LatencyDocument(Record):
-    """The latency of every cell of a test type; empty where requests were pipelined."""
+    """The latency of every cell of a test type; empty if requests were pipelined."""
 
     test_type: str
     cells: tuple[CellLatency, ...]
 
 
 class OverallDocument(Record):
-    """Overall scores over some of a run's test types."""
+    """Overall scores for a selection of a run's test types."""
 
     test_types: tuple[str, ...]
     scores: tuple[Score, ...]
 
 
 class ComparisonDocument(Record):
-    """Two runs compared by harness.stats."""
+    """A comparison of two runs."""
 
     comparison: Comparison
     verdict: tuple[str, ...] = ()  # in sentences: slower, faster, same, or cannot tell
 
 
 class CellDocument(Record):
-    """Everything behind one implementation x test type; trials without histograms and the operations of arrivals."""
+    """All records of an implementation and test type; trials have no histograms and no operations of arrivals."""
 
     implementation: str
     test_type: str
@@ -134,14 +138,14 @@ class CellDocument(Record):
 
 
 class ClaimsDocument(Record):
-    """The last verdict on every claim that was measured into these results; ``problem``: why there are none."""
+    """The latest verdict on every claim in these results. ``problem`` says why the verdicts cannot be read."""
 
     verdicts: tuple[ClaimVerdict, ...]
     problem: str = ""
 
 
 class LogDocument(Record):
-    """A log's text; ``skipped`` bytes at its start are left out when it is long."""
+    """The end of a log; ``skipped`` is the number of bytes omitted at its start."""
 
     path: str
     text: str
@@ -149,28 +153,28 @@ class LogDocument(Record):
 
 
 class LiveDocument(Record):
-    """Where a run in progress stands: small, as a page asks for it every second."""
+    """The state of a run in progress. It is small, because a page requests it every second."""
 
     status: str
     progress: RunProgress | None
-    trials: tuple[Trial, ...]  # the last ones, the latest first, without their windows and histograms
-    version: str  # another one whenever there are new trials or a new ranking
-    silent_for: float | None  # seconds since the run last wrote anything, when that is long
+    trials: tuple[Trial, ...]  # the most recent trials, latest first, without windows and histograms
+    version: str  # changes whenever trials or the ranking change
+    silent_for: float | None  # seconds since the last write; None if it was recent
 
 
 class Embedded(Record):
-    """One run in one file: everything that the page would have asked the server for."""
+    """All documents of a run, for a page that works without a server."""
 
     document: RunDocument
     tests: dict[str, TestDocument]
     latency: dict[str, LatencyDocument]
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
-    left_out: tuple[str, ...] = ()  # sentences: what was left out to keep the file small
+    left_out: tuple[str, ...] = ()  # sentences about parts that were omitted to keep the file small
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of all documents, as they are written: a field with a default is always there."""
+    """Return the JSON Schema of all documents as they are serialized. Fields with defaults are always present."""
     models = [each for each in globals().values() if getattr(each, "__module__", "") == __name__ and each is not schema]
     _, combined = models_json_schema([(model, "serialization") for model in models], by_alias=False, title="Documents")
     for definition in combined["$defs"].values():

@@ -1,8 +1,8 @@
-"""``python -m harness.dashboard.example RUN``: a run small enough to ship with the project, as its published round.
+"""``python -m harness.dashboard.example RUN``: writes a reduced copy of a run as the published round.
 
-Every figure and every trial stays, so that it ranks as the run that it was made of. What is derived
-(``ranking.json``, TechEmpower's file) and what ``LEFT_OUT`` names is left out. Paths of the machine are cut to their
-last parts.
+The copy has all trials and figures, so its ranking equals the ranking of the run. It omits derived files
+(``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``. Absolute paths are reduced to their last
+part.
 """
 
 import json
@@ -18,19 +18,19 @@ from harness.records.record import Record
 from harness.records.trial_record import Trial
 
 LEFT_OUT = (
-    "Logs, latency histograms, commands of the load generator, single seconds, checks that passed are left "
-    "out; percentiles are there.",
+    "Logs, latency histograms, commands of the load generator, time series and passed checks are omitted. Percentiles "
+    "are included.",
 )
 
-# An absolute path of two or more parts, not one within an address, a media type or a relative path; then its last part.
+# An absolute path of two or more parts, except within addresses, media types and relative paths. Group: its last part.
 ABSOLUTE_PATH = re.compile(r"(?<![\w:/.*-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 ADDRESS = re.compile(r"\bhttps?://([\w.-]+)")
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost"})
-FREE_TEXT = frozenset({"notes", "maintainers"})  # of benchmark_config.json, where an address is the author's own
+FREE_TEXT = frozenset({"notes", "maintainers"})  # fields of benchmark_config.json in which authors may give addresses
 
 
 def write_example(source: DashboardRun, target: Path) -> None:
-    """Write an example into a new folder. Raises ValueError where the run names another host."""
+    """Write the reduced copy into a new folder; raise ValueError if the run names another host."""
     target.mkdir(parents=True)
     unbuilt = tuple(
         each.model_copy(update={"build": each.build and each.build.model_copy(update={"log": None})})
@@ -50,21 +50,25 @@ def write_example(source: DashboardRun, target: Path) -> None:
 
 
 def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - pydantic's own options
-    """Append a line, free of this machine's paths."""
+    """Append a record without the paths of this machine."""
     whole = record.model_dump(mode="json", by_alias=True, **{"exclude_defaults": True, **options})
     if isinstance(record, Trial):
-        whole["load"] = record.load.model_dump(mode="json", exclude_none=True)  # its kind is a default, and is needed
+        whole["load"] = record.load.model_dump(
+            mode="json", exclude_none=True
+        )  # with the kind, although it is a default
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(remove_paths(whole), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
 def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever it is
-    """The same with absolute paths cut to their last part. Raises ValueError for an address of another machine."""
+    """Reduce absolute paths in JSON to their last part; raise ValueError for an address of another machine."""
     match value:
         case str():
             others = set(ADDRESS.findall(value)) - THIS_MACHINE
             if others and key not in FREE_TEXT:
-                raise ValueError(f"{key}: names {', '.join(sorted(others))}, which an example that ships must not")
+                raise ValueError(
+                    f"{key}: names the host {', '.join(sorted(others))}, which must not be published; remove it"
+                )
             return ABSOLUTE_PATH.sub(r"\1", value)
         case dict():
             return {name: remove_paths(item, name) for name, item in value.items()}

@@ -17,14 +17,14 @@ MAX_LISTED_BYTES = 128 << 20  # total size of the run.json files that a list rea
 
 
 class ResultsFolder:
-    """All runs of a folder, or the published round where it has none."""
+    """The runs in a folder, or the published round if the folder has none."""
 
     def __init__(self, results: Path, *, published: Path | None = None) -> None:
         self.results = results
         self.published = published or results / PUBLISHED
 
     def folder(self, name: str) -> Path:
-        """The folder of a run, of one's own or published. Raises StoreError."""
+        """Return the folder of a run by name; raise StoreError if it does not exist."""
         for results in (self.results, self.published):
             folder = results / name
             if RUN_NAME.fullmatch(name) and is_run_folder(folder):
@@ -32,7 +32,7 @@ class ResultsFolder:
         raise StoreError(f"{name!r}: no such run")
 
     def listed(self) -> RunList:
-        """All runs, newest first; folders whose run.json cannot be read are broken ones."""
+        """Return all runs, newest first, and the folders whose run.json cannot be read."""
         own, broken = _list_runs(self.results)
         found = own or _list_runs(self.published)[0]
         found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
@@ -40,16 +40,16 @@ class ResultsFolder:
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Return whether it may be a run's: a folder of its own, and no link to somewhere else."""
+    """Return whether a path may be the folder of a run: a real folder with a valid name, not a link."""
     try:
         own = folder.is_dir() and not folder.is_symlink()
-    except OSError:  # a name that no file system takes
+    except OSError:  # not a valid file name
         return False
     return bool(RUN_NAME.fullmatch(folder.name)) and own
 
 
 def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
-    """Return the newest runs, and what of the folder cannot be read; how many runs are not listed is a part of it."""
+    """Return the newest runs, and the folders that cannot be read or exceed the limits of a list."""
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     folders = (
@@ -64,8 +64,10 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
         state = file_state(folder / "run.json")
         room -= max(0, state[0])
         if place >= MAX_LISTED or room < 0:
-            left = f"{len(folders) - place} older runs are not listed: the folder holds more than one list can"
-            broken.append(BrokenRun(run_id=results.name, file="run.json", message=f"{left}. Move old runs away"))
+            left = f"{len(folders) - place} older runs are not listed, because the folder has too many"
+            broken.append(
+                BrokenRun(run_id=results.name, file="run.json", message=f"{left}. Move old runs to another folder")
+            )
             break
         try:
             runs.append(_summarize_run(folder, state))
@@ -77,7 +79,7 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _summarize_run(folder: Path, _state: FileState) -> RunSummary:
-    """A run's line in the list, while its run.json is the same."""
+    """Return the list entry of a run, cached by the state of its run.json."""
     run = DashboardRun(folder)
     info = run.info
     return RunSummary(

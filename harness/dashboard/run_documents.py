@@ -1,4 +1,4 @@
-"""The runs of results/ as documents of the page; what of them cannot be read is named instead of failing it."""
+"""Makes the dashboard's documents about a run. Unreadable records become problems in the documents."""
 
 import os
 import re
@@ -37,39 +37,37 @@ from harness.report import comparison as words
 from harness.report.summary import run_title, summarize_all
 from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
-MAX_LOG_BYTES = 512 * 1024  # of a log's end that are shown
-PUBLISHED = "rounds/1"  # of results/: the published round, shown where there is no run of one's own
+MAX_LOG_BYTES = 512 * 1024  # kept at the end of a log that are shown
+PUBLISHED = "rounds/1"  # folder in results/ that is shown if the user has no runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
-COMPARISON_MARGIN = (
-    0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
-)
+COMPARISON_MARGIN = 0.05  # relative difference that counts as unchanged; the default of ./tfb compare
 FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
-SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
-TAIL_BYTES = 1 << 20  # of trials.jsonl, in which the last trials are looked for
-LAST_TRIALS = 8  # that a page shows of a run in progress
-MAX_LOGS = 2000  # of a run that are looked at for one file
+SILENT_SECONDS = 60.0  # time without a write after which a running run is shown as silent
+TAIL_BYTES = 1 << 20  # read at the end of trials.jsonl to find the last trials
+LAST_TRIALS = 8  # shown for a run in progress
+MAX_LOGS = 2000  # logs considered for a saved page
 
 FileState = tuple[int, int]
 
 
 class HeadlineTest(TestTypeRanking):
-    """A test type without the tables of its loads, which are most of a large ranking.json."""
+    """A test type without tables for its loads, which are the largest part of ranking.json."""
 
     model_config = ConfigDict(validate_by_name=False)
-    # Skipped, not parsed: a key of this name is in no file.
+    # No file has this key, so pydantic skips the tables instead of parsing them.
     tables: tuple[Table, ...] = Field(default=(), validation_alias="not read")
 
 
 class HeadlineRanking(Ranking):
-    """A ranking without the tables of single loads: five times quicker to read."""
+    """A ranking without tables for single loads, which can be read five times as fast."""
 
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
 
 class DashboardRun(RunReader):
-    """One folder of results/, and the documents that the page is told of it.
+    """A run in results/, and the documents about it.
 
-    ``rank_again``: ignore ranking.json, which whoever sent the folder may have changed, and rank from the trials.
+    ``rank_again`` ignores ranking.json, which may have been modified, and ranks from the trials.
     """
 
     def __init__(self, folder: Path, *, rank_again: bool = False) -> None:
@@ -79,7 +77,7 @@ class DashboardRun(RunReader):
         self.example = folder.parent.as_posix().endswith(f"/{PUBLISHED}")
 
     def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
-        """ranking.json where it is of the run's end and by today's rules; else ranked here from the trials."""
+        """Return the ranking in ranking.json if it is final and has the current version; otherwise rank the trials."""
         if found := self._recorded and self._ranking_of(self._recorded, model):
             return found
         if self._ranked is None:
@@ -90,7 +88,7 @@ class DashboardRun(RunReader):
         return self._ranked.model_copy(update={"test_types": bare})
 
     def _ranking_of(self, path: Path, model: type[Ranking]) -> Ranking | None:
-        """Return a recorded ranking; None where it cannot be read, or is not of the run's end and by today's rules."""
+        """Return the recorded ranking; None if it cannot be read, is not final, or has another version."""
         try:
             found = model.model_validate_json(read_bounded(path))
         except FileNotFoundError:
@@ -101,17 +99,20 @@ class DashboardRun(RunReader):
         return found if found.scoring_version == SCORING_VERSION and self.info.status != "running" else None
 
     def _ranked_here(self) -> Ranking:
-        """Rank from the trials; a run whose records cannot be ranked has an empty ranking."""
+        """Rank the trials; return an empty ranking if the records cannot be ranked."""
         try:
             return compute_ranking(self.records())
-        except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
+        except (ValueError, ArithmeticError, LookupError) as error:  # an invalid value that the models accept
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
 
     def log(self, name: str) -> LogDocument:
-        """Return the end of a log; ``name`` is relative to the run's folder. Raises StoreError for any other file.
+        """Return the end of a log; ``name`` is relative to the run's folder.
 
-        No link is followed, whatever was at the path a moment ago.
+        Links are not followed, even if the path changes during the call.
+
+        Raises:
+            StoreError: the file is not a log of this run.
         """
         parts = PurePosixPath(name).parts
         if len(parts) < 2 or parts[0] != "logs" or ".." in parts or "\0" in name:
@@ -126,7 +127,7 @@ class DashboardRun(RunReader):
         return LogDocument(path=name, text=text, skipped=max(0, size - MAX_LOG_BYTES))
 
     def logs(self) -> list[str]:
-        """Return the first logs by name, relative to the run's folder; no links."""
+        """Return paths of logs relative to the run's folder, sorted and without links."""
         folder = self.folder.resolve() / "logs"
         if folder.is_symlink():
             return []
@@ -135,7 +136,7 @@ class DashboardRun(RunReader):
         return sorted(str(path.relative_to(folder.parent)) for path in islice(own, MAX_LOGS))
 
     def document(self) -> RunDocument:
-        """The run's document."""
+        """Return the document of the run."""
         ranking = self.ranking(HeadlineRanking)
         return RunDocument(
             run=self.info,
@@ -148,7 +149,7 @@ class DashboardRun(RunReader):
         )
 
     def live(self) -> LiveDocument:
-        """Where a run in progress stands, at the price of a look at its files."""
+        """Return the state of a run in progress. Only the ends of its files are read."""
         states = {name: file_state(self.folder / name) for name in FILES}
         silence = time.time() - max(changed for _, changed in states.values()) / 1e9
         return LiveDocument(
@@ -160,7 +161,7 @@ class DashboardRun(RunReader):
         )
 
     def tests(self, *wanted: str) -> dict[str, TestDocument]:
-        """A document of each of these test types, or of all, that has a ranking or a verdict."""
+        """Return documents of the given test types, or of all, that have a ranking or a verdict."""
         ranking, verdicts = self.ranking(), _summarize_verdicts(self.verdicts())
         names = dict.fromkeys((*ranking.test_types, *(verdict.test_type for verdict in verdicts)))
         return {
@@ -175,13 +176,13 @@ class DashboardRun(RunReader):
         }
 
     def test(self, test_type: str) -> TestDocument:
-        """One of them. Raises StoreError."""
+        """Return the document of a test type; raise StoreError if the run does not have it."""
         if test_type in self.info.loads and (found := self.tests(test_type)):
             return found[test_type]
         raise StoreError(f"{test_type!r}: not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
-        """The latency of every cell of a test type, by the trials that no validity check excludes."""
+        """Return the latency of every cell of a test type, from the trials that passed their validity checks."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         if test_type not in self.info.loads:
             return LatencyDocument(test_type=test_type, cells=())
@@ -191,7 +192,7 @@ class DashboardRun(RunReader):
         return LatencyDocument(test_type=test_type, cells=tuple(map(_cell_latency, cells.values())))
 
     def overall(self, test_types: Collection[str]) -> OverallDocument:
-        """Scores over some test types, in the run's order. Raises StoreError for one that the run has not."""
+        """Return scores over some test types; raise StoreError if the run did not measure a test type."""
         unknown = [kind for kind in test_types if kind not in self.info.loads]
         if unknown or not test_types:
             raise StoreError(f"{', '.join(unknown) or 'no test type'}: not measured in this run")
@@ -208,7 +209,7 @@ class DashboardRun(RunReader):
         return OverallDocument(test_types=tuple(loads), scores=ranking.overall)
 
     def cell(self, implementation: str, test_type: str) -> CellDocument:
-        """Return everything behind one implementation and test type; raises StoreError for what the run has not."""
+        """Return all records of an implementation and test type; raise StoreError if the run does not have them."""
         if test_type not in self.info.loads or implementation not in (each.name for each in self.info.implementations):
             raise StoreError("no such implementation and test type in this run")
         return next(self.cells(implementation, test_type), None) or CellDocument(
@@ -216,7 +217,7 @@ class DashboardRun(RunReader):
         )
 
     def cells(self, implementation: str | None = None, test_type: str | None = None) -> Iterator[CellDocument]:
-        """Of all implementations and test types, or of these, that have a trial or a verdict."""
+        """Yield documents of all or the given implementations and test types that have a trial or a verdict."""
         trials, verdicts = defaultdict(list), defaultdict(list)
         for trial in self.trials(implementation, test_type):
             shorter = trial.without_histograms().model_copy(update={"arrivals": None})
@@ -237,25 +238,32 @@ class DashboardRun(RunReader):
 
 @lru_cache(maxsize=16)
 def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
-    """The last trials of a file of this state, the latest first, without their windows and histograms."""
-    start = max(0, state[0] - TAIL_BYTES)  # within a line, which is passed over
+    """Return the last trials of a file, latest first, without windows and histograms.
+
+    ``state`` is the state of the file, so that the cache is valid.
+    """
+    start = max(0, state[0] - TAIL_BYTES)  # probably within a line, which is skipped
     short = {"windows": (), "warm_up": None, "arrivals": None}
     last = deque(read_lines(path, Trial, [], start=start), LAST_TRIALS)
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))
 
 
 def compute_ranking(records: RunRecords) -> Ranking:
-    """Ranked here and now; an empty ranking of a run without trials."""
+    """Rank a run; a run without trials has an empty ranking."""
     if not records.trials:
         return Ranking(run_id=records.info.run_id, reference=records.info.reference)
-    from harness.stats.ranking import rank  # here: scipy takes longer to import than most pages to serve
+    from harness.stats.ranking import (
+        rank,
+    )  # imported late, because importing scipy takes longer than serving most pages
 
     return rank(records.info, records.trials, records.processes, records.verdicts)
 
 
 def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocument:
-    """``after`` over ``before``, cell by cell, and in words."""
-    from harness.stats.cell_comparison import compare  # here: scipy takes longer to import than most pages to serve
+    """Compare run ``after`` with run ``before``, cell by cell and in sentences."""
+    from harness.stats.cell_comparison import (
+        compare,
+    )  # imported late, because importing scipy takes longer than serving most pages
 
     found = compare(before.records(), after.records(), COMPARISON_MARGIN)
     titles = [run_title(run.info) for run in (before, after)]
@@ -266,10 +274,10 @@ def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocumen
 
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
-    """Of one cell, by process as in the ranking's tables."""
+    """Return the latency of a cell, estimated over processes as in the ranking."""
     from harness.stats.cell_values import METRICS, CellTrials
     from harness.stats.value_tables import (
-        estimate_percentiles,  # here: scipy takes longer to import than most pages to serve
+        estimate_percentiles,  # imported late, because importing scipy takes longer than serving most pages
     )
 
     seen = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
@@ -289,7 +297,7 @@ def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
 
 
 def _summarize_verdicts(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, ...]:
-    """The worst outcome of each implementation and test type, with the checks that did not pass in any process."""
+    """Return the worst outcome of each implementation and test type, and the checks that failed in a process."""
     groups: dict[tuple[str, str], list[VerificationRecord]] = defaultdict(list)
     for verdict in verdicts:
         groups[verdict.implementation, verdict.test_type].append(verdict)
@@ -315,7 +323,7 @@ def _is_file(path: Path) -> bool:
 
 
 def file_state(path: Path) -> FileState:
-    """Size and time of a file; -1 for one that is not there."""
+    """Return size in bytes and modification time in nanoseconds; -1 for a missing file."""
     try:
         found = path.stat()
     except OSError:

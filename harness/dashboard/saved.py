@@ -1,4 +1,4 @@
-"""One run as one HTML file: the dashboard's page with everything that it would have asked the server for."""
+"""Writes a run as a single HTML file: the dashboard's page with all documents of the run."""
 
 import base64
 import gzip
@@ -14,17 +14,17 @@ from harness.dashboard.run_documents import DashboardRun
 from harness.errors import StoreError
 from harness.records.trial_record import Trial
 
-MAX_PAGE_BYTES = 1_900_000  # of the whole file: small enough to mail
-MAX_LOG_CHARACTERS = 12_000  # of a log's end
+MAX_PAGE_BYTES = 1_900_000  # limit of the file's size, so that it can be sent by mail
+MAX_LOG_CHARACTERS = 12_000  # kept at the end of a log
 
 
 def render_run(folder: Path) -> str:
-    """A run as one file that works offline, ranked again from its trials. Raises StoreError when it cannot be read."""
+    """Return a page that works offline, ranked again from the trials; raise StoreError if the run cannot be read."""
     return render_page(ensure_built(), collect_documents(DashboardRun(folder, rank_again=True)))
 
 
 def collect_documents(run: DashboardRun) -> Embedded:
-    """Everything of a run, without the latency histograms (their percentiles are there)."""
+    """Return all documents of a run, without latency histograms."""
     return Embedded(
         document=run.document(),
         tests=run.tests(),
@@ -35,7 +35,7 @@ def collect_documents(run: DashboardRun) -> Embedded:
 
 
 def render_page(web: Path, embedded: Embedded) -> str:
-    """The file's text; reduced until it is small enough, and saying what was left out."""
+    """Return the HTML text. Parts are omitted until it is small enough, and the page names them."""
     script = read_asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
     style = read_asset(web, "*.css")
     fixed = len(script.encode()) + len(style.encode()) + 4096
@@ -57,46 +57,46 @@ def render_page(web: Path, embedded: Embedded) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}: tfb</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        '<div id="app"><noscript>These results are shown by a script in this file: allow it to run.</noscript></div>\n'
+        '<div id="app"><noscript>This page needs JavaScript to show the results.</noscript></div>\n'
         f'<script type="application/gzip" id="run-data">{data}</script>\n'
         f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 
 
 def compress(embedded: Embedded) -> str:
-    """JSON, gzipped, in base64: no character of it means anything to HTML."""
+    """Return documents as gzipped JSON in base64, which has no special characters of HTML."""
     plain = json.loads(embedded.model_dump_json(), parse_float=round_number)
     text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
     return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")
 
 
 def round_number(text: str) -> float:
-    """A number to six significant digits; a time of day, in seconds since 1970, as it is."""
+    """Round a number to six significant digits, except a time in seconds since 1970."""
     return float(text) if float(text) > 1e9 else float(f"{float(text):.6g}")
 
 
 def csp_hash(text: str) -> str:
-    """The source of a Content-Security-Policy that allows exactly this text."""
+    """Return the Content-Security-Policy source that allows exactly this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def read_asset(web: Path, pattern: str) -> str:
-    """The text of the only asset of this kind."""
+    """Return the text of the only asset that matches a pattern."""
     paths = list((web / "assets").glob(pattern))
     if len(paths) != 1:
-        raise StoreError(f"{web / 'assets'}: {len(paths)} files match {pattern}, one is needed; build the page again")
+        raise StoreError(f"{web / 'assets'}: {len(paths)} files match {pattern}, expected one. Build the page again")
     return paths[0].read_text(encoding="utf-8")
 
 
 def truncate_log(log: LogDocument) -> LogDocument:
-    """The end of a log."""
+    """Return the end of a log."""
     cut = max(0, len(log.text) - MAX_LOG_CHARACTERS)
     skipped = log.skipped + len(log.text[:cut].encode())
     return log.model_copy(update={"text": log.text[cut:], "skipped": skipped})
 
 
 def drop_windows(embedded: Embedded) -> Embedded:
-    """Without the second-by-second series."""
+    """Return documents without the time series of trials."""
 
     def slim(trial: Trial) -> Trial:
         warm_up = trial.warm_up and trial.warm_up.model_copy(update={"windows": ()})
@@ -106,10 +106,10 @@ def drop_windows(embedded: Embedded) -> Embedded:
     return embedded.model_copy(update={"cells": tuple(cells)})
 
 
-# What is left out of a file that would be too large, as it says itself.
+# Reductions of a file that is too large, in this order: message on the page -> function.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
-    "The second-by-second series are left out.": drop_windows,
-    "Logs are left out.": lambda e: e.model_copy(update={"logs": {}}),
-    "Single trials are left out.": lambda e: e.model_copy(update={"cells": ()}),
-    "Tables of single loads are left out.": lambda e: e.model_copy(update={"tests": {}, "latency": {}}),
+    "The second-by-second series are omitted.": drop_windows,
+    "Logs are omitted.": lambda e: e.model_copy(update={"logs": {}}),
+    "Single trials are omitted.": lambda e: e.model_copy(update={"cells": ()}),
+    "Tables of single loads are omitted.": lambda e: e.model_copy(update={"tests": {}, "latency": {}}),
 }

@@ -1,4 +1,4 @@
-"""The dashboard's server: a read-only API over results/, and the page."""
+"""Serves the dashboard: a read-only API for results/, and the web page."""
 
 import asyncio
 import ipaddress
@@ -43,10 +43,10 @@ HEADERS = {
 
 
 def is_own_host(host: str, bind: str) -> bool:
-    """Whether a Host header names this server: an address, localhost, or this machine's own name.
+    """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
 
-    A page on the internet can point a name of its own at 127.0.0.1 (DNS rebinding) and read what is served there; its
-    requests carry that name.
+    Other names are rejected because of DNS rebinding: a website can point its own name at 127.0.0.1 and would then be
+    able to read the responses. The requests of its pages carry that name.
     """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     try:
@@ -57,14 +57,14 @@ def is_own_host(host: str, bind: str) -> bool:
 
 
 def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
-    """The ASGI application: GET and HEAD only."""
+    """Return the ASGI application, which accepts GET and HEAD only."""
 
     async def guard(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-        """The security headers on every answer; no documents for somebody else's name or page."""
+        """Add security headers to every response, and reject requests from other websites."""
         if not is_own_host(request.headers.get("host", ""), bind):
             response: Response = JSONResponse({"error": "unknown Host"}, status_code=421)
         elif request.headers.get("sec-fetch-site") == "cross-site" and request.url.path.startswith("/api/"):
-            response = JSONResponse({"error": "asked by a page of another site"}, status_code=403)
+            response = JSONResponse({"error": "requests from pages of other websites are not allowed"}, status_code=403)
         else:
             response = await answer(request)
         response.headers.update(HEADERS)
@@ -85,7 +85,11 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
 
 
 def serve(results: Path, *, bind: str, port: int) -> None:
-    """Serve until Ctrl-C. Raises EnvironmentLacksError when the port is taken or there is no way to build the page."""
+    """Serve until Ctrl-C.
+
+    Raises:
+        EnvironmentLacksError: the port is in use, or the page cannot be built.
+    """
     web = ensure_built()
     api = Api(ResultsFolder(results, published=RESULTS / PUBLISHED))
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
@@ -99,7 +103,10 @@ def serve(results: Path, *, bind: str, port: int) -> None:
             f"cannot listen on {bind}:{port}: {error.strerror}; choose another with --port"
         ) from error
     if bind not in ("127.0.0.1", "::1", "localhost"):
-        print(f"tfb: whoever reaches {bind}:{port} reads all results: there are no accounts", file=sys.stderr)
+        print(
+            f"tfb: warning: everyone who can reach {bind}:{port} can read all results, because there is no login",
+            file=sys.stderr,
+        )
     host = f"[{bind}]" if ":" in bind else bind
     print(f"dashboard: http://{host}:{listener.getsockname()[1]}/  (Ctrl-C ends it)", flush=True)
     threading.Thread(target=api.warm, daemon=True).start()

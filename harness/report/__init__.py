@@ -1,4 +1,4 @@
-"""Writes a run down for people and programs."""
+"""Formats the ranking of a run for people and for programs."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from harness.stats.ranking_model import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What an exporter writes down: a run as it was read, and its ranking."""
+    """Input of an exporter: the records of a run, and its ranking."""
 
     records: RunRecords
     ranking: Ranking
-    every_load: bool = False  # each load's table beside the headline, where the format has a choice
+    every_load: bool = False  # whether to export a table for each load, too

@@ -22,7 +22,7 @@ def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
     counts = Counter(cell_verdict(cell) for cell in comparison.cells)
     names = {"same": f"same within {margin}"}
     found = [f"{names.get(word, word)} in {counts[word]}" for word in WORST_FIRST if counts[word]]
-    said = ", ".join(found) or "cannot tell, they have no cell in common"
+    said = ", ".join(found) or "cannot tell, because they have no cell in common"
     first = f"{comparison.run_b} over {comparison.run_a}, {format_count(len(comparison.cells), 'cell')}: {said}"
     if not counts["cannot tell"]:
         return (first,)

@@ -1,4 +1,4 @@
-"""The explicit list of exporters, by the name that ``--format`` takes: each writes a run to a text file."""
+"""Lists the exporters by the names that ``--format`` accepts. An exporter writes a run to a text file."""
 
 from collections.abc import Callable
 from typing import TextIO
@@ -9,7 +9,7 @@ from harness.report import Report, markdown, techempower, terminal
 
 
 def export_ranking(report: Report, out: TextIO) -> None:
-    """The ranking itself as JSON: the model of ``harness.stats.ranking_model``, as ranking.json holds it."""
+    """Write the ranking as JSON, in the format of ranking.json (``harness.stats.ranking_model``)."""
     out.write(json_text(report.ranking.to_json(indent=1)) + "\n")
 
 

@@ -10,7 +10,7 @@ from harness.report.terminal import footnotes, heading
 
 
 def export(report: Report, out: TextIO) -> None:
-    """The whole report, with the tables of every load."""
+    """Write the whole report, with a table for every load."""
     info, ranking = report.records.info, report.ranking
     parts = [
         "\n\n".join(map(escape_markdown, heading(info).plain.split("\n"))),
@@ -22,7 +22,7 @@ def export(report: Report, out: TextIO) -> None:
 
 
 def table_section(table: TextTable) -> str:
-    """A heading, the table, and what is remarked of its rows."""
+    """Return a heading, the table and the remarks on its rows."""
     header, rule = [column.header for column in table.columns], ["---"] * len(table.columns)
     rows = zip(*(column.cells for column in table.columns), strict=True)
     lines = [[*map(escape_markdown, header)], rule, *([*map(escape_markdown, row)] for row in rows)]

@@ -1,6 +1,6 @@
-"""The title of a run, and its answer in a few sentences: who is settled before whom, who ties, where, what would help.
+"""Summarizes a run in a few sentences: its title, the order of implementations, the machine, and possible improvements.
 
-Pure: the command line and the page show the same words. Everything is read from the ranking; nothing is estimated here.
+The command line and the dashboard show the same sentences. All figures come from the ranking.
 """
 
 import re
@@ -18,20 +18,20 @@ from harness.units import format_micros, format_rate
 QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
 OVERALL = "overall"
 SCENARIO = "scenario"
-MeasureTexts = tuple[str, Callable[[float], str], str]  # compared quantity, its format, its unit
+MeasureTexts = tuple[str, Callable[[float], str], str]  # compared quantity, format, unit
 MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
-    (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times as good as the reference"),
-    (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times as good as the reference"),
-    (SCENARIO, "cpu"): ("CPU per arrival", format_micros, "µs of CPU an arrival"),
+    (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times the baseline"),
+    (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times the baseline"),
+    (SCENARIO, "cpu"): ("CPU per arrival", format_micros, "µs of CPU per arrival"),
     (SCENARIO, "throughput"): ("response time", lambda seconds: f"{seconds * 1e3:,.2f}", "ms for {operation}"),
-    ("", "cpu"): ("CPU per request", format_micros, "µs of CPU a request"),
+    ("", "cpu"): ("CPU per request", format_micros, "µs of CPU per request"),
     ("", "throughput"): ("throughput", format_rate, "requests/s"),
 }
-ENOUGH_PROCESSES = 5  # with fewer an interval is honest but wide
+ENOUGH_PROCESSES = 5  # processes of each implementation; with fewer, intervals are wide
 MAX_NAMES = 4
 MAX_GROUPS = 5
 MAX_IN_TITLE = 3
-TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a name of digits and separators alone says when, not what
+TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a run name that consists of digits and separators only
 TEST_NAMES = {
     "json": "JSON",
     "plaintext": "Plaintext",
@@ -47,11 +47,11 @@ TEST_NAMES = {
 }
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
-RankedRows = list[tuple[str, Standing]]  # implementations with their standings, best first
+RankedRows = list[tuple[str, Standing]]  # (implementation, standing), best first
 
 
 def run_title(info: RunInfo) -> str:
-    """``es4x, express and vertx-web, 7 test types``, or the name that somebody gave it."""
+    """Return the name that the user chose, or a title such as ``es4x, express and vertx-web, 7 test types``."""
     name = info.name.strip()
     if name and name != info.run_id and not TIME_LIKE_NAME.fullmatch(name):
         return name
@@ -65,19 +65,19 @@ def run_title(info: RunInfo) -> str:
 
 
 class Summary(NamedTuple):
-    """An answer in four parts; an empty one has nothing to say."""
+    """A summary in four parts; a part without content is empty."""
 
-    lead: str = ""  # what is settled
-    figures: str = ""  # of the first, and its advantage
-    place: str = ""  # on which machine, with which profile
-    surer: str = ""  # what would make it surer
+    lead: str = ""  # order of the implementations
+    figures: str = ""  # figures of the best implementations, and ratios of others to the best
+    place: str = ""  # machine and profile
+    surer: str = ""  # what would make the result more certain
 
     def __str__(self) -> str:
         return " ".join(part for part in self if part)
 
 
 def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
-    """Of the whole run, by the figure that leads on its machine, with the other one beside it."""
+    """Return the summary of the whole run: by the leading metric of its machine, followed by the other metric."""
     kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
     if not kind:
         return Summary()
@@ -90,19 +90,19 @@ def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
 
 
 def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> Summary:
-    """The answer of one test type, or of ``overall``, by one of the two figures."""
+    """Return the summary of a test type, or of ``overall``, by one of the two metrics."""
     if not is_ranked(info):
-        text = f"Profile {info.profile} checks that things run: its figures rank nothing."
+        text = f"Profile {info.profile} only checks that implementations run; its figures do not rank them."
         return Summary(lead=text, place=_describe_machine(info))
     placed = _ranked_rows(ranking, kind, quantity)
     by = _measure(ranking, kind, quantity)[0]
     subject = f"{'Overall' if kind == OVERALL else TEST_NAMES.get(kind, kind)}, by {by}"
     if not placed:
-        nothing = f"{subject}: nothing has been measured that can be ranked."
+        nothing = f"{subject}: no measurement can be ranked."
         return Summary(lead=nothing, place=_describe_machine(info))
-    groups = [list(group) for _, group in groupby(placed, lambda item: item[1].tie_group)]  # of those that tie
+    groups = [list(group) for _, group in groupby(placed, lambda item: item[1].tie_group)]
     lead = (
-        f"{subject}: {placed[0][0]} alone was measured."
+        f"{subject}: only {placed[0][0]} was measured."
         if len(placed) == 1
         else f"{subject}: {_describe_order(groups)}."
     )
@@ -113,14 +113,14 @@ def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) ->
 
 
 def _measure(ranking: Ranking, kind: str, quantity: Quantity) -> MeasureTexts:
-    """Return what is compared, how it is written, and its unit."""
+    """Return the compared quantity, its formatting function and its unit."""
     scenario = kind in ranking.test_types and ranking.test_types[kind].is_scenario
     compared, format_figure, unit = MEASURES[OVERALL if kind == OVERALL else SCENARIO if scenario else "", quantity]
     return compared, format_figure, unit.format(operation=ranked_operation(kind))
 
 
 def summarize_all(info: RunInfo, ranking: Ranking) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Every answer of a run as its parts: by test type (``overall`` among them), then by figure."""
+    """Return all summaries of a run as tuples of parts, by test type (including ``overall``) and metric."""
     kinds = [*([OVERALL] if ranking.overall else []), *ranking.test_types]
     return {kind: {each: tuple(summarize(info, ranking, kind, each)) for each in QUANTITIES} for kind in kinds}
 
@@ -138,25 +138,23 @@ def _ranked_rows(ranking: Ranking, kind: str, quantity: Quantity) -> RankedRows:
     return sort_by_position([(name, each) for name, each in found if each is not None], lambda item: item[1])
 
 
-# ---- who, how much, where, what would help ---------------------------------------------------------------------------
+# ---- order, figures, machine, improvements ---------------------------------------------------------------------------
 
 
 def _describe_order(groups: Sequence[RankedRows]) -> str:
-    """``vertx-web first; es4x in place 2–3; resteasy and express tie``: no ordinal where the rank is open."""
+    """Return a text such as ``vertx-web first; es4x rank 2–3; resteasy and express tie``."""
     if len(groups) == 1:
-        return f"{_join_group(groups[0])} tie, and nobody is known to lead"
+        return f"{_join_group(groups[0])} tie; no leader is established"
     found, place = [], 0
     for group in groups:
-        ordinal = (
-            ORDINALS[place] if place < len(ORDINALS) else "last" if group is groups[-1] else f"in place {place + 1}"
-        )
+        ordinal = ORDINALS[place] if place < len(ORDINALS) else "last" if group is groups[-1] else f"rank {place + 1}"
         rank = group[0][1].rank
-        alone = ordinal if rank.low == rank.high else f"in place {rank.label}"
+        alone = ordinal if rank.low == rank.high else f"rank {rank.label}"
         found.append(f"{_join_group(group)} {'tie' if len(group) > 1 else alone}")
         place += len(group)
     if len(found) > MAX_GROUPS:
         between = sum(map(len, groups[MAX_GROUPS - 1 : -1]))
-        found = [*found[: MAX_GROUPS - 1], f"{between} more between", found[-1]]
+        found = [*found[: MAX_GROUPS - 1], f"{between} more in between", found[-1]]
     return "; ".join(found)
 
 
@@ -172,7 +170,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts) -> str:
-    """What those in front have, and what the next and the last have of the best one's."""
+    """Return the figures of the best group, and the ratios of the next and the last implementation to the best."""
     front = groups[0]
     _, show, unit = measure
     figures = [each.estimate.median for _, each in front]
@@ -201,4 +199,4 @@ def _suggest_improvements(info: RunInfo, placed: Sequence[tuple[str, Standing]])
         helps.append("more processes (--profile standard)")
     if info.machine.concerns:
         helps.append(f"a quieter machine ({info.machine.concerns[0]})")
-    return f"What would make it surer: {'; '.join(helps)}." if helps else ""
+    return f"For a more certain result, use {'; '.join(helps)}." if helps else ""

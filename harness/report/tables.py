@@ -1,4 +1,4 @@
-"""The tables of a ranking as text: the same figures, words and columns in every rendering for people."""
+"""Builds the tables of a ranking as text. All reports for people use the same figures, terms and columns."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,18 +24,18 @@ from harness.stats.ranking_model import (
 from harness.stats.unranked import is_ranked
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
-DRAWING_WIDTH = 31  # of a drawing
+DRAWING_WIDTH = 31  # columns of a drawn interval
 R = TypeVar("R")
 Percentiles = Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table; where there is not room for all, those with the highest ``order`` go first."""
+    """A column of a table. On a narrow terminal, columns with the highest ``order`` are removed first."""
 
     header: str
     cells: tuple[str, ...]
-    order: int = 0  # 0: always there
+    order: int = 0  # 0: never removed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,9 @@ class TextTable:
 
     title: str
     columns: tuple[Column, ...]
-    breaks: frozenset[int] = frozenset()  # rows behind which a group of tied rows ends
-    remarks: tuple[str, ...] = ()  # lines below it: a remark, and whom it is about
-    sums_up: bool = False  # the others, and has no remarks of its own
+    breaks: frozenset[int] = frozenset()  # indices of rows after which a tie group ends
+    remarks: tuple[str, ...] = ()  # lines below the table, such as ``steal: express``
+    sums_up: bool = False  # whether the table summarizes other tables; it has no remarks
 
 
 def _no_standing(_: object) -> Standing | None:
@@ -55,17 +55,17 @@ def _no_standing(_: object) -> Standing | None:
 
 @dataclass(frozen=True)
 class TableRows(Generic[R]):
-    """What the columns of a table are read from; rows that tie in ``place`` stand together."""
+    """Rows from which the columns of a table are made. ``place`` returns the standing that defines tie groups."""
 
     rows: Sequence[R]
     place: Callable[[R], Standing | None] = _no_standing
 
     def column(self, header: str, show: Callable[[R], str], order: int = 0) -> Column:
-        """A cell a row."""
+        """Return a column with a cell for each row."""
         return Column(header=header, cells=tuple(map(show, self.rows)), order=order)
 
     def rank(self, header: str = "rank", of: Callable[[R], Standing | None] | None = None, order: int = 0) -> Column:
-        """Possible ranks, by ``place`` or another standing."""
+        """Return a column of possible ranks, by ``place`` or by another standing."""
         found = [(of or self.place)(row) for row in self.rows]
         return Column(header=header, cells=tuple(each.rank.label if each else "–" for each in found), order=order)
 
@@ -77,7 +77,7 @@ class TableRows(Generic[R]):
         scale: float = 1.0,
         orders: tuple[int, int] = (0, 0),
     ) -> tuple[Column, Column]:
-        """A median as ``show`` writes it, times ``scale`` its interval."""
+        """Return columns of medians, formatted by ``show``, and of intervals, multiplied by ``scale``."""
         found = [_estimate_of(of(row)) for row in self.rows]
         medians = tuple("–" if each is None else show(each.median) for each in found)
         intervals = tuple(format_interval(each, scale) for each in found)
@@ -87,7 +87,7 @@ class TableRows(Generic[R]):
         )
 
     def percentile(self, header: str, point: str, of: Callable[[R], Percentiles], order: int = 0) -> Column:
-        """Milliseconds."""
+        """Return a column of a latency percentile in milliseconds."""
         found = (of(row).get(point) for row in self.rows)
         cells = tuple("–" if each is None else _format_milliseconds(each.median) for each in found)
         return Column(header=header, cells=cells, order=order)
@@ -99,7 +99,10 @@ class TableRows(Generic[R]):
         remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
         sums_up: bool = False,
     ) -> TextTable:
-        """Of these columns, without those that say nothing; ``remarks``: whom a row is about, and what is said."""
+        """Return a table without removable columns that are empty.
+
+        ``remarks`` returns the name of a row and the remarks on it.
+        """
         groups = [each.tie_group if each else None for each in map(self.place, self.rows)]
         tied = len(set(groups)) < len(groups)
         ends = frozenset(at for at, (own, following) in enumerate(pairwise(groups)) if own != following)
@@ -113,12 +116,12 @@ class TableRows(Generic[R]):
 
 
 def format_count(number: int, thing: str) -> str:
-    """``1 implementation``, ``2 implementations``, ``3 processes``."""
+    """Format a count with its noun: ``1 implementation``, ``2 implementations``, ``3 processes``."""
     return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
 
 
 def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
-    """``[low, high]``, or an en dash where it is not known."""
+    """Format an interval as ``[low, high]``; an unknown interval is an en dash."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return "–"
     low, high = estimate.low * scale, estimate.high * scale
@@ -127,7 +130,7 @@ def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
 
 
 def format_ratio(value: Ratio | None) -> str:
-    """``1.12× [1.08, 1.17]``."""
+    """Format a ratio with its interval: ``1.12× [1.08, 1.17]``."""
     if value is None:
         return "–"
     if value.low is None or value.high is None or value.low == value.high:
@@ -136,7 +139,7 @@ def format_ratio(value: Ratio | None) -> str:
 
 
 def draw_interval(value: float, low: float, high: float, meant: tuple[float, float], ends: tuple[float, float]) -> str:
-    """An interval of a ratio, ``├─●─┤``, on a logarithmic line with 1 as ``│`` and what is meant as ``░``."""
+    """Draw the interval of a ratio, ``├─●─┤``, on a logarithmic line. ``│`` marks 1 and ``░`` the expected range."""
     first, last = map(math.log, ends)
 
     def at(place: float) -> int:
@@ -152,19 +155,19 @@ def draw_interval(value: float, low: float, high: float, meant: tuple[float, flo
 
 
 def _format_factor(value: float) -> str:
-    """As the page has it: two decimals below ten, three digits beyond, two of them below a tenth."""
+    """Format a factor as the dashboard does: two decimals below 10, three digits above, two digits below 0.1."""
     small = 0 < value < 0.095
     digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{digits}f}"
 
 
 def row_standing(row: Row, quantity: Quantity) -> Standing | None:
-    """Of a row in one of the two figures."""
+    """Return the standing of a row for one of the two metrics."""
     return row.cpu_per_request if quantity == "cpu" else row.throughput
 
 
 def sort_by_position(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
-    """Best first by one figure; those without it last."""
+    """Return rows by position, best first; rows without a standing are last."""
     return sorted(rows, key=lambda row: found.position if (found := read(row)) else 1 << 30)
 
 
@@ -177,7 +180,7 @@ def _format_milliseconds(seconds: float) -> str:
 
 
 def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
-    """``CPU contention: resteasy, express``; ``all rows`` where it is about each of several."""
+    """Return a line for each remark: ``CPU contention: resteasy, express``, or ``all rows`` for several rows."""
     about: dict[str, dict[str, None]] = {}
     names = set()
     for name, remarks in rows:
@@ -191,12 +194,12 @@ def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]
 
 
 def _row_remarks(row: Row | GoalRow) -> tuple[str, list[str]]:
-    """What a reader must know of a row, the gravest first."""
+    """Return the name of a row and the remarks on it, most severe first."""
     return row.implementation, [*([row.reason] if row.reason else []), *row.flags]
 
 
 def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
-    """All tables of a run; with ``every_load`` those of each load and operation."""
+    """Yield the tables of a run; with ``every_load``, also a table for each load."""
     closed = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
     for number, test in enumerate(closed):
         yield closed_loop_table(info, ranking, test.headline, startup=number == 0)
@@ -221,9 +224,10 @@ def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iter
 
 
 def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
-    """Throughput and CPU per request of one table, the leading figure first; no ranks where the run ranks nothing.
+    """Return a table of throughput and CPU per request, with the leading metric first.
 
-    The startup time is one of all test types: it stands in the first table.
+    A run that ranks nothing has no rank columns. The startup time does not depend on the test type, so only the first
+    table shows it (``startup``).
     """
     ranked, leading = is_ranked(info), ranking.leading
     other: Quantity = "throughput" if leading == "cpu" else "cpu"
@@ -244,7 +248,7 @@ def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup:
         return format_ratio(found.to_reference if found else None)
 
     def remarks(row: Row) -> tuple[str, list[str]]:
-        dropped = [f"{row.dropped} of {row.trials} trials kept out"] if row.dropped and not row.reason else []
+        dropped = [f"{row.dropped} of {row.trials} trials excluded"] if row.dropped and not row.reason else []
         return row.implementation, [*_row_remarks(row)[1], *dropped]
 
     def latency(row: Row) -> Percentiles:
@@ -271,7 +275,7 @@ def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup:
 
 
 def _capacity_table(title: str, header: str, found: Sequence[GoalRow]) -> TextTable:
-    """Capacities at a goal, of loads at given rates or of factors of the order service."""
+    """Return the capacities at a latency goal, in requests per second or as factors of the order service."""
     rows = TableRows(found, lambda row: row.capacity)
 
     def show(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The ranking on a terminal: the answer, then a table a test type, tie groups separated by rules."""
+"""Prints the ranking: a summary, then a table for each test type with rules between tie groups."""
 
 import os
 import sys
@@ -22,16 +22,19 @@ from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
-PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
-GAP = 2  # columns between two cells
-MIN_NAME_WIDTH = 20  # of implementations: rather than fold them below it, columns go
+PIPE_WIDTH = 10_000  # columns of a file or pipe, in which nothing is removed or folded
+GAP = 2  # terminal columns between cells
+MIN_NAME_WIDTH = 20  # columns; less important columns are removed before names are folded below this width
 LEFT_ALIGNED = {"implementation", "missing", "use case", "operation", "load"}
-# Only a line between the head and the rows, and a thin one between groups of rows that are tied.
+# A line below the header, and a thin line between tie groups.
 RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
 
 
 def make_console(out: TextIO | None = None) -> SafeConsole:
-    """As wide as the terminal; in a pipe as COLUMNS says, or wide enough for everything. stdout unless ``out``."""
+    """Return a console for ``out`` or stdout.
+
+    Its width is that of the terminal. In a pipe it is the value of COLUMNS, or unlimited.
+    """
     width = None
     if not (out or sys.stdout).isatty():
         asked = os.environ.get("COLUMNS", "")
@@ -40,12 +43,12 @@ def make_console(out: TextIO | None = None) -> SafeConsole:
 
 
 def export(report: Report, out: TextIO) -> None:
-    """The tables as they are shown when a run ends."""
+    """Write the summary and the tables as at the end of a run."""
     print_ranking(report.records.info, report.ranking, make_console(out), every_load=report.every_load)
 
 
 def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
-    """Print the ranking; with ``every_load`` each load's table, otherwise the headline of each test type."""
+    """Print the ranking: the headline table of each test type, and with ``every_load`` a table for each load."""
     console.print(heading(info))
     answer = summary.summarize_run(info, ranking)
     if answer.lead:
@@ -72,7 +75,7 @@ def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConso
 
 
 def heading(info: RunInfo) -> Text:
-    """Which run this is, and on which machines."""
+    """Return lines about the run and its machines."""
     at = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.completed_at))
     ended = f"ended {at}" if info.completed_at else "unfinished"
     machine = info.machine
@@ -98,19 +101,18 @@ def heading(info: RunInfo) -> Text:
 
 
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
-    """What a reader must know of the figures."""
+    """Return notes that explain the figures of the tables."""
     notes = []
     if any(not test.is_scenario or ranking.orders is None for test in ranking.test_types.values()):
         notes += [
             f"req/s: completed 2xx responses of a closed loop ({info.generator}); µs CPU/req: CPU time of the server's "
-            "processes per response, the steadier figure on a shared machine",
-            "p50, p99: service time of the closed loop; no client's latency at a given rate, which --profile latency "
-            "measures",
+            "processes per response, which varies less on a shared machine",
+            "p50, p99: service time of the closed loop; to measure latency at a given rate, use --profile latency",
         ]
     if is_ranked(info):
         notes.append(
             "medians over processes with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
-            "may be 2nd, 3rd or 4th; between two rules rows are tied"
+            "may be 2nd, 3rd or 4th; rows between two rules are tied"
         )
     if floor := ranking.noise_floor:
         notes.append(
@@ -120,7 +122,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     if ranking.latency:
         notes.append(
             "latency over load: from the intended send time of Poisson arrivals (open loop) to the last byte; capacity "
-            'at a goal: the highest rate tried that met it, the truth lies between it and "missed at"'
+            'at a goal: the highest rate that met the goal; the true capacity lies between this rate and "missed at"'
         )
     if ranking.orders:
         notes += [f"{name}: {note}" for name in ranking.test_types if (note := footnote(name))]
@@ -130,7 +132,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
 
 
 def print_table(table: TextTable, console: SafeConsole) -> None:
-    """One table with as many columns as there is room for, and its remarks below it."""
+    """Print a table with the columns that fit, and its remarks."""
     console.print(Text(f"\n{table.title}", style="italic"))
     columns = fit_columns(table.columns, console.width)
     out = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
@@ -138,7 +140,7 @@ def print_table(table: TextTable, console: SafeConsole) -> None:
         out.add_column(
             column.header,
             justify="left" if column.header in LEFT_ALIGNED else "right",
-            no_wrap=column.header != "implementation",  # names alone are folded where there is no room
+            no_wrap=column.header != "implementation",  # only names are folded
             overflow="fold",
         )
     for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
@@ -149,7 +151,7 @@ def print_table(table: TextTable, console: SafeConsole) -> None:
 
 
 def fit_columns(columns: Sequence[Column], width: int) -> list[Column]:
-    """Those that there is room for: the least important go first, and of the others the names are folded."""
+    """Return the columns that fit into the width; the least important columns are removed first."""
     kept = list(columns)
     while _table_width(kept) > width and (least := max(column.order for column in kept)):
         kept = [column for column in kept if column.order != least]
@@ -157,7 +159,7 @@ def fit_columns(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def _table_width(columns: Sequence[Column]) -> int:
-    """That a table takes, its names folded as far as is wanted."""
+    """Return the width of a table whose names are folded to ``MIN_NAME_WIDTH``."""
     longest = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
     most = [MIN_NAME_WIDTH if each.header == "implementation" else PIPE_WIDTH for each in columns]
     return sum(map(min, longest, most)) + GAP * (len(columns) - 1)

@@ -1,4 +1,4 @@
-"""Verdicts of a verification for programs: JSON, JUnit's XML, and annotations of GitHub Actions."""
+"""Formats the result of a verification for programs: JSON, JUnit XML and annotations of GitHub Actions."""
 
 import json
 import re
@@ -22,7 +22,7 @@ REQUIREMENTS = "docs/requirements.md"
 
 @dataclass(frozen=True, kw_only=True)
 class ImplementationVerdict:
-    """The verdict on one implementation as a whole."""
+    """The verdict on an implementation."""
 
     implementation: str
     verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
@@ -31,7 +31,7 @@ class ImplementationVerdict:
 
     @classmethod
     def failed(cls, name: str, broken: int, reason: str) -> Self:
-        """Return the verdict on an implementation with violations, or one whose process failed for another reason."""
+        """Return the verdict on an implementation with violations, or whose process failed for another reason."""
         return cls(
             implementation=name,
             verdict="failed",
@@ -46,7 +46,7 @@ class ImplementationVerdict:
 
 
 def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict | None:
-    """Return the verdict on an implementation that was not built, or None for one that was."""
+    """Return the verdict on an implementation whose build failed; None after a successful build."""
     if build is None or build.status == "ok":
         return None
     return ImplementationVerdict(
@@ -61,12 +61,12 @@ def count_violations(verdicts: Sequence[VerificationRecord]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationReport:
-    """What a verification has found."""
+    """The result of a verification."""
 
     verdicts: Sequence[VerificationRecord]
-    problems: Sequence[str]  # what could not be built, started or looked at
-    folders: Mapping[str, str]  # implementation -> its folder, relative to the repository where it lies there
-    implementations: Sequence[ImplementationVerdict] = ()  # every implementation that was asked for
+    problems: Sequence[str]  # messages about failed builds, starts and checks that could not run
+    folders: Mapping[str, str]  # implementation -> folder, relative to the repository if it is inside
+    implementations: Sequence[ImplementationVerdict] = ()  # all selected implementations
 
     @property
     def other_problems(self) -> Sequence[str]:
@@ -77,7 +77,7 @@ class VerificationReport:
 
 @cache
 def rule_lines() -> Mapping[str, int]:
-    """The line of each paragraph of docs/requirements.md by its name; empty where the page is not there."""
+    """Return the line number of each rule in docs/requirements.md; empty if the page does not exist."""
     page = REPOSITORY / REQUIREMENTS
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     begun = ((re.match(r"- \*\*(.+?)\*\*", line), number) for number, line in enumerate(text.splitlines(), 1))
@@ -85,13 +85,13 @@ def rule_lines() -> Mapping[str, int]:
 
 
 def rule_location(rule: str) -> str:
-    """Where a rule stands, as editors and terminals open it: ``docs/requirements.md:24``."""
+    """Return the location of a rule in a form that editors can open: ``docs/requirements.md:24``."""
     line = rule_lines().get(rule)
     return f"{REQUIREMENTS}:{line}" if line else REQUIREMENTS
 
 
 def explain_result(result: CheckResult) -> str:
-    """What was expected, what came, and the rule, a line each."""
+    """Return the message, the expected value, the actual value and the rule, on separate lines."""
     lines = [result.message]
     lines += [f"expected: {result.expected}"] if result.expected is not None else []
     lines += [f"got: {result.actual}"] if result.actual is not None else []
@@ -99,7 +99,7 @@ def explain_result(result: CheckResult) -> str:
 
 
 def as_json(found: VerificationReport) -> str:
-    """One document."""
+    """Return a JSON document."""
     documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in found.verdicts]
     judged = [
         {"name": each.implementation, "verdict": each.verdict, "reason": each.reason} for each in found.implementations
@@ -128,7 +128,10 @@ def as_github(found: VerificationReport) -> str:
 
 
 def as_junit(found: VerificationReport) -> str:
-    """A suite an implementation and test type, a case a check; what could not be looked at is an error."""
+    """Return JUnit XML: a suite for each implementation and test type, with a case for each check.
+
+    Failed builds, starts and checks that could not run are errors.
+    """
     root = ElementTree.Element("testsuites", name="tfb verify")
     for verdict in found.verdicts:
         name = _xml(f"{verdict.implementation}.{verdict.test_type}")
@@ -155,9 +158,9 @@ def as_junit(found: VerificationReport) -> str:
 
 
 def _add_implementations(root: ElementTree.Element, judged: Sequence[ImplementationVerdict]) -> None:
-    """Add a suite with a case for each implementation: an error where it was not built or started, or its server ended.
+    """Add a suite with a case for each implementation: an error if it was not built or started, or its server exited.
 
-    Failed checks are failures in suites of their own.
+    Failed checks are in the suites of the test types.
     """
     if not judged:
         return
@@ -179,7 +182,7 @@ FORMATS: dict[str, Callable[[VerificationReport], str]] = {"json": as_json, "git
 
 
 def print_report(name: str, found: VerificationReport) -> None:
-    """Print verdicts in one of the formats; only GitHub's are commands of a CI system."""
+    """Print a report in a format. Only the GitHub format may issue commands to a CI system."""
     if name == "github":
         write_commands(as_github(found))
     else:
@@ -187,7 +190,7 @@ def print_report(name: str, found: VerificationReport) -> None:
 
 
 def _xml(text: str) -> str:
-    """Without the characters that XML 1.0 does not allow, which a server may well have answered."""
+    """Replace characters that XML 1.0 does not allow; a response may contain them."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
@@ -196,12 +199,12 @@ def _first(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    """Return the text of a workflow command: nothing of a server's answer begins a command of its own."""
+    """Escape a text for a workflow command, so that a response cannot start another command."""
     return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _file(found: VerificationReport, implementation: str) -> str:
-    """Return the property that puts an annotation at a configuration; empty for one outside the repository."""
+    """Return the property that attaches an annotation to a configuration; empty for a file outside the repository."""
     folder = found.folders.get(implementation)
     return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
 

@@ -51,7 +51,7 @@ Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it i
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRequests:
-    """Requests of one process at one rate (or factor of the arrivals), pooled over its loads."""
+    """Requests of a process at a rate (or factor of the arrivals), pooled over all loads."""
 
     rate: float
     due: int
@@ -99,7 +99,7 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
 
 
 def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
-    """Return the highest load of one process that met the goal, and the lowest load above it that missed the goal.
+    """Return the highest load of a process that met the goal, and the lowest load above it that missed the goal.
 
     The loads are cut where the cut contradicts the fewest of them; of equal cuts the lowest is used. Otherwise one
     stall of the machine at a low rate would be taken for the capacity.

@@ -1,4 +1,4 @@
-"""Compares two runs cell by cell, any two cells, and the two copies of an A/A run (the noise floor)."""
+"""Compares cells: of two runs, of one run, and of the two copies in an A/A run (the noise floor)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ MISSING_EFFECT = Effect(ratio=None, verdict="cannot tell")
 
 
 def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
-    """Compare run B with run A.
+    """Compare run B with run A, cell by cell.
 
     The two sides of ``compare --base`` were measured in the same rounds and are compared within rounds. Separate runs
     share no rounds. Holm's correction covers all cells of a metric.
@@ -81,9 +81,9 @@ def ratio(
     confidence: float,
     processes: Sequence[ProcessRecord] = (),
 ) -> Ratio | None:
-    """Return cell ``a`` over cell ``b`` with its interval; None if a cell has no figure.
+    """Return the ratio of cell ``a`` to cell ``b`` with its interval; None if a cell has no figure.
 
-    Cells of the same table are compared among all of its rows.
+    Cells of the same table are compared within the fit of that table.
 
     Args:
         trials: of the run.
@@ -105,13 +105,13 @@ def ratio(
 
 
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
-    """Return the ratio of two sets of positive values, given by process, that no run recorded."""
+    """Return the ratio of two sets of positive values by process that are not part of a run."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
     return ValueTables({SINGLE_TABLE: values}).ratio("a", "b", confidence)
 
 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
-    """Return the largest difference between two copies of one implementation (A/A) that the data allows.
+    """Return the largest difference between two copies of an implementation (A/A) that the data allows.
 
     A pair consists of the two processes with the same number, averaged over all cells that both have. More pairs reduce
     the part of the floor that is chance. A lasting advantage of one copy (start order, placement, memory layout)

@@ -1,4 +1,4 @@
-"""Turns trials into the figures of a cell: which trials count, what each metric reads, and which flags apply."""
+"""Computes the figures of a cell from its trials: the valid trials, the metrics and the flags."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,9 +15,11 @@ from harness.records.run_info import RunInfo
 from harness.records.trial_record import Trial, ValidityCheck
 from harness.stats.table_fit import Position
 
-PROVISIONAL_BELOW = 5  # processes; with fewer, intervals have their nominal coverage but are wide
-MAX_WARM_UP_RATIO = 1.10  # CPU per request of all trials / of the later half, above which a process was not warmed up
-# Seconds, bytes or requests per second beyond these were never measured, and their ratios overflow.
+PROVISIONAL_BELOW = 5  # processes; with fewer, intervals are wide although their coverage is nominal
+MAX_WARM_UP_RATIO = (
+    1.10  # ratio of CPU per request, all trials / later half; above it a process counts as not warmed up
+)
+# Values (seconds, bytes, requests per second) outside this range are invalid, and their ratios would overflow.
 MIN_VALUE, MAX_VALUE = 1e-15, 1e15
 PERCENTILES = ("50", "90", "99")  # of a row; trials record all percentiles
 MIN_REQUESTS_BEYOND = 5  # requests that must be slower than a percentile for it to be displayed
@@ -29,7 +31,7 @@ CellKey = tuple[str, str, Load]  # implementation, test type, load
 class Metric:
     """A quantity that can be ranked, read from a trial or (``of_process``) from a process; None where unknown."""
 
-    higher: bool  # is better
+    higher: bool  # whether a higher value is better
     read: Callable[[Trial], float | None] = lambda _: None
     of_process: Callable[[ProcessRecord], float | None] | None = None
 
@@ -84,7 +86,7 @@ METRICS: Mapping[str, Metric] = {
     "response-time-p50": Metric(False, lambda trial: latency_percentile(trial, "50")),
     "response-time-p99": Metric(False, lambda trial: latency_percentile(trial, "99")),
     "memory": Metric(False, lambda trial: trial.server.rss_peak),  # bytes
-    "throughput-per-memory": Metric(True, _throughput_per_megabyte),  # of a megabyte
+    "throughput-per-memory": Metric(True, _throughput_per_megabyte),  # requests per second per megabyte
     "threads": Metric(False, lambda trial: trial.server.threads_peak),
     "startup-time": Metric(False, of_process=lambda process: process.startup_time),
 }
@@ -99,22 +101,22 @@ class CellTrials:
 
     @cached_property
     def kept(self) -> Sequence[Trial]:
-        """Trials that passed their validity checks and had a valid response; zero throughput has no logarithm."""
+        """Trials that passed their validity checks and had a valid response, because zero has no logarithm."""
         return [trial for trial in self.trials if trial.throughput > 0 and trial.rankable]
 
     @cached_property
     def processes(self) -> tuple[int, ...]:
-        """Numbers of the processes that have a figure."""
+        """Numbers of the processes with a valid trial."""
         return tuple(sorted({trial.process for trial in self.kept}))
 
     @cached_property
     def objections(self) -> Sequence[ValidityCheck]:
-        """Validity checks that a trial did not pass."""
+        """Results of validity checks that did not pass."""
         return [check for trial in self.trials for check in trial.validity if check.outcome is not Outcome.PASS]
 
     @cached_property
     def warm(self) -> bool:
-        """Whether the remaining warm-up of its processes is too small to affect their figures.
+        """Whether the remaining warm-up of the processes is too small to affect the figures.
 
         On average over processes, the CPU per request of all trials is near that of their later half. A process with a
         single trial counts as warm unless CPU per request was still falling during its warm-up.
@@ -130,7 +132,7 @@ class CellTrials:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Caveats of the figures: warm-up first, then validity checks in the order of trials."""
+        """Flags of the figures: warm-up first, then validity checks in the order of trials."""
         words = [] if self.warm else ["not warmed up"]
         words += [check.flag for trial in self.kept for check in trial.validity if check.flag]
         words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
@@ -138,12 +140,12 @@ class CellTrials:
 
     @property
     def why_empty(self) -> str:
-        """Why no trial counts: the failed validity checks, the most frequent first."""
+        """Reason why no trial is valid: the failed validity checks, most frequent first."""
         failed = Counter(check.flag or check.name for check in self.objections if check.outcome is Outcome.FAIL)
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
     def values(self, metric: Metric) -> dict[Position, float]:
-        """Return the metric of each kept trial by process and round, without values that nothing measures."""
+        """Return the metric of each valid trial by process and round, without values outside the valid range."""
         read = ((trial.process, trial.round, metric.read(trial)) for trial in self.kept)
         return {(process, number): value for process, number, value in read if value and MIN_VALUE < value < MAX_VALUE}
 
@@ -163,7 +165,7 @@ class CellTrials:
 def collect_cells(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
     """Group trials into cells; trials of the witness and of rate searches belong to no cell."""
     groups: defaultdict[CellKey, list[Trial]] = defaultdict(list)
-    loads: dict[tuple[object, ...], Load] = {}  # hashing the records themselves takes a third of the time
+    loads: dict[tuple[object, ...], Load] = {}  # avoids hashing records, which would take a third of the time
     for trial in trials:
         if trial.purpose == "measure":
             plain = tuple(trial.load.__dict__.values())
@@ -197,7 +199,7 @@ def deployment_by_process(info: RunInfo) -> dict[int, int]:
 
 
 def best_load(cells: Mapping[Load, CellTrials]) -> Load | None:
-    """Return the load with the highest median throughput over all processes, so that it is not a best of N."""
+    """Return the load with the highest median throughput over all processes."""
     known = {load: cell.median(THROUGHPUT) for load, cell in cells.items() if cell.kept}
     return max(known, key=lambda load: (known[load] or 0.0, -load.connections)) if known else None
 
@@ -205,8 +207,8 @@ def best_load(cells: Mapping[Load, CellTrials]) -> Load | None:
 def headline_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load | None:
     """Return the load of a test type's headline table; None means each implementation's best load.
 
-    A test type that sweeps the query count uses the highest count. Others use the load that was visited most often, if
-    it is unique. Scenarios use the highest factor at which most implementations have figures.
+    A test type that sweeps the query count uses the highest count. Other test types use the load that was visited most
+    often, if it is unique. Scenarios use the highest factor at which most implementations have figures.
     """
     loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():

@@ -30,7 +30,7 @@ class Differences:
         return self.scale * student_half_width(self.squared_error, self.df, confidence)
 
     def ratios(self, confidence: float = CONFIDENCE) -> list[Ratio]:
-        """Return each difference as a ratio, with its interval where the interval is finite and known."""
+        """Return each difference as a ratio, with an interval if it is finite and known."""
         half = self.half_width(confidence)
         ratios = []
         for value, width in zip(self.value.tolist(), half.tolist(), strict=True):
@@ -94,13 +94,13 @@ def holm(p_values: FloatArray, alpha: float) -> BoolArray:
 def ranks(
     table: RowMeans, medians: FloatArray, alpha: float, floor: float = 0.0, *, higher: bool
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield for each row its position by median, its best and worst possible rank, and its tie group; all 1-based.
+    """Yield for each row the position by median, the best and worst possible rank, and the tie group; all 1-based.
 
     A row beats another if they differ significantly and by at least the machine's noise floor. The interval of row i
     is [1 + rows that beat i, rows - rows that i beats]. With a family-wise error of 5 % all true ranks lie inside
     their intervals at the same time with probability 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). The interval is
     extended to the position by median, because the test compares mean logarithms instead. A tie group ends before the
-    first row that its leader significantly beats.
+    first row that the leader of the group significantly beats.
 
     Args:
         table: the means that decide.

@@ -17,8 +17,12 @@ from harness.errors import UsageError
 from harness.records import safe_read
 from harness.stats.ranking_model import Ranking
 
-MAX_FILE_BYTES = 64 << 20  # of a results.json
-QUERY_SWEEPS = ("query", "update", "cached-query")  # shown at their last level, the others at their best one
+MAX_FILE_BYTES = 64 << 20  # limit for a results.json
+QUERY_SWEEPS = (
+    "query",
+    "update",
+    "cached-query",
+)  # displayed at their last level; other test types at their best level
 TEST_TYPE_BY_KEY = {"cached_query": "cached-query"}
 
 
@@ -33,7 +37,7 @@ class PublishedRates:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCell:
-    """An implementation and test type that both measured."""
+    """An implementation and test type that the round and the run measured."""
 
     test_type: str
     implementation: str
@@ -78,9 +82,9 @@ def read_round(path: Path) -> PublishedRates:
                 if isinstance(entries, list) and (responses := _successful_responses(kind, entries)) > 0:
                     rates.setdefault(kind, {})[name] = _parse_number(responses / seconds)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"{path}: cannot be read: {error.strerror}. Expected a TechEmpower results.json") from error
     except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: this is not a TechEmpower results.json: {error!r:.300}") from error
+        raise UsageError(f"{path}: this is not a TechEmpower results.json ({error!r:.300})") from error
     return PublishedRates(
         name=str(document.get("name") or path.stem),
         environment=str(document.get("environmentDescription") or "an unnamed machine"),
@@ -100,7 +104,7 @@ def _parse_number(value: float | str) -> float:
     """Return a number as a float; raises ValueError or OverflowError unless it is finite and not negative."""
     found = float(value)
     if not math.isfinite(found) or found < 0:
-        raise ValueError(f"{value!r:.40} is no count and no duration")
+        raise ValueError(f"{value!r:.40} must be a finite number that is not negative")
     return found
 
 

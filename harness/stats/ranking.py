@@ -173,7 +173,7 @@ def _make_row(
         reason = reason or (NOT_REACHED if late else "missing")
         return ranking_model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=reason)
     above, limit_reason = _relative_to_limit(name, kind, at, run)
-    reason = reason or (limit_reason if cell.kept else f"kept out by its gates: {cell.why_empty}")
+    reason = reason or (limit_reason if cell.kept else f"excluded by validity checks: {cell.why_empty}")
     return ranking_model.Row(
         implementation=name,
         load=at,
@@ -296,26 +296,26 @@ def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRa
     info = run.info
     if len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")
-        yield f"{len(info.sets)} deployments ({names}): ratios are within each, and they are the unit of intervals"
+        yield f"{len(info.sets)} deployments ({names}): ratios are within deployments, intervals are over deployments"
     if info.reference is None:
-        yield "no reference implementation: there are no ratios to it and no overall score"
+        yield "there is no baseline implementation, so there are no ratios and no overall score"
     elif lacking := [
         kind
         for kind, ranking in test_types.items()
         if not any(row.implementation == info.reference and row.throughput for row in ranking.headline.rows)
     ]:
-        yield f"not in the overall score, because {info.reference} has no figure there: {', '.join(lacking)}"
+        yield f"excluded from the overall score, because {info.reference} has no figure: {', '.join(lacking)}"
     counts = [max(own.processes, default=0) for _, tables, _ in run.tables for own in tables.fits.values()]
     if max(counts, default=0) == 1:
         rounds = any(own.within.df.any() for _, tables, _ in run.tables for own in tables.fits.values())
-        yield "one process of each: " + (
-            f"fresh ones are taken to differ by {ASSUMED_SD:.0%}"
+        yield "one process of each implementation: " + (
+            f"intervals assume that processes differ by {ASSUMED_SD:.0%}"
             if rounds
-            else "nothing says how far others would differ"
+            else "the variance between processes is unknown"
         )
     if info.settings.get("network") == "bridge":
-        yield "all of this run went over a bridge network: its figures are not those of runs on the host's own network"
+        yield "the run used a bridge network, so its figures are not comparable with runs on the host's network"
     if info.status == "incomplete":
         yield "the run is incomplete: time was up before every cell was tried (more --time, or fewer names and types)"
     elif info.status != "complete":
-        yield f"the run is {info.status}: intervals are those of the processes so far"
+        yield f"the run is {info.status}: figures are those of the processes measured so far"

@@ -1,4 +1,4 @@
-"""Results of the statistics as plain data, which report/ and the dashboard render."""
+"""Models of rankings and comparisons, which the reports and the dashboard display."""
 
 from typing import Annotated, Literal
 
@@ -20,16 +20,16 @@ class Estimate(Record):
     """A quantity of a cell: the median over its processes, with the interval of its typical value."""
 
     median: float
-    low: float | None  # None if it is unknown how much processes differ
+    low: float | None  # None if the variance between processes is unknown
     high: float | None
     processes: int
-    values: tuple[float, ...]  # one per process, in the order of their numbers
+    values: tuple[float, ...]  # a value for each process, by process number
 
 
 class Ratio(Record):
-    """An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
+    """A ratio with its 95 % interval, such as ``1.12x [1.08, 1.17]``.
 
-    It compares geometric means over the rounds that both have, so it can differ slightly from the ratio of medians.
+    The ratio compares geometric means over common rounds, so it can differ slightly from the ratio of medians.
     """
 
     value: float
@@ -45,7 +45,7 @@ class RankInterval(Record):
 
     @property
     def label(self) -> str:
-        """``2`` or ``2–3``."""
+        """The interval as text: ``2`` or ``2–3``."""
         return str(self.low) if self.low == self.high else f"{self.low}–{self.high}"
 
 
@@ -77,10 +77,10 @@ class Row(Record):
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None  # median over processes
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None  # median over processes
-    errors: int = 0  # over all its trials of this table, ranked or not
-    flags: tuple[str, ...] = ()  # of validity checks, and "not warmed up", "provisional", ...
+    errors: int = 0  # sum over all trials of this row
+    flags: tuple[str, ...] = ()  # from validity checks, and others such as "not warmed up"
     ranked: bool = True
-    reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
+    reason: str = ""  # why it is not ranked: "verification failed", "missing", "excluded by validity checks: ..."
     trials: int = 0
     dropped: int = 0  # trials that a validity check excluded
     latency: ClosedLoopLatency | None = None
@@ -91,17 +91,17 @@ class Row(Record):
 
 
 class Table(Record):
-    """One ranking: a test type at a load, or at each implementation's best load (``load`` None)."""
+    """The ranking of a test type at a load, or at each implementation's best load if ``load`` is None."""
 
     test_type: str
     load: Load | None
-    rows: tuple[Row, ...]  # ranked rows by throughput, best first; then the unranked ones
+    rows: tuple[Row, ...]  # ranked rows by throughput, best first, then unranked rows
 
 
 class TestTypeRanking(Record):
     """All tables of a test type."""
 
-    __test__ = False  # not a test class, whatever pytest thinks of its name
+    __test__ = False  # pytest would collect the class by its name
 
     test_type: str
     headline: Table
@@ -114,9 +114,10 @@ class TestTypeRanking(Record):
 
 
 class Score(Record):
-    """Overall score: geometric mean of ratios to the reference over the scored test types; higher is better.
+    """The geometric mean of ratios to the baseline over the scored test types; higher is better.
 
-    ``throughput`` is own requests/s over the reference's. ``cpu`` is the reference's CPU per request over its own.
+    ``throughput`` is the ratio of requests/s to the baseline. ``cpu`` is the ratio of the baseline's CPU per request to
+    the implementation's.
     """
 
     implementation: str
@@ -133,7 +134,7 @@ class RatePoint(Record):
     share: float | None  # of the closed-loop throughput of each process
     rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the intended send time
-    maximum: Annotated[float | None, Field(alias="maximum_seconds")]  # of all valid loads; grows with their number
+    maximum: Annotated[float | None, Field(alias="maximum_seconds")]  # over all valid loads; grows with their number
     flags: tuple[str, ...] = ()
 
 
@@ -170,10 +171,10 @@ class OrderPoint(Record):
 
 
 class OrderRow(Row):
-    """An implementation of the order service at a factor. Its requests are arrivals."""
+    """A row of the order service at a factor. Its requests are arrivals."""
 
     response: Annotated[Standing | None, Field(alias="response_seconds")]  # median of "create order"
-    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # of the same
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # of "create order"
     # Without a default: readers recompute a ranking.json that uses an older key.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
@@ -202,7 +203,7 @@ class Ranking(Record):
     scoring_version: int = SCORING_VERSION
     reference: str | None
     confidence: float = 0.95
-    leading: Quantity = "throughput"  # the figure that leads the summary on this machine
+    leading: Quantity = "throughput"  # metric that leads the summary on this machine
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
     overall: tuple[Score, ...] = ()
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
@@ -238,5 +239,5 @@ class Comparison(Record):
     interleaved: bool  # A and B were measured in the same rounds
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]
-    noise_floor: NoiseFloor | None = None  # the larger one of the two runs
+    noise_floor: NoiseFloor | None = None  # the larger floor of the two runs
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Why an implementation is not ranked in a test type, and the caveats of its figures."""
+"""Determines why an implementation is not ranked in a test type, and the caveats of its figures."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
 
-WHOLE_SERVER = "http"  # key of the verdict on the whole server rather than on one test type
+WHOLE_SERVER = "http"  # key of verdicts that apply to the whole server instead of a test type
 VerdictKey = tuple[str, str]  # implementation, test type
 NO_VALID_TRIAL, NOT_REACHED = "no valid trial", "not reached: time was up"
 AT_RATES = "at given rates"
@@ -91,7 +91,7 @@ def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processe
 
 
 def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
-    """Return an implementation's cells for which time was up, such as ``json c64, c256``: one text a test type."""
+    """Return the cells that an implementation did not reach in time, such as ``json c64, c256``, by test type."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
     found = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):

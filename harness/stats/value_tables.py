@@ -1,4 +1,4 @@
-"""All tables of a run for a metric: fitted together, then ranked separately."""
+"""Fits all tables of a metric in a run with common variances, and ranks each table."""
 
 import math
 from collections import defaultdict
@@ -17,14 +17,14 @@ from harness.stats.ranking_model import Estimate, GoalRow, OrderRow, RankInterva
 from harness.stats.table_fit import Position, TableFit, fit_additive, fit_values
 from harness.stats.variances import FloatArray
 
-SINGLE_TABLE = ""  # key of the table of a metric that has one table
+SINGLE_TABLE = ""  # key of the table if a metric has a single table
 AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)
 TableValues = Mapping[str, Mapping[Position, float]]  # by row name, then by process and round
 
 
 @dataclass(frozen=True)
 class ValueTables:
-    """Positive values of every table of a run. The variances of all tables moderate those of each."""
+    """Positive values of every table of a run. The variances of all tables moderate the variances of each table."""
 
     values: Mapping[Hashable, TableValues]
     deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment, for a merged run
@@ -69,7 +69,7 @@ class ValueTables:
         return moderated_means(self.fits[key], self.prior)
 
     def ratio(self, a: str, b: str, confidence: float, table: Hashable | TableFit = SINGLE_TABLE) -> Ratio | None:
-        """Return row ``a`` over row ``b`` of a table or of another fit; None if a row has no figure."""
+        """Return the ratio of row ``a`` to row ``b``, in a table or another fit; None if a row has no figure."""
         fitted = table if isinstance(table, TableFit) else self.fits.get(table)
         if fitted is None or a not in fitted.names or b not in fitted.names:
             return None
@@ -102,7 +102,7 @@ def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
 
 
 def estimate_from_processes(values: Mapping[int, float]) -> Estimate:
-    """Return the median of positive values by process, with Student's interval from these values only."""
+    """Return the median of positive values by process, with Student's interval from these values alone."""
     logs = np.log(list(values.values()))
     own = fit_additive(logs[None], columns=False)
     half_width = moderation.student_half_width(own.variance * own.leverage, own.df, CONFIDENCE)
@@ -130,7 +130,7 @@ def estimate_percentiles(
 ) -> dict[str, Estimate]:
     """Return an estimate of each latency percentile over processes.
 
-    A percentile is left out if one process has too few responses for it in all of its loads.
+    A percentile is omitted if a process has too few responses for it in every load.
 
     Args:
         loads: (process, percentiles in seconds by name such as "99", number of responses) of each load.
@@ -193,7 +193,7 @@ def rank_rows(
 
 
 def ratios_to_row(compared: RowMeans, name: str) -> Sequence[Ratio]:
-    """Return the ratio of every row to the named row, whose own ratio is 1."""
+    """Return the ratio of every row to the named row; the ratio of the named row is exactly 1."""
     rows, to = np.arange(len(compared.mean)), list(compared.names).index(name)
     ratios = pairs.differences(compared, compared, rows, np.full_like(rows, to)).ratios()
     ratios[to] = Ratio(value=1.0, low=1.0, high=1.0)

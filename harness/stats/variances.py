@@ -1,4 +1,4 @@
-"""How much the variances of servers differ from each other: outliers, and the prior of the others."""
+"""Estimates how much the variances of servers differ: variance outliers, and the prior for other servers."""
 
 from collections.abc import Hashable, Sequence
 
@@ -9,13 +9,13 @@ from scipy import special
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-MIN_SERVERS_FOR_PRIOR = 4  # servers with a variance of their own; fewer say nothing about how much servers differ
+MIN_SERVERS_FOR_PRIOR = 4  # servers with an estimated variance that are needed to estimate the prior
 # An overestimated prior_df makes every interval of a run too narrow at once. The estimate is therefore a low quantile
 # of a bootstrap over servers.
 BOOTSTRAP_RESAMPLES = 200
 BOOTSTRAP_QUANTILE = 0.10
 TABLE_OUTLIER_ALPHA = 0.001  # family-wise error over the rows of a table when a variance is called an outlier
-MIN_RELATIVE_VARIANCE = 1e-5  # of the typical variance; equal figures have variance 0, which has no logarithm
+MIN_RELATIVE_VARIANCE = 1e-5  # relative to the median variance; equal figures have variance 0, which has no logarithm
 
 
 def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArray]]) -> float:
@@ -52,17 +52,17 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
     rng = np.random.default_rng(len(observed))
     drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=BOOTSTRAP_RESAMPLES)
     totals = drawn @ sums
-    # Few variances may look equal by chance. The excess is at least its own standard error under equal variances.
+    # Few variances may look equal by chance. The excess is at least its standard error under equal variances.
     min_excess = by_chance.mean() * np.sqrt(2 / max(len(observed) - 1, 1))
     prior_dfs = _inverse_trigamma_df(np.maximum((totals[:, 0] - totals[:, 1]) / totals[:, 2], min_excess))
     return float(np.quantile(prior_dfs, BOOTSTRAP_QUANTILE, method="lower"))
 
 
 def variance_outliers(variance: FloatArray, df: FloatArray) -> BoolArray:
-    """Return which rows have a variance far above that of the others.
+    """Return which rows have outlying variances.
 
     An F test against a provisional prior, which is estimated from the median and the quartiles of the log variances
-    (after Phipson et al. 2016, Ann. Appl. Stat. 10). Outliers keep their own variance and do not inform the prior.
+    (after Phipson et al. 2016, Ann. Appl. Stat. 10). Outliers are not moderated and do not inform the prior.
     """
     used = (df > 0) & np.isfinite(variance) & (variance > 0)
     is_outlier = np.zeros(len(used), dtype=bool)

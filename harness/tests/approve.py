@@ -86,7 +86,7 @@ def _wrapped(line: str) -> str:
 
 
 def _rounded(line: str, approved: str) -> str:
-    """Return a line with the approved numbers where its own differ only by rounding."""
+    """Return a line with the approved numbers if its numbers differ only by rounding."""
     numbers = NUMBER.findall(approved)
     if len(numbers) != len(NUMBER.findall(line)):
         return line

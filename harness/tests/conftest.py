@@ -1,4 +1,4 @@
-"""What all tests share: one PostgreSQL with statement counting, and the marks of tests that need more than Python."""
+"""Fixtures and marks of all tests: a shared PostgreSQL, and tests that need tools or extras."""
 
 import gc
 import json
@@ -26,24 +26,24 @@ REMOVABLE = re.compile(r"harness(\.tests)?\.extras\.")
 
 
 def pytest_configure() -> None:
-    """Any signal ends the tests once, and fixtures then stop the servers that they started.
+    """End the tests at the first signal, so that fixtures can stop their servers.
 
-    A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM: a second interrupt would cut that off.
+    A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM. A second interrupt would prevent the stop.
     """
     interruption.install_handlers(ask=lambda: None, kill=lambda: None)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Tests of a group run in one process, where each process would otherwise find out, or start, the same again.
+    """Run the tests of a group in one process, so that they share servers and other expensive fixtures.
 
-    The marks of pytest-xdist 3.8 that say this are lost on pytest 9.2, which does not let a plugin change ids.
+    pytest-xdist 3.8 has a mark for this, but it does not work with pytest 9.2.
     """
     return Grouped(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """A test whose engine or tool is missing is skipped by name, and says what brings it."""
+    """Skip tests whose engine, tool or extra is missing, with a remedy as the reason."""
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         removed = [
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays to the end: nobody need look for garbage in it, now or later."""
+    """Exempt imported modules and collected tests from garbage collection, because they are never freed."""
     gc.disable()
     try:
         return (yield)
@@ -90,18 +90,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     target = os.environ.get("TFB_SKIPPED")
     if target is None:
         return
-    found: Counter[tuple[str, str]] = Counter()
+    skipped: Counter[tuple[str, str]] = Counter()
     for report in terminalreporter.stats.get("skipped", ()):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        found[report.nodeid.partition("::")[0], reason.removeprefix("Skipped: ")] += 1
+        skipped[report.nodeid.partition("::")[0], reason.removeprefix("Skipped: ")] += 1
     with Path(target).open("a", encoding="utf-8") as file:
-        for (name, reason), count in found.items():
+        for (name, reason), count in skipped.items():
             file.write(json.dumps([f"{name} ({count} tests)", reason]) + "\n")
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatabase]:
-    """The server."""
+    """Start a PostgreSQL server that counts statements."""
     tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("no PostgreSQL server on this machine")
@@ -114,13 +114,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatab
 
 @pytest.fixture(scope="module")
 def database(postgres: EmbeddedDatabase) -> DatabaseAddress:
-    """Its address, with the tables as seeded."""
+    """Return the address of the server, with freshly seeded tables."""
     postgres.restore()
     return postgres.address
 
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    """A folder of small servers and the real command line on it."""
-    with new_scene() as found:
-        yield found
+    """Create a temporary folder in which a test runs the real command line."""
+    with new_scene() as created:
+        yield created

@@ -1,22 +1,22 @@
-"""Which tests are handed to the same process of pytest-xdist."""
+"""Groups of tests that pytest-xdist runs in one process."""
 
 from xdist.scheduler import LoadScopeScheduling
 
 DATABASE_GROUP = "of a database"
-GROUPS = {  # what ids of their tests begin with; the first that fits counts
-    # Whose tests start a PostgreSQL: several groups, for together they would keep one process busy to the end.
+GROUPS = {  # group -> prefixes of test ids; the first group that matches counts
+    # Tests that start PostgreSQL; several groups, because one would keep a process busy until the end.
     "of honest servers": ("harness/tests/verify/test_honest.py::test_an_honest_variant",),
     "of honest order services": ("harness/tests/verify/test_honest.py", "harness.tests.verify.test_order_evidence.py"),
     DATABASE_GROUP: (
         "harness/tests/runtime/database/",
         *(f"harness/tests/verify/test_{name}.py" for name in ("tables", "trial", "verification")),
     ),
-    # Whose tests start containers, or look whether there are any.
+    # Tests that start containers, or check that there are none.
     "of containers": (
         *(f"harness/tests/e2e/test_{name}" for name in ("dashboard_page.py", "docker.py", "gate.py::test_containers")),
         "harness/tests/extras/deployments/",
     ),
-    # Whose tests look at one run that takes a minute.
+    # Tests that share a run of one minute.
     "of a run of failures": tuple(
         f"harness/tests/faults/test_servers.py::test_{name}"
         for name in ("what_works", "each_failure", "nothing_that_a_run")
@@ -25,16 +25,16 @@ GROUPS = {  # what ids of their tests begin with; the first that fits counts
         "harness/tests/faults/test_records.py",
         "harness/tests/faults/test_surroundings.py::test_a_report_is_whole",
     ),
-    # Whole implementations on the machine: one at a time.
+    # Tests of complete implementations, one at a time.
     "of real servers": ("harness/tests/e2e/",),
-    # Whose tests look at runs that are made once a process.
+    # Tests that share runs, which each process creates once.
     "of the runs of the dashboard": ("harness/tests/dashboard/", "harness/tests/extras/site/"),
 }
-LEFT = "harness/tests/faults/test_surroundings.py"  # who ends what a dead harness has left ends it for all
+LEFT = "harness/tests/faults/test_surroundings.py"  # tests that remove leftovers remove those of all tests
 
 
 def group(nodeid: str) -> str:
-    """Tests whose ids end in ``@group]`` are one group, as are those of GROUPS; any other is alone."""
+    """Return the group of a test: ``group`` if its id ends in ``@group]``, an entry of GROUPS, or the id itself."""
     name, at, last = nodeid.rpartition("@")
     if at and "[" in name and last.endswith("]"):
         return last.removesuffix("]")
@@ -46,7 +46,7 @@ def group(nodeid: str) -> str:
 
 
 class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # of a package without types
-    """Hands out a group as one."""
+    """A scheduler that gives all tests of a group to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)

@@ -8,15 +8,15 @@ from harness.tests.vocabulary import Text, product_files, texts
 # Code in other languages, and names of files and packages.
 CODE = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|FROM |import |#!|<[a-z!])|^[\w.-]+(/[\w.-]+)+$")
 COMMAND = re.compile(r"(?<![\w/])\./tfb\b")
+VERB_MODULE = re.compile(r"harness/(cli/\w+|extras/\w+/(cli|init|history))\.py")  # docstrings are help texts
 WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that belongs to a command within a sentence
 
 
 def messages() -> Iterator[Text]:
     """Yield the texts that a user may read: errors, warnings, notes, log lines and help."""
     for path in product_files():
-        is_verbs_module = "/cli" in path.as_posix() or "extras" in path.parts
         for text in texts(path):
-            is_help = text.kind == "docstring" and is_verbs_module
+            is_help = text.kind == "docstring" and text.line > 1 and VERB_MODULE.match(text.path)
             if is_help or (text.kind == "message" and not CODE.search(text.text)):
                 yield text
 

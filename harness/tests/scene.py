@@ -1,4 +1,4 @@
-"""Where a fault is produced: a folder of its own, and the real command line in a process of its own."""
+"""Runs the real command line in a process, on implementations and results in a temporary folder."""
 
 import json
 import os
@@ -21,11 +21,11 @@ from harness.records import store
 from harness.records.run_folders import list_runs
 from harness.records.run_records import RunRecords
 
-MOST_MEMORY = 300 * 2**20  # bytes that a command may take
+MAX_MEMORY = 300 * 2**20  # bytes of a command
 STATUSES = (0, 1, 2, 3, 4, 130)
-READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
-MOST_PATIENCE = 5.0
-GONE_SECONDS = 30.0  # after a kill, until everything is gone
+READY_SECONDS = 6  # time limit of a server's start, instead of a minute
+MAX_PATIENCE = 5.0
+GONE_SECONDS = 30.0  # time limit for processes and folders to disappear after a kill
 PROFILE = """
 description = "Faults: as short as a load can be"
 duration_seconds = 1.0
@@ -45,8 +45,8 @@ maximum = 1
 rounds = 1
 witness = false
 """
-# A shell starts what it puts in the background with SIGINT and SIGQUIT ignored, nohup with SIGHUP, and the harness
-# keeps it so; as a terminal starts it, all have their defaults.
+# A shell ignores SIGINT and SIGQUIT in background jobs, and nohup ignores SIGHUP. The harness would keep ignoring them,
+# so restore the defaults that a terminal uses.
 HEARS_INTERRUPTS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.signal(signal.SIGHUP, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
@@ -57,11 +57,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def patience() -> float:
-    """How much longer than alone on the machine everything may take: as many programs as want a CPU."""
-    return min(MOST_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+    """Return the factor for time limits on a busy machine: the number of programs that compete for a CPU."""
+    return min(MAX_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
-# The one thing that is not as users have it: the patience with a server that never answers.
+# The only difference from a user's command: a shorter time limit for servers that do not respond.
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
     "import runpy, harness.runtime.readiness as readiness\n"
@@ -72,43 +72,43 @@ PROGRAM = (
 
 @dataclass(frozen=True, kw_only=True)
 class CommandResult:
-    """How a command ended."""
+    """The result of a command."""
 
-    status: int  # negative: the signal
+    status: int  # negative for a signal
     stdout: str
     stderr: str
     peak_bytes: int = 0
 
     @property
     def text(self) -> str:
-        """All that it printed."""
+        """Everything that the command printed."""
         return self.stdout + self.stderr
 
     def says(self, *words: str) -> "CommandResult":
-        """Every word is in what it printed."""
+        """Assert that the command printed each of the texts."""
         unwrapped = self.text.replace("\n", "")  # a console of 80 columns breaks lines anywhere
         missing = [word for word in words if word not in self.text and word not in unwrapped]
         assert not missing, f"does not say {missing}: {self.text.strip()[-600:]}"
         return self
 
     def ends(self, *statuses: int) -> "CommandResult":
-        """Its exit status is one of these."""
+        """Assert that the exit status is one of these."""
         assert self.status in statuses, f"exit status {self.status}: {self.text.strip()[-600:]}"
         return self
 
     def judged(self) -> "CommandResult":
-        """What no command may do, whatever it is given."""
+        """Assert that the command printed no traceback or control character, and stayed within its limits."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
         assert "internal error in tfb" not in self.text, self.text.strip()[-600:]
         assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
         assert _CONTROL.search(self.text) is None, f"control characters on the terminal: {self.text[-300:]!r}"
-        assert self.peak_bytes < MOST_MEMORY, f"{self.peak_bytes / 2**20:.0f} MiB of memory"
+        assert self.peak_bytes < MAX_MEMORY, f"{self.peak_bytes / 2**20:.0f} MiB of memory"
         return self
 
 
 @dataclass
 class Scene:
-    """A folder with implementations, results and a profile; ``root`` is open to PostgreSQL's account."""
+    """A folder with implementations, results and a profile; PostgreSQL's account can enter ``root``."""
 
     root: Path
     runtime: str = "local"
@@ -126,7 +126,7 @@ class Scene:
     # ---- implementations ---------------------------------------------------------------------------------------------
 
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
-        """An implementation that behaves so; ``local`` changes its local block."""
+        """Add an implementation with a behaviour of ``doubles.fake``; ``local`` changes its local block."""
         run = [sys.executable, "-m", "harness.tests.doubles.fake", "--behaviour", behaviour]
         block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
         urls = {"json_url": "/json", "plaintext_url": "/plaintext"}
@@ -134,69 +134,69 @@ class Scene:
         self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
 
     def image(self, name: str, behaviour: str = "good", dockerfile: str = DOCKERFILE) -> None:
-        """An implementation with an image of its own, a few lines of Perl; the runtime is Docker from now on."""
+        """Add an implementation in Perl with an image, and use Docker from now on."""
         self.runtime = "docker"
-        # Its local block says that it is written for this harness: without one it would run as TechEmpower runs it.
+        # Without a local block, it would run with TechEmpower's settings.
         entry = {"language": "Perl", "json_url": "/json", "docker_cmd": behaviour, "local": {"run": ["false"]}}
         path = self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
         (path.parent / f"{name}.dockerfile").write_text(dockerfile, encoding="utf-8")
         (path.parent / "server.pl").write_bytes(SERVER.read_bytes())
 
     def containers(self, *more: str) -> list[str]:
-        """Ids of containers of the newest run here."""
+        """Return the ids of the containers of the newest run."""
         return docker("ps", "--all", "--quiet", "--filter", f"label=org.tfb.run={self.folder().name}", *more).split()
 
     def write(self, folder: str, data: bytes) -> Path:
-        """A benchmark_config.json as it is; its path."""
+        """Write a benchmark_config.json and return its path."""
         path = self.frameworks / "Python" / folder / "benchmark_config.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         return path
 
     def program(self, name: str, body: str) -> dict[str, str]:
-        """A shell script first on PATH: the environment in which it is."""
+        """Write a shell script; return an environment that has it first on PATH."""
         return {"PATH": f"{script(self.root / 'bin' / name, body).parent}:{os.environ['PATH']}"}
 
     # ---- commands ----------------------------------------------------------------------------------------------------
 
     def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> CommandResult:
-        """Run a command to its end; ``before`` are words of a program that starts it."""
+        """Run ``./tfb`` to its end; ``before`` is the command of a program that starts it."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
     def run(
         self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100
     ) -> CommandResult:
-        """Any command to its end, held to what no command may do: hang, trace back, print control characters."""
+        """Run a command to its end, and assert that it behaves like any command of tfb should (``judged``)."""
         out, err = self.root / ".stdout", self.root / ".stderr"
-        whole = {**self.environment, **(env or {})}
+        environment = {**self.environment, **(env or {})}
         with out.open("wb") as stdout, err.open("wb") as stderr:
             child = subprocess.Popen(
-                command, cwd=self.root, env=whole, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+                command, cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
             )
             status, peak = _wait(child, seconds)
         texts = [path.read_bytes()[: 1 << 22].decode(errors="replace") for path in (out, err)]
         return CommandResult(status=status, stdout=texts[0], stderr=texts[1], peak_bytes=peak).judged()
 
     def measure(self, *words: str, **options: object) -> CommandResult:
-        """A whole run over this folder's implementations."""
+        """Measure the implementations of this folder."""
         return self.tfb(*self.words(*words), **options)  # type: ignore[arg-type]
 
     def resume(self, **options: object) -> CommandResult:
-        """Go on with the newest run here."""
+        """Resume the newest run."""
         words = ("--resume", self.folder().name, "--results", str(self.results), "--no-install")
         return self.tfb(*words, **options)  # type: ignore[arg-type]
 
     def report(self, *words: str, **options: object) -> CommandResult:
-        """Of the newest run here."""
+        """Print a report of the newest run."""
         return self.tfb("report", "--results", str(self.results), *words, **options)  # type: ignore[arg-type]
 
     def words(self, *words: str) -> tuple[str, ...]:
-        """The flags of a run here."""
+        """Return the arguments of a run in this folder."""
         where = ("--frameworks", str(self.frameworks), "--rules", "tfb", "--results", str(self.results))
         return (*words, *where, "--runtime", self.runtime, "--profile", str(self.profile), "--no-install")
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
-        """A run that goes on beside this process, its output in ``log``."""
+        """Start a run in the background, with its output in ``log``."""
         with (self.root / "log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, *self.words(*words)],
@@ -205,18 +205,18 @@ class Scene:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                process_group=0,  # of our session: the harness takes what is in another for a daemon, and ends it
+                process_group=0,  # in this session: the harness ends processes of other sessions
             )
 
     def log(self) -> str:
-        """What ``started`` has printed."""
+        """Return the output of ``started``."""
         return (self.root / "log").read_bytes().decode(errors="replace")
 
     def struck(
         self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]",
         within: float = 60,
     ) -> CommandResult:  # fmt: skip
-        """A run in which something happens at a moment, so many seconds after its start at most."""
+        """Start a run, do something at a moment within some seconds, and wait for the end."""
         run = self.started(*words)
         try:
             self.until(lambda: when() or run.poll() is not None, "the moment", within)
@@ -226,32 +226,32 @@ class Scene:
         finally:
             run.kill()
             run.wait()
-        answer = CommandResult(status=status, stdout=self.log(), stderr="")
-        assert "Traceback" not in answer.text, answer.text[-900:]
+        result = CommandResult(status=status, stdout=self.log(), stderr="")
+        assert "Traceback" not in result.text, result.text[-900:]
         assert not (left := self.left(run.pid)), f"left: {left}"
-        return answer
+        return result
 
     # ---- what a run does and leaves ----------------------------------------------------------------------------------
 
     def at(self, stage: str) -> Callable[[], bool]:
-        """Whether the newest run here is at this stage."""
+        """Return a function that says whether the newest run is at this stage."""
         return lambda: self.progress().get("stage") == stage
 
     def progress(self) -> dict[str, object]:
-        """What the newest run here says that it is doing."""
+        """Return the progress of the newest run."""
         newest = max(self.results.glob("*/progress.json"), default=None)
-        found: dict[str, object] = json.loads(newest.read_text(encoding="utf-8")) if newest else {}
-        return found
+        document: dict[str, object] = json.loads(newest.read_text(encoding="utf-8")) if newest else {}
+        return document
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait for it."""
+        """Wait until a condition holds."""
         end = time.monotonic() + seconds * patience()
         while not when():
             assert time.monotonic() < end, f"after {seconds:.0f} s still not: {what}; {self.log()[-600:]}"
             time.sleep(0.02)
 
     def left(self, pid: int) -> list[str]:
-        """What a harness has left some seconds after its end: processes and scratch folders."""
+        """Return processes and scratch folders that still exist some time after the end of tfb."""
         until = time.monotonic() + GONE_SECONDS * patience()
         while left := [p.info["name"] for p in started_by(pid)] + [path.name for path in self.scratch.glob("tfb-*")]:
             if time.monotonic() > until:
@@ -260,19 +260,19 @@ class Scene:
         return left
 
     def folder(self) -> Path:
-        """The newest run."""
+        """Return the folder of the newest run."""
         return list_runs(self.results)[-1]
 
     def records(self) -> RunRecords:
-        """What it holds."""
+        """Return the records of the newest run."""
         return store.read_run(self.folder())
 
     def measured(self) -> set[str]:
-        """Implementations of which there is a valid trial."""
+        """Return the implementations with a valid trial."""
         return {trial.implementation for trial in self.records().trials if trial.rankable}
 
     def why_failed(self, name: str) -> str:
-        """Why an implementation's build or process failed."""
+        """Return why an implementation's build or process failed."""
         records = self.records()
         build = next(each.build for each in records.info.implementations if each.name == name)
         if build.status != "ok":
@@ -280,7 +280,7 @@ class Scene:
         return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)
 
     def failed(self, name: str, *words: str) -> None:
-        """An implementation has failed, which the run tells with these words, and has no valid trial."""
+        """Assert that an implementation failed for this reason and has no valid trial."""
         reason = self.why_failed(name)
         assert [word for word in words if word not in reason] == [], reason
         assert name not in self.measured()
@@ -288,7 +288,7 @@ class Scene:
 
 
 def script(path: Path, body: str) -> Path:
-    """A program of the shell's, in a folder that it makes."""
+    """Write a shell script, and create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -297,23 +297,23 @@ def script(path: Path, body: str) -> Path:
 
 @contextmanager
 def new_scene() -> Iterator[Scene]:
-    """One of its own below the system's folder for temporary files, removed at the end."""
+    """Create a scene in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="tfb-fault-", ignore_cleanup_errors=True) as root:
         Path(root).chmod(0o755)
         yield Scene(Path(root))
 
 
 def docker(*words: str) -> str:
-    """What a docker command prints."""
+    """Return the output of a docker command."""
     done = subprocess.run(["docker", *words], check=False, capture_output=True, text=True, timeout=120)
     return done.stdout.strip()
 
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
-    """Exit status and most resident bytes; a command that does not end in the time is killed."""
+    """Return the exit status and the peak of resident bytes; kill a command that exceeds the time limit."""
     until, peak = time.monotonic() + seconds * patience(), 0
     while child.poll() is None:
-        peak = max(peak, _peak_bytes(child.pid))  # of it alone: the kernel's sum has its children in it
+        peak = max(peak, _peak_bytes(child.pid))  # without child processes, which the kernel's figure includes
         if time.monotonic() > until:
             child.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -326,7 +326,7 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
 
 
 def _peak_bytes(pid: int) -> int:
-    """Most resident bytes of a living process so far; 0 for one that is gone."""
+    """Return the peak of resident bytes of a running process; 0 if it has exited."""
     found = None
     with suppress(OSError):
         found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.MULTILINE)

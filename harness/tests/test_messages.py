@@ -8,7 +8,7 @@ from cyclopts import CycloptsError
 from harness.cli.verbs import REPLACED, VERBS, application
 from harness.tests.messages import messages, suggested_commands
 
-# What a placeholder stands for; a value of an f-string and any other placeholder is a name.
+# Values of placeholders; every other placeholder, and every value of an f-string, becomes a name.
 VALUES = {"PERCENT": "5", "SECONDS": "5", "N": "5", "PORT": "80", "TIME": "5m", "MINUTES": "5m", "{}m": "5m"}
 
 

@@ -1,4 +1,4 @@
-"""Text of others on terminals, and numbers for people."""
+"""Escaping of untrusted text, and formatting of numbers."""
 
 import io
 
@@ -7,20 +7,20 @@ from harness.plain_text import printable
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 
-def test_active_characters_are_spelled_out() -> None:
+def test_active_characters_are_escaped() -> None:
     plain = "plain ü 漢\n\t"
     active = ("\x1b[2J", "a\rb", "\x9b31m", "\u202egnp", "\ud800")
     spelled = ["\\x1b[2J", "a\\rb", "\\x9b31m", "\\u202egnp", "\\ud800"]
     assert [printable(text) for text in (plain, *active)] == [plain, *spelled]
 
 
-def test_the_console_sends_nothing_active_and_takes_no_brackets_for_markup() -> None:
+def test_the_console_escapes_controls_and_ignores_markup() -> None:
     out = io.StringIO()
     SafeConsole(file=out, width=80).print("[/bold] \x1b[2J :boom:")
     assert out.getvalue() == "[/bold] \\x1b[2J :boom:\n"
 
 
-def test_a_duration_has_the_unit_that_keeps_three_digits() -> None:
+def test_durations_have_three_digits() -> None:
     shown = [format_seconds(seconds) for seconds in (None, 840e-6, 0.0123, 4.2, 185, 59.99, 7440)]
     assert shown == ["–", "840 µs", "12.3 ms", "4.2 s", "3 min 05 s", "60 s", "2 h 04 min"]
 

@@ -1,4 +1,4 @@
-"""SECURITY.md: every promise names tests that exist, and every module of attacks stands behind a promise."""
+"""SECURITY.md links existing tests for every promise, and uses every module of adversarial tests."""
 
 import re
 from pathlib import Path
@@ -24,6 +24,6 @@ def test_every_named_test_exists() -> None:
     assert missing == []
 
 
-def test_every_module_of_attacks_stands_behind_a_promise() -> None:
+def test_every_adversarial_module_is_linked() -> None:
     modules = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / FOLDER).glob("test_*.py")}
     assert modules - {path for _, path in LINKS} - {f"{FOLDER}/test_scans.py"} == set()  # scans judge our own files

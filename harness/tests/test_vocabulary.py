@@ -1,4 +1,4 @@
-"""The Glossary of the style guide, as far as a program can decide it: one word for one concept."""
+"""Texts and names use the terms of the style guide's glossary, where a program can decide it."""
 
 import re
 from collections.abc import Iterator, Mapping

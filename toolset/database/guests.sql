@@ -1,5 +1,5 @@
--- For folders that are written for TechEmpower's toolset, after restore.sql: there the benchmark's role owns what is in the
--- database, and some make temporary tables, functions or the tables themselves anew when they start.
+-- Gives the benchmark's role the ownership of the database, after restore.sql. TechEmpower folders expect it: some create
+-- temporary tables, functions or the tables themselves.
 ALTER DATABASE hello_world OWNER TO benchmarkdbuser;
 ALTER SCHEMA public OWNER TO benchmarkdbuser;
 ALTER TABLE world OWNER TO benchmarkdbuser;

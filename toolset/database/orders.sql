@@ -1,5 +1,5 @@
--- The tables of the order service, beside TechEmpower's. Customers and items are seeded by a hash of the id, as the world's
--- numbers are; orders are made by the servers. Ids come from an identity column, so that all make the same statements.
+-- Tables of the order service. Customers and items are seeded with a hash of the id, and servers create the orders. Ids
+-- come from an identity column, so that all servers use the same statements.
 CREATE TABLE customer (
   id integer NOT NULL PRIMARY KEY,
   name varchar(100) NOT NULL

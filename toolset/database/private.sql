@@ -1,6 +1,5 @@
--- The role sees its own work and nobody else's: who is connected, what was scanned or written, whether anything was, and what
--- waits says when the harness looks, and a server that could read it would know when it is watched, or that its copy is
--- still right. As the owner of the functions: elsewhere (a PostgreSQL that somebody else runs) they stay readable.
+-- Hides activity and statistics from the benchmark's role. A server that could read them would know when it is verified.
+-- This requires the owner of the functions, so an external PostgreSQL does not hide them.
 DO $$ DECLARE hidden regprocedure; BEGIN
   FOR hidden IN
     SELECT oid FROM pg_proc

@@ -1,4 +1,4 @@
--- Brings the rows of one database back to the seed while servers are connected to it, without what updates left behind.
+-- Restores the rows of a database while servers are connected, without the dead rows of updates.
 BEGIN;
 TRUNCATE world, "World";
 INSERT INTO world (id, randomnumber)

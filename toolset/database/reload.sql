@@ -1,4 +1,4 @@
--- Brings the rows of a database that somebody else runs back to the seed, with no more than the right to update.
+-- Restores the rows of an external database, with the right to update only.
 UPDATE world SET randomnumber = seeded.number
 FROM (SELECT id, 1 + (('x' || substr(md5('tfb world ' || id), 1, 8))::bit(32)::bigint % 10000)::integer AS number
       FROM generate_series(1, 10000) AS id) AS seeded

@@ -1,3 +1,2 @@
--- Takes the orders out of a database that somebody else runs, their items with them, with no more than the role's rights:
--- the identity goes on where it was.
+-- Deletes the orders and their items in an external database, with the rights of the role. The identity column is not reset.
 DELETE FROM orders;

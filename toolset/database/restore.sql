@@ -1,4 +1,4 @@
--- Brings the database and the benchmark's role back to the seeded state; connections that are still open are ended.
+-- Restores the seeded database and role, and ends open connections.
 DROP DATABASE IF EXISTS hello_world WITH (FORCE);
 ALTER ROLE benchmarkdbuser RESET ALL;
 ALTER ROLE benchmarkdbuser PASSWORD 'benchmarkdbpass';

@@ -1,5 +1,5 @@
--- The tables of the benchmark, TechEmpower's own: each exists twice, because unquoted names fold to lower case and
--- implementations written for other databases quote them.
+-- TechEmpower's tables. Each exists twice, because unquoted names fold to lower case, and implementations for other
+-- databases quote them.
 CREATE TABLE world (
   id integer NOT NULL PRIMARY KEY,
   randomnumber integer NOT NULL DEFAULT 0

@@ -1,5 +1,5 @@
--- The rows of the benchmark. The numbers come from a hash of the id, not from random(): every server version and every
--- run holds the same rows, so that an answer can be checked against them.
+-- Rows of the benchmark. Numbers are a hash of the id instead of random(), so that they are the same in every run and
+-- responses can be checked.
 INSERT INTO world
 SELECT id, 1 + (('x' || substr(md5('tfb world ' || id), 1, 8))::bit(32)::bigint % 10000)::integer
 FROM generate_series(1, 10000) AS id;

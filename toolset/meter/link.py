@@ -1,9 +1,9 @@
-"""A link between two machines: round trip and throughput, by TCP, within two seconds; and facts of a machine.
+"""Measures round trip and throughput of a TCP connection between two machines, and prints facts of a machine.
 
-link.py serve ADDRESS     prints {"port": n}, answers one partner, ends with its standard input
-link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes a second}; the bytes flow as answers do,
-                          from the one that serves
-link.py facts [FILE ...]  prints limits, CPUs and load of this machine, and the texts of files
+link.py serve ADDRESS     prints {"port": n}, serves a single connection, and exits when standard input is closed
+link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes per second}; the serving machine sends the
+                          bytes
+link.py facts [FILE ...]  prints limits, CPUs and load of this machine, and the contents of files
 """
 
 import json
@@ -22,10 +22,10 @@ BLOCK = bytes(1 << 18)
 
 
 def serve(address: str) -> None:
-    """Echo small messages, then send as many bytes as go within a second."""
+    """Echo small messages, then send bytes for a second."""
     with socket.create_server((address, 0)) as listener:
         print(json.dumps({"port": listener.getsockname()[1]}), flush=True)
-        threading.Thread(target=_leave_with_input, daemon=True).start()
+        threading.Thread(target=_exit_after_input, daemon=True).start()
         connection, _ = listener.accept()
         with connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -37,7 +37,7 @@ def serve(address: str) -> None:
 
 
 def ask(address: str, port: int) -> None:
-    """Median round trip of one byte, then how fast the other one's bytes come."""
+    """Print the median round trip of a byte, and the throughput of the received bytes."""
     with socket.create_connection((address, port), timeout=5) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         times = []
@@ -47,8 +47,8 @@ def ask(address: str, port: int) -> None:
             connection.recv(1)
             times.append(time.perf_counter() - began)
         began, total = time.perf_counter(), 0
-        while part := connection.recv(1 << 20):
-            total += len(part)
+        while chunk := connection.recv(1 << 20):
+            total += len(chunk)
         print(
             json.dumps(
                 {
@@ -60,25 +60,25 @@ def ask(address: str, port: int) -> None:
 
 
 def facts(files: list[str]) -> None:
-    """What a load depends on, as far as it can be read; unknown is null."""
-    found = {
+    """Print the facts that affect a load; unknown facts are null."""
+    document = {
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "cpus": sorted(os.sched_getaffinity(0)),
         "load": text("/proc/loadavg"),
         "files": {path: text(path) for path in files},
     }
-    print(json.dumps(found))
+    print(json.dumps(document))
 
 
 def text(path: str) -> str | None:
-    """The whole of a small file; null where there is none."""
+    """Return the contents of a small file, or None if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
 
 
-def _leave_with_input() -> None:
+def _exit_after_input() -> None:
     sys.stdin.read()
     os._exit(0)
 

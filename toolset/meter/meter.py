@@ -1,10 +1,10 @@
-"""Reads what a container uses, on its own machine: a line on standard input, a JSON line on standard output.
+"""Meters a container on another machine: for each line on standard input, prints a reading as a line of JSON.
 
-    meter.py PID PORT     the container whose first process is PID; the connections of others to PORT
+    meter.py PID PORT     meters the container with the first process PID, and the connections to PORT
 
-Runs in a container of its own with the host's process, control-group and network namespaces, until its input ends. It
-reads as the harness does here: ``harness/host/metering.py`` and ``sockets.py`` are in its image. Every line has the
-machine's own monotonic time, so that no clocks need to agree. An error is a line {"gone": reason}.
+The program runs in a container with the host's process, control-group and network namespaces until standard input is
+closed. The image contains ``harness/host/metering.py`` and ``sockets.py``. Each reading has the machine's monotonic
+time, so clocks need no synchronisation. An error is a line {"gone": reason}.
 """
 
 import json
@@ -18,20 +18,20 @@ from harness.host.sockets import SocketMeter
 
 
 def steal() -> list[int]:
-    """Stolen and all ticks of the machine's CPUs."""
+    """Return the stolen and the total CPU ticks."""
     ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:9]]
     return [ticks[7], sum(ticks)]
 
 
 def main() -> None:
-    """Answer a reading for every line."""
+    """Print a reading for each line of input."""
     pid, port = int(sys.argv[1]), int(sys.argv[2])
     try:
         group, sockets = CgroupMeter(pid), SocketMeter(port, served=True) if port else None
         print(json.dumps({"ready": True}), flush=True)
         for _ in sys.stdin:
-            seen = sockets.read() if sockets else None
-            line = {"reading": asdict(group.read()), "steal": steal(), "sockets": seen and asdict(seen)}
+            counters = sockets.read() if sockets else None
+            line = {"reading": asdict(group.read()), "steal": steal(), "sockets": counters and asdict(counters)}
             print(json.dumps(line), flush=True)
     except ServerDiedError as error:
         print(json.dumps({"gone": str(error)}), flush=True)

@@ -7,14 +7,14 @@ import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * What threads cost: prints one JSON object of figures, SI units, on standard output.
+ * Measures the cost of platform and virtual threads; prints a JSON object in SI units.
  *
- * <p>Every thread says that it is there and waits for the last one. Each kind and number runs in a JVM of its own: the first
- * thousand pays for classes, stacks and arenas that a second one would find there.
+ * <p>All threads exist at the same time. Each measurement runs in a new JVM, because the first thousand threads also load
+ * classes and allocate arenas.
  */
 public final class Threads {
 
-  /** What the child of a kind and number prints: how many there were, seconds until all were, bytes that they added. */
+  /** Number of started threads, seconds until all were running, and added resident bytes. */
   record Cost(int started, double seconds, long bytes) {}
 
   private Threads() {}
@@ -24,7 +24,7 @@ public final class Threads {
       Cost cost = start(arguments[0].equals("virtual"), Integer.parseInt(arguments[1]));
       System.out.printf(Locale.ROOT, "%d %.9f %d%n", cost.started(), cost.seconds(), cost.bytes());
       System.out.flush();
-      Runtime.getRuntime().halt(0); // ten thousand ends would be waited for one by one
+      Runtime.getRuntime().halt(0); // avoids waiting for ten thousand threads
     }
     Cost platform = inItsOwnJvm("platform", 1_000);
     Cost virtual = inItsOwnJvm("virtual", 1_000);
@@ -47,13 +47,13 @@ public final class Threads {
         million.bytes());
   }
 
-  /** Starts so many threads; stops at the first that the machine refuses. */
+  /** Starts {@code number} threads, or as many as the machine allows. */
   private static Cost start(boolean virtual, int number) throws InterruptedException, IOException {
     CountDownLatch end = new CountDownLatch(1);
-    CountDownLatch there = new CountDownLatch(number);
+    CountDownLatch running = new CountDownLatch(number);
     Runnable body =
         () -> {
-          there.countDown();
+          running.countDown();
           try {
             end.await();
           } catch (InterruptedException e) {
@@ -61,22 +61,22 @@ public final class Threads {
           }
         };
     Thread.Builder builder = virtual ? Thread.ofVirtual() : Thread.ofPlatform().daemon();
-    List<Thread> threads = new ArrayList<>(number); // who holds no virtual thread may lose it
+    List<Thread> threads = new ArrayList<>(number); // unreferenced virtual threads may be garbage-collected
     long before = residentBytes();
     long began = System.nanoTime();
     try {
       for (int i = 0; i < number; i++) {
         threads.add(builder.start(body));
       }
-      there.await();
+      running.await();
     } catch (OutOfMemoryError refused) {
-      // The number that there is says it.
+      // threads.size() is the limit
     }
     double seconds = (System.nanoTime() - began) / 1e9;
     return new Cost(threads.size(), seconds, residentBytes() - before);
   }
 
-  /** The process's resident set, by the kernel. */
+  /** Returns the resident set size of this process. */
   private static long residentBytes() throws IOException {
     for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
       if (line.startsWith("VmRSS:")) {
@@ -86,7 +86,7 @@ public final class Threads {
     throw new IOException("/proc/self/status has no VmRSS");
   }
 
-  /** A fresh JVM of the same kind as this one. A child that dies of its threads has started none that count. */
+  /** Measures in a new JVM; a JVM that crashes counts as zero threads. */
   private static Cost inItsOwnJvm(String kind, int number) throws Exception {
     String java = ProcessHandle.current().info().command().orElse("java");
     String source = System.getProperty("jdk.launcher.sourcefile", "toolset/threads/Threads.java");

@@ -1,4 +1,4 @@
--- Shows the result of a run as one JSON line, so that nobody scrapes a screen. For any request: it defines done() alone.
+-- Prints the result of a run as a line of JSON. The script defines done() only, so it works with all requests.
 
 function done(summary)
   local errors = summary.errors

@@ -72,8 +72,8 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
     for claim in claims:
         if claim.program and (names or claim.name not in known):
             where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
-            starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
-            measure.keep(given.results, [assessment.of_program(claim, starts, machine.read_machine(), **where)])
+            starts = [measure.run_program(claim) for _ in range(measure.PROGRAM_STARTS)]
+            measure.keep(given.results, [assessment.judge_by_program(claim, starts, machine.read_machine(), **where)])
     code = _measured(claims, given, flags.time)
     known = recorded.read_claims(given.results).verdicts
     if flags.json:
@@ -85,14 +85,14 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
 
 def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
     """Print the groups of claims that would be measured, with the plan and the duration of each run."""
-    groups = measure.open_groups(claims, recorded.read_claims(given.results).verdicts)
+    groups = measure.group_open_claims(claims, recorded.read_claims(given.results).verdicts)
     for claim in claims:
         if claim.program:
             print(f"{claim.name}: {' '.join(claim.program)}, {measure.PROGRAM_STARTS} starts")
         elif not any(claim.name == each.name for group in groups for each in group):
             print(f"{claim.name}: nothing to measure")
     for group in groups:
-        together = measure.settings_of(group, given, seconds and seconds / len(groups))
+        together = measure.measurement_settings(group, given, seconds and seconds / len(groups))
         print(f"\n{', '.join(together.claims)}:", flush=True)
         dry_run(together)
     return Exit.OK
@@ -101,13 +101,13 @@ def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) 
 def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
     """Measure each group in a run, and judge all claims before the first run and after each run."""
     until = time.monotonic() + (seconds or math.inf)
-    groups = measure.open_groups(claims, _judged(claims, given))
+    groups = measure.group_open_claims(claims, _judged(claims, given))
     code = Exit.OK
     for number, group in enumerate(groups):
         room = (until - time.monotonic()) / (len(groups) - number)
         if room <= 0:
             break
-        together = measure.settings_of(group, given, room if seconds else None)
+        together = measure.measurement_settings(group, given, room if seconds else None)
         code = max(code, run_benchmark(together).exit_code)
         _judged(claims, given)
     return code
@@ -126,6 +126,6 @@ def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]
             continue
         runs = {run.run_id: run for cell in claim.cells for run in behind.get(cell.implementation, ())}
         if records and runs:
-            verdicts[claim.name] = assessment.of_runs(claim, records, [runs[name] for name in sorted(runs)])
+            verdicts[claim.name] = assessment.judge_by_runs(claim, records, [runs[name] for name in sorted(runs)])
     measure.keep(given.results, verdicts.values())
     return verdicts

@@ -18,7 +18,7 @@ from harness.cli.output import write_managed_file
 from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
 from harness.experiment.selection import limit_memory, make_plan
-from harness.extras.claims.assessment import MANY
+from harness.extras.claims.assessment import MAX_FURTHER_PROCESSES
 from harness.extras.claims.claim import Claim, ClaimSide
 from harness.host import machine, process
 from harness.host.git import Repository
@@ -36,17 +36,21 @@ from harness.records.run_folders import list_runs
 from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.run_records import RunRecords
 
-JAVA = ">=21"  # version for the programs of claims, which use virtual threads
+JAVA_CONDITION = ">=21"  # version for the programs of claims, which use virtual threads
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
 PROGRAM_SECONDS = 120.0  # time limit of a start
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
-NUMBERS = {"description", "interleaved", "processes"}  # sections of a profile that do not affect comparability
-APART = ("profile", "claims", "reverse_order")  # settings that are compared separately or may differ
+EXCLUDED_SECTIONS = {
+    "description",
+    "interleaved",
+    "processes",
+}  # sections of a profile that do not affect comparability
+EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")  # settings that are compared separately or may differ
 
 CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
 
 
-def cells_of(cells: Iterable[ClaimSide]) -> CellLoads:
+def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
     """Return the distinct cells with the heaviest load first, because servers are warmed up with the first load."""
     found: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))
@@ -60,18 +64,18 @@ def cells_of(cells: Iterable[ClaimSide]) -> CellLoads:
 # ---- what to measure next -------------------------------------------------------------------------------------------
 
 
-def open_groups(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
+def group_open_claims(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
     """Return the undecided parts of the claims about implementations, grouped by the run that measures them."""
-    left = (still_open(claim, known.get(claim.name)) for claim in claims if not claim.program)
+    left = (open_part(claim, known.get(claim.name)) for claim in claims if not claim.program)
     return groups([claim for claim in left if claim])
 
 
-def still_open(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
+def open_part(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
     """Return the claim without the servers that need no further processes; None if no server does.
 
-    A statement is open if it is not context, and was never measured or could be decided by at most ``MANY`` further
-    processes. A server with an open statement keeps all of its cells, because earlier work of a process may affect
-    later measurements.
+    A statement is open if it is not context, and was never measured or could be decided by at most
+    ``MAX_FURTHER_PROCESSES`` further processes. A server with an open statement keeps all of its cells, because earlier
+    work of a process may affect later measurements.
     """
     if known is None:
         return claim
@@ -79,7 +83,7 @@ def still_open(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
     servers = set[str]()
     for each in claim.compare:
         found = seen.get(each.name)
-        if not each.context and (found is None or found.value is None or 0 < found.more <= MANY):
+        if not each.context and (found is None or found.value is None or 0 < found.more <= MAX_FURTHER_PROCESSES):
             servers |= {cell.implementation for cell in each.cells}
     left = tuple(each for each in claim.compare if servers.issuperset(cell.implementation for cell in each.cells))
     return claim.model_copy(update={"compare": left}) if servers else None
@@ -96,7 +100,7 @@ def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
     return [own for _, own in made]
 
 
-def settings_of(
+def measurement_settings(
     claims: Sequence[Claim], settings: Settings, seconds: float | None = None, processes: int = 0
 ) -> Settings:
     """Return the settings of a run for these claims.
@@ -109,7 +113,7 @@ def settings_of(
     """
     rules = settings.profile.processes
     if seconds and not processes and rules.minimum < rules.maximum:  # equal with --processes
-        one = settings_of(claims, settings, processes=1)
+        one = measurement_settings(claims, settings, processes=1)
         plan = limit_memory(make_plan(one), settings.results, machine.free_memory())
         processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
     number = processes or rules.minimum
@@ -117,7 +121,7 @@ def settings_of(
         "interleaved": settings.profile.interleaved.model_copy(update={"time_seconds": seconds}),
         "processes": rules.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
     }
-    cells = cells_of(cell for claim in claims for cell in claim.cells)
+    cells = merge_cells(cell for claim in claims for cell in claim.cells)
     names = tuple(claim.name for claim in claims)
     return replace(
         settings,
@@ -177,8 +181,12 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
 def _place(info: RunInfo) -> object:
     """Return the conditions that must be equal for two runs to be joined."""
     profile = info.settings.get("profile")
-    rules = {key: value for key, value in profile.items() if key not in NUMBERS} if isinstance(profile, dict) else {}
-    others = {key: value for key, value in info.settings.items() if key not in APART and value is not None}
+    rules = (
+        {key: value for key, value in profile.items() if key not in EXCLUDED_SECTIONS}
+        if isinstance(profile, dict)
+        else {}
+    )
+    others = {key: value for key, value in info.settings.items() if key not in EXCLUDED_SETTINGS and value is not None}
     sources = info.run_id if info.dirty else ""  # uncommitted changes: the sources of two runs may differ
     return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules, others, sources
 
@@ -201,10 +209,10 @@ def _changed(before: str, now: str, folder: str) -> bool:
     return old != new
 
 
-def figures_of(claim: Claim) -> dict[str, float]:
+def run_program(claim: Claim) -> dict[str, float]:
     """Start a claim's program and return the printed figures. Raises EnvironmentLacksError and StartError."""
     env = dict(os.environ)
-    if tool := toolchain.find_tool("java", JAVA):
+    if tool := toolchain.find_tool("java", JAVA_CONDITION):
         env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
     ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY, env=env)
     wanted = {name for each in claim.compare for name in each.figures}
@@ -213,9 +221,10 @@ def figures_of(claim: Claim) -> dict[str, float]:
         if wanted <= found.keys():
             return found
     said = ended.stdout.strip()[-300:] or "nothing"
+    command, names = " ".join(claim.program), ", ".join(sorted(wanted))
     raise StartError(
-        f"claim {claim.name}: {' '.join(claim.program)} has to print a JSON object of numbers (Java {JAVA}) with "
-        f"{', '.join(sorted(wanted))}; it ended with {process.describe_status(ended.status)} and printed: {said}"
+        f"claim {claim.name}: {command} has to print a JSON object of numbers with {names} (Java {JAVA_CONDITION}); "
+        f"it ended with {process.describe_status(ended.status)} and printed: {said}"
     )
 
 

@@ -21,35 +21,35 @@ TEMPLATE = Path(__file__).with_name("page.md")
 STYLES: Mapping[ClaimConclusion, str] = dict(
     zip(CLAIM_CONCLUSIONS, ("green", "yellow", "red", "cyan", "dim"), strict=True)
 )
-LEADS: Mapping[ClaimConclusion, str] = {
-    "supported": "It holds here",
-    "direction only": "The order is as said, the size is not",
-    "refuted": "It does not hold here",
-    "needs a larger machine": "It cannot be seen on this machine",
-    "undecided": "It is open",
+SUMMARIES: Mapping[ClaimConclusion, str] = {
+    "supported": "Holds here",
+    "direction only": "Order as claimed, ratio not",
+    "refuted": "Does not hold here",
+    "needs a larger machine": "Not observable on this machine",
+    "undecided": "Undecided",
 }
-NEVER = "not measured yet"
-NARROWEST = math.log(1.25)  # minimum width of a diagram, as a natural logarithm
+NOT_MEASURED = "not measured yet"
+MIN_DIAGRAM_WIDTH = math.log(1.25)  # minimum width of a diagram, as a natural logarithm
 
 
 def sentence(word: ClaimConclusion, statements: Sequence[StatementVerdict]) -> str:
     """Return a claim's verdict as a sentence with the decisive figures."""
-    of = [each for each in statements if each.verdict == word]
-    shown = of[: 1 if word == "needs a larger machine" else 3]
-    told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in shown]
-    told += [f"and {len(of) - len(shown)} more"] if of[len(shown) :] else []
-    among = f" ({len(of)} of {len(statements)} statements)" if 0 < len(of) < len(statements) else ""
-    lead = LEADS[word]
-    if word == "direction only" and (sizes := sum(each.more > 0 for each in of)):
-        lead = f"The order is as said, the size is {'open' if sizes == len(of) else 'another, or open'}"
-    return f"{lead}{among}: {'; '.join(told)}."
+    deciding = [each for each in statements if each.verdict == word]
+    shown = deciding[: 1 if word == "needs a larger machine" else 3]
+    parts = [f"{each.name}: {_describe(each)}" if len(statements) > 1 else _describe(each) for each in shown]
+    parts += [f"and {len(deciding) - len(shown)} more"] if deciding[len(shown) :] else []
+    among = f" ({len(deciding)} of {len(statements)} statements)" if 0 < len(deciding) < len(statements) else ""
+    lead = SUMMARIES[word]
+    if word == "direction only" and (sizes := sum(each.more > 0 for each in deciding)):
+        lead = f"Order as claimed, ratio {'undecided' if sizes == len(deciding) else 'not, or undecided'}"
+    return f"{lead}{among}: {'; '.join(parts)}."
 
 
-def _told(each: StatementVerdict) -> str:
+def _describe(each: StatementVerdict) -> str:
     if each.verdict == "needs a larger machine" or each.value is None or not each.to:
         return each.reason
-    open_size = f"; to tell: {each.takes}" if each.takes else ""
-    return f"{measured(each)}, said {expected(each)}{open_size}"
+    open_size = f"; to decide: {each.takes}" if each.takes else ""
+    return f"{measured(each)}, claimed {expected(each)}{open_size}"
 
 
 def measured(statement: StatementVerdict) -> str:
@@ -73,7 +73,7 @@ def picture(statement: StatementVerdict) -> str:
     if statement.value is None or statement.low is None or statement.high is None:
         return ""
     shown = [1.0, statement.low, statement.high, *(end for end in (statement.least, statement.most) if end)]
-    room = math.exp(1.1 * max(math.log(max(shown) / min(shown)), NARROWEST) / 2)
+    room = math.exp(1.1 * max(math.log(max(shown) / min(shown)), MIN_DIAGRAM_WIDTH) / 2)
     middle = math.sqrt(min(shown) * max(shown))
     said = statement.least or 0.0, statement.most or math.inf
     return draw_interval(statement.value, statement.low, statement.high, said, (middle / room, middle * room))
@@ -82,7 +82,7 @@ def picture(statement: StatementVerdict) -> str:
 def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, whole: bool) -> None:
     """Print every claim with the latest verdict; ``whole`` adds the statements with the measured values."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for header in ("claim", "verdict", "what was claimed, and what was measured"):
+    for header in ("claim", "verdict", "claim and measurement"):
         table.add_column(header, no_wrap=header == "claim")
     for claim in claims:
         found = verdicts.get(claim.name)
@@ -90,14 +90,14 @@ def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console:
         table.add_row(claim.name, _styled(found.verdict if found else None), Text.assemble(claim.title, *words))
         for each in found.statements if found and whole else ():
             name = f"{each.name} (context)" if each.context else each.name
-            told = f"{name}: {measured(each)}, said {expected(each)}\n"
-            why = f"{each.reason}{f'; to tell more: {each.takes}' if each.takes else ''}"
+            told = f"{name}: {measured(each)}, claimed {expected(each)}\n"
+            why = f"{each.reason}{f'; to decide more: {each.takes}' if each.takes else ''}"
             table.add_row("", _styled(each.verdict), Text.assemble(told, (f"{picture(each)} {why}".strip(), "dim")))
     console.print(table)
 
 
 def _styled(word: ClaimConclusion | None) -> Text:
-    return Text(word, STYLES[word]) if word else Text(NEVER, "dim")
+    return Text(word, STYLES[word]) if word else Text(NOT_MEASURED, "dim")
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
@@ -111,12 +111,13 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
     )
     where = [f"- {count} on {escape_markdown(place)}" for place, count in places.items()]
     if concerns := dict.fromkeys(concern for verdict in found for concern in verdict.concerns):
-        where.append(f"- What disturbed the measurements: {escape_markdown('; '.join(concerns))}.")
-    rows = [f"| {_cell(claim.title)} | {NEVER} | | |" for claim in claims if claim.name not in verdicts]
+        where.append(f"- Sources of noise: {escape_markdown('; '.join(concerns))}.")
+    rows = [f"| {_cell(claim.title)} | {NOT_MEASURED} | | |" for claim in claims if claim.name not in verdicts]
     rows = [f"| {_cell(v.title)} | **{v.verdict}** | {_cell(v.sentence)} | {_deciding(v)} |" for v in found] + rows
     return TEMPLATE.read_text(encoding="utf-8").format(
-        counts=", ".join(f"{counts[word]} {word}" for word in CLAIM_CONCLUSIONS if counts[word]) or f"all {NEVER}",
-        places="\n".join(where) or f"- {NEVER}",
+        counts=", ".join(f"{counts[word]} {word}" for word in CLAIM_CONCLUSIONS if counts[word])
+        or f"all {NOT_MEASURED}",
+        places="\n".join(where) or f"- {NOT_MEASURED}",
         rows="\n".join(rows),
     )
 

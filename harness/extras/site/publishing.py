@@ -28,7 +28,7 @@ FILE = "site.json"
 MOST_BYTES = 64 << 20  # size limit of site.json; a round with some hundred implementations takes a few MiB
 NAME_CHARACTERS = 200  # characters of an encoded name in a file name; file systems allow 255 bytes
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-HEADERS = ("SiteRound", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
+HEADERS = ("Round", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
 
 
 class PublishedRun(Record):

@@ -1,4 +1,4 @@
-"""A command that names a folder with something wrong in it ends with exit code 2 and says what is wrong."""
+"""Commands that name a broken folder print its error and exit with 2."""
 
 import json
 import os
@@ -15,7 +15,7 @@ ENTRY = {"language": "Go", "json_url": "/json", "local": {"run": ["./x"]}}
 
 
 def document(**changes: Any) -> str:
-    """A configuration that is good but for what is said; None removes a key."""
+    """Return a valid configuration with changes; None removes a key."""
     entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
     return json.dumps({"framework": "brittle", "tests": [{"default": entry, "raw": entry}]})
 
@@ -81,23 +81,23 @@ def ended(tree: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
 
 
 @pytest.mark.parametrize("mistake", BROKEN)
-def test_a_named_folder_s_mistake_is_told(mistake: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_a_named_folder_are_printed(mistake: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make, words = BROKEN[mistake]
     path = tree / "Go" / "bad" / "benchmark_config.json"
     make(path)
     names = ["bad", "Go/bad", "frameworks/Go/bad/", "BAD"]
     names += [] if mistake in UNNAMED else ["brittle", "brittle-raw"]
     for name in names:
-        code, told = ended(tree, capsys, "verify", name)
-        assert (code, f"tfb: {path}: " in told, words in told) == (Exit.USAGE, True, True), (name, told)
-        assert "unknown name" not in told
+        code, stderr = ended(tree, capsys, "verify", name)
+        assert (code, f"tfb: {path}: " in stderr, words in stderr) == (Exit.USAGE, True, True), (name, stderr)
+        assert "unknown name" not in stderr
 
 
 @pytest.mark.parametrize("name", ["bad", "sound", "good"])
 def test_a_name_of_two_folders_is_ambiguous(name: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(GOOD.replace("brittle", "sound"))
-    code, told = ended(tree, capsys, "verify", name)
-    assert (code, "the name 'sound' is already used by" in told, "/Go/bad/" in told, "/Go/good/" in told) == (
+    code, stderr = ended(tree, capsys, "verify", name)
+    assert (code, "the name 'sound' is already used by" in stderr, "/Go/bad/" in stderr, "/Go/good/" in stderr) == (
         2,
         *[True] * 3,
     )
@@ -126,69 +126,77 @@ def test_a_name_of_two_folders_is_ambiguous(name: str, tree: Path, capsys: pytes
         "new mine --from bad",
     ],
 )
-def test_every_command_that_takes_names_tells_it(command: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_with_names_reports_broken_folders(
+    command: str, tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tree / "Go" / "bad" / "benchmark_config.json"
     path.write_text(document(json_url="json"))
-    code, told = ended(tree, capsys, *command.split())
-    assert (code, f"{path}: tests.default.json_url: should be a path" in told) == (Exit.USAGE, True), told
+    code, stderr = ended(tree, capsys, *command.split())
+    assert (code, f"{path}: tests.default.json_url: should be a path" in stderr) == (Exit.USAGE, True), stderr
 
 
-def test_a_folder_given_in_place_of_a_tree_is_named(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_implementation_s_folder_is_not_a_tree(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(document(port="80x", local=None))
-    code, told = ended(tree / "Go" / "bad", capsys, "run", "--dry-run")
-    assert (code, "tests.default.port: " in told) == (Exit.USAGE, True), told
+    code, stderr = ended(tree / "Go" / "bad", capsys, "run", "--dry-run")
+    assert (code, "tests.default.port: " in stderr) == (Exit.USAGE, True), stderr
 
 
-def test_what_is_not_named_is_no_error(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_broken_folders_without_a_name_do_not_fail(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(document(port="80x"))
     assert ended(tree, capsys, "list", "sound")[0] == Exit.FAILED  # a listing names every broken folder
     assert ended(tree, capsys, "run", "sound", "--dry-run") == (Exit.OK, "")
-    code, told = ended(tree, capsys, "run", "--exclude", "bad", "--dry-run")
-    assert (code, "80x" in told) == (Exit.OK, False)
-    code, told = ended(tree, capsys, "run", "--dry-run")
-    assert (code, "80x" in told) == (Exit.OK, True)
+    code, stderr = ended(tree, capsys, "run", "--exclude", "bad", "--dry-run")
+    assert (code, "80x" in stderr) == (Exit.OK, False)
+    code, stderr = ended(tree, capsys, "run", "--dry-run")
+    assert (code, "80x" in stderr) == (Exit.OK, True)
 
 
-def test_foreign_key_of_an_unnamed_folder_warns(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_keys_of_unnamed_folders_only_warn(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(document(port="80x", local=None))
-    code, told = ended(tree, capsys, "list")
-    assert (code, "warning: " in told, "ignored" in told) == (Exit.OK, True, True)
+    code, stderr = ended(tree, capsys, "list")
+    assert (code, "warning: " in stderr, "ignored" in stderr) == (Exit.OK, True, True)
 
 
-def test_unknown_name_says_what_could_not_be_read(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_names_list_unreadable_folders(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tree / "Go" / "bad" / "benchmark_config.json"
     path.write_text("{")
-    code, told = ended(tree, capsys, "verify", "other")
-    assert (code, "unknown name 'other'; allowed are sound" in told, f"{path}: not valid" in told) == (2, True, True)
+    code, stderr = ended(tree, capsys, "verify", "other")
+    assert (code, "unknown name 'other'; allowed are sound" in stderr, f"{path}: not valid" in stderr) == (
+        2,
+        True,
+        True,
+    )
 
 
 def test_an_empty_tree_says_what_belongs_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = ended(tmp_path, capsys, "verify", "bad")
-    assert (code, f"{tmp_path} contains no implementations; expected <Language>/<name>/" in told) == (2, True)
+    code, stderr = ended(tmp_path, capsys, "verify", "bad")
+    assert (code, f"{tmp_path} contains no implementations; expected <Language>/<name>/" in stderr) == (2, True)
 
 
-def test_a_folder_at_the_wrong_level_is_told_where_to_go(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misplaced_folder_is_told_its_place(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "lost").mkdir()
     (tree / "lost" / "benchmark_config.json").write_text(GOOD)
-    code, told = ended(tree, capsys, "verify", "lost")
-    assert (code, "move it to <Language>/<name>/" in told) == (2, True)
+    code, stderr = ended(tree, capsys, "verify", "lost")
+    assert (code, "move it to <Language>/<name>/" in stderr) == (2, True)
 
 
-def test_a_language_s_name_is_told_apart(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = ended(tree, capsys, "verify", "Go")
-    assert (code, "--test-lang Go" in told) == (2, True)
+def test_a_language_is_not_an_implementation(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, stderr = ended(tree, capsys, "verify", "Go")
+    assert (code, "--test-lang Go" in stderr) == (2, True)
 
 
-def test_new_does_not_take_a_broken_folder_s_name(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_refuses_the_name_of_broken_folders(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(GOOD[:-2])
-    code, told = ended(tree, capsys, "new", "brittle", "--blank", "--language", "Java")
-    assert (code, "'brittle' exists already, and its configuration is broken" in told) == (2, True)
+    code, stderr = ended(tree, capsys, "new", "brittle", "--blank", "--language", "Java")
+    assert (code, "'brittle' exists already, and its configuration is broken" in stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["bad", "Go/bad", "deep", "bad/deep", "brittle", "brittle-raw"])
-def test_a_folder_that_lies_too_deep_is_told(name: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_too_deep_is_an_error(name: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tree / "Go" / "bad" / "deep" / "benchmark_config.json"
     path.parent.mkdir()
     path.write_text(GOOD)
-    code, told = ended(tree, capsys, "verify", name)
-    assert (code, f"{path}: is one level too deep; move its folder to <Language>/<name>/" in told) == (2, True), told
+    code, stderr = ended(tree, capsys, "verify", name)
+    assert (code, f"{path}: is one level too deep; move its folder to <Language>/<name>/" in stderr) == (2, True), (
+        stderr
+    )

@@ -1,4 +1,4 @@
-"""``./tfb check`` brings what it may, runs what it can, stops what it started, and names what it left out."""
+"""``./tfb check`` provides tools, runs stages, and reports failed and skipped ones."""
 
 import os
 import re
@@ -29,41 +29,39 @@ def python(name: str, code: str, *needs: str) -> Stage:
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Checked:
-    """Runs stages on a machine with a state of its own and an engine; the exit code, and all that was said."""
+    """Return a function that runs stages with an engine, and returns the exit code and the output."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(requirements, "engine_responds", lambda: True)
 
-    def run(found: Sequence[Stage], needs: Sequence[ToolRequirement] = (), **more: object) -> tuple[Exit, str]:
+    def run(planned: Sequence[Stage], needs: Sequence[ToolRequirement] = (), **more: object) -> tuple[Exit, str]:
         options: dict[str, object] = {"consent": "no", "bring_engine": False, **more}
-        code = check.check(found, needs, **options)  # type: ignore[arg-type]
+        code = check.check(planned, needs, **options)  # type: ignore[arg-type]
         streams = capfd.readouterr()
         return code, streams.out + streams.err
 
     return run
 
 
-def test_all_stages_run_even_when_one_fails_and_it_is_named(checked: Checked) -> None:
+def test_all_stages_run_after_a_failure(checked: Checked) -> None:
     fine, bad = python("fine", "print('done', 7)"), python("bad", "raise SystemExit(3)")
-    code, said = checked([bad, fine])
-    assert (code, "done 7" in said) == (Exit.FAILED, True)
-    assert said.endswith("tfb check: failed: bad\n")
-    code, said = checked([fine])
-    assert (code, said.splitlines()[-1]) == (Exit.OK, "tfb check: all passed")
+    code, output = checked([bad, fine])
+    assert (code, "done 7" in output) == (Exit.FAILED, True)
+    assert output.endswith("tfb check: failed: bad\n")
+    code, output = checked([fine])
+    assert (code, output.splitlines()[-1]) == (Exit.OK, "tfb check: all passed")
 
 
-def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
-    checked: Checked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stages_without_tools_are_skipped_with_a_remedy(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "engine_responds", lambda: False)
     found = [python("tool's", "print(1)", "no-such-tool"), python("image", "print(1)", ENGINE)]
-    code, said = checked([*found, python("fine", "print('ran')")], [ABSENT])
-    assert (code, "ran" in said) == (Exit.ENVIRONMENT, True)
-    assert "not run (no-such-tool >=1 is missing: not found on PATH; " in said
-    assert "): tool's; not run (no container engine responds: as root on Debian" in said
+    code, output = checked([*found, python("fine", "print('ran')")], [ABSENT])
+    assert (code, "ran" in output) == (Exit.ENVIRONMENT, True)
+    assert "not run (no-such-tool >=1 is missing: not found on PATH; " in output
+    assert "): tool's; not run (no container engine responds: as root on Debian" in output
 
 
 @pytest.mark.parametrize("consent", ["yes", "no"])
-def test_packages_and_an_engine_come_first_and_the_engine_goes_last_where_there_is_consent(
+def test_the_engine_runs_during_the_stages_with_consent(
     consent: str, checked: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed: list[str] = []
@@ -78,26 +76,26 @@ def test_packages_and_an_engine_come_first_and_the_engine_goes_last_where_there_
     monkeypatch.setattr(requirements, "install_missing", install)
     for name in ("INSTALL", "START", "STOP"):
         monkeypatch.setattr(requirements, f"ENGINE_{name}", ("echo", "engine", name))
-    _, said = checked([python("fine", "print('ran')")], [ABSENT], consent=consent, bring_engine=True)
+    _, output = checked([python("fine", "print('ran')")], [ABSENT], consent=consent, bring_engine=True)
     assert installed == (["no-such-tool"] if consent == "yes" else [])
-    order = re.findall(r"^(engine (?:INSTALL|START|STOP)|ran)$", said, re.MULTILINE)
+    order = re.findall(r"^(engine (?:INSTALL|START|STOP)|ran)$", output, re.MULTILINE)
     assert order == (["engine INSTALL", "engine START", "ran", "engine STOP"] if consent == "yes" else ["ran"])
 
 
-def test_a_test_that_could_not_judge_is_named_and_no_failure_and_one_that_lacks_something_is(checked: Checked) -> None:
+def test_unjudged_tests_pass_and_skipped_tests_exit_three(checked: Checked) -> None:
     code = "import json, os; open(os.environ['TFB_SKIPPED'], 'a').write(json.dumps({0}) + '\\n')"
     busy = python("busy", code.format(["test_truth.py (4 tests)", f"{NOT_JUDGED}the CPUs were busy"]))
-    status, said = checked([busy])
+    status, output = checked([busy])
     assert status is Exit.OK
-    assert said.endswith("tfb check: all passed; not judged: the CPUs were busy: test_truth.py (4 tests)\n")
+    assert output.endswith("tfb check: all passed; not judged: the CPUs were busy: test_truth.py (4 tests)\n")
     lacks = python("lacks", code.format(["test_spread.py (2 tests)", "rsync is not here"]))
-    status, said = checked([busy, lacks])
+    status, output = checked([busy, lacks])
     assert status is Exit.ENVIRONMENT
-    assert "tfb check: not run (rsync is not here): test_spread.py (2 tests); not judged: the CPUs" in said
+    assert "tfb check: not run (rsync is not here): test_spread.py (2 tests); not judged: the CPUs" in output
 
 
 @pytest.mark.e2e  # pytest in pytest, twice
-def test_a_failed_test_of_real_servers_is_tried_again_alone(tmp_path: Path, checked: Checked) -> None:
+def test_failed_tests_of_real_servers_run_again(tmp_path: Path, checked: Checked) -> None:
     (tmp_path / "test_it.py").write_text(
         "from pathlib import Path\n"
         "def ran(name):\n"
@@ -108,12 +106,12 @@ def test_a_failed_test_of_real_servers_is_tried_again_alone(tmp_path: Path, chec
         "def test_steady():\n    assert ran('steady') == 1\n"
     )
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--rootdir", str(tmp_path), str(tmp_path))
-    code, said = checked([Stage(name="of servers", command=command, cwd=tmp_path, retry=True)])
+    code, output = checked([Stage(name="of servers", command=command, cwd=tmp_path, retry=True)])
     assert code is Exit.OK
-    assert said.endswith("tfb check: all passed; failed once and passed when tried again: of servers\n")
+    assert output.endswith("tfb check: all passed; failed once and passed when tried again: of servers\n")
 
 
-def test_an_interruption_ends_what_runs_and_what_runs_beside_it(tmp_path: Path) -> None:
+def test_an_interrupt_ends_both_commands_of_a_stage(tmp_path: Path) -> None:
     one, beside = tmp_path / "one", tmp_path / "beside"
     one.mkdir()
     beside.mkdir()
@@ -140,7 +138,7 @@ def test_an_interruption_ends_what_runs_and_what_runs_beside_it(tmp_path: Path) 
     assert [(folder / "ended").exists() for folder in (one, beside)] == [True, True]
 
 
-def test_the_usual_check_verifies_the_four_servers_and_all_which_ci_calls_has_everything_else() -> None:
+def test_each_extent_of_a_check_has_its_stages() -> None:
     fast, usual, everything = ({stage.name for stage in stages(extent)} for extent in ("fast", "usual", "all"))
     assert fast < usual < everything
     assert {"shell scripts", "workflows"} <= fast

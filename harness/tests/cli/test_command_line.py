@@ -1,4 +1,4 @@
-"""TechEmpower's flags, verbs with names, and what a wrong word is answered with."""
+"""Verbs, TechEmpower's flags, and errors of the command line."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from harness.tests.doubles import records
 
 
 def understood(text: str) -> Settings:
-    """The settings of a command line, without what differs from call to call."""
+    """Return the settings of a command line, without values that differ between calls."""
     words = text.split()
     settings = resolve_settings(parse_recorded(words))
     return replace(settings, command=(), seed=settings.seed if "--seed" in words else 0, results_name="")
@@ -34,7 +34,7 @@ def understood(text: str) -> Settings:
         ("run express --type json db", "-m benchmark --test express --type json db"),
     ],
 )
-def test_a_verb_with_names_is_a_run_with_flags(verb: str, flags: str) -> None:
+def test_a_verb_equals_techempower_s_flags(verb: str, flags: str) -> None:
     assert understood(verb) == understood(flags)
 
 
@@ -52,7 +52,7 @@ def test_techempower_s_flags_need_no_verb(text: str, mode: str, test: tuple[str,
     assert (known.mode, known.selection.test) == (mode, test)
 
 
-def test_flags_win_over_the_profile_and_leave_the_rest_of_it() -> None:
+def test_flags_override_single_values_of_the_profile() -> None:
     profile = understood("run --profile standard --duration 7 --processes 4 --generator wrk --time 30m").profile
     usual = understood("run --profile standard").profile
     assert (profile.duration_seconds, profile.generator) == (7, "wrk")
@@ -62,9 +62,9 @@ def test_flags_win_over_the_profile_and_leave_the_rest_of_it() -> None:
 
 
 @pytest.mark.extra("orders")
-def test_levels_are_sequences_a_time_has_units_and_a_goal_is_of_latency_or_of_the_order_service() -> None:
+def test_levels_times_and_goals_are_parsed() -> None:
     levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
-    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # each once
+    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # without duplicates
     for text, seconds in (("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)):
         assert understood(f"run --time {text}").profile.interleaved.time_seconds == seconds
     assert understood("run --profile latency --latency-goal p99.9=500us").profile.open_loop.goal.seconds == 5e-4
@@ -72,7 +72,7 @@ def test_levels_are_sequences_a_time_has_units_and_a_goal_is_of_latency_or_of_th
     assert (orders.goal.percentile, orders.goal.seconds) == (50, 1)
 
 
-def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
+def test_defaults_are_to_ask_and_a_random_seed() -> None:
     consents = [understood(words).consent for words in ("run", "run --yes", "run --no-install --yes")]
     drawn = {resolve_settings(parse_recorded(["run"])).seed for _ in range(5)}
     assert (consents, understood("run --seed 5").seed, len(drawn)) == (["ask", "yes", "no"], 5, 5)
@@ -117,18 +117,16 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         ("compare a b", "run 'a' does not exist"),
     ],
 )
-def test_a_wrong_word_is_a_usage_error_that_says_what_is_allowed(
-    text: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_arguments_are_usage_errors(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(text.split()) == Exit.USAGE
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.startswith("tfb: ")
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert stderr.startswith("tfb: ")
 
 
 @pytest.fixture
 def frameworks(tmp_path: Path) -> Path:
-    """A tree of its own: which implementations the project has is no matter of these tests."""
+    """Create a tree of three implementations."""
     known: list[tuple[str, str, list[str]]] = [
         ("Java", "resteasy", ["core"]),
         ("JavaScript", "express", ["core"]),
@@ -153,26 +151,24 @@ def frameworks(tmp_path: Path) -> Path:
         ("run --tag cor", "--tag: unknown name 'cor'; did you mean core?"),
     ],
 )
-def test_an_unknown_name_is_a_usage_error_with_the_nearest(
+def test_unknown_names_get_a_suggestion(
     text: str, message: str, frameworks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([*text.split(), "--dry-run", "--frameworks", str(frameworks)]) == Exit.USAGE
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.startswith("tfb: ")
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert stderr.startswith("tfb: ")
 
 
 @pytest.mark.parametrize("flag", REPLACED)
-def test_a_flag_of_techempower_s_that_is_gone_says_what_does_its_work(
-    flag: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_replaced_flags_of_techempower_name_an_alternative(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([flag, "x"]) == Exit.USAGE
     message = capsys.readouterr().err
     assert message.startswith(f"tfb: {flag} is a flag of TechEmpower that tfb does not have: use ")
     assert any(word in message for word in (*(f"./tfb {verb}" for verb in VERBS), "--cpuset-cpus"))
 
 
-def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
+def test_a_resumed_run_keeps_its_recorded_settings() -> None:
     then = {"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first"}
     info = records.info().model_copy(update=then)
     now = parse_recorded(["run", "--resume", "2026", "--quiet"])
@@ -189,7 +185,7 @@ def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
         recorded_settings(known, now, compared)
 
 
-def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_folder_and_test_types(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "express"]) == 0
     header, line = capsys.readouterr().out.splitlines()
     assert header.split("  ")[0] == "implementation"
@@ -216,7 +212,7 @@ def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: py
         (ValueError("x"), 1),
     ],
 )
-def test_each_error_has_its_exit_code_and_one_line(
+def test_each_error_prints_one_line_and_exit_code(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> int:
@@ -228,15 +224,32 @@ def test_each_error_has_its_exit_code_and_one_line(
     assert message.count("\n") == 1
 
 
-def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("arguments", [["report", "no-such-run"], ["list", "--test-lang", "no-such-language"]])
+def test_errors_after_an_interrupt_exit_as_interrupted(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interruption, "requested", lambda: True)
-    assert cli.main(["report", "no-such-run"]) == Exit.INTERRUPTED
+    assert cli.main(arguments) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "tfb: interrupted; all started processes have been stopped\n"
 
 
-def test_the_overview_fits_a_screen_and_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_swallowed_interrupt_exits_as_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interruption, "requested", lambda: True)
+    assert cli.guarded(lambda: Exit.FAILED) == Exit.INTERRUPTED
+    assert cli.guarded(lambda: Exit.OK) == Exit.OK
+
+
+def test_an_error_raised_from_an_interrupt_exits_as_interrupted() -> None:
+    def load() -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise TypeError("invalid schema") from error
+
+    assert cli.guarded(load) == Exit.INTERRUPTED
+
+
+def test_the_overview_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [verb for verb in VERBS if not any(line.startswith(f"  {verb} ") for line in lines)] == []
@@ -246,16 +259,16 @@ def test_the_overview_fits_a_screen_and_names_every_verb(capsys: pytest.CaptureF
     assert capsys.readouterr().out.startswith("tfb 0.1.0")
 
 
-def test_a_dry_run_is_machine_readable_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_prints_json_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "express", "--type", "json", "--processes", "1", "--dry-run"]
     assert cli.main([*words, "--json"]) == Exit.OK
     plan = json.loads(capsys.readouterr().out)
     assert plan["processes"] == {"minimum": 1, "maximum": 1}
     assert [(cell["implementation"], cell["test_type"]) for cell in plan["cells"]] == [("express", "json")]
     assert cli.main(words) == Exit.OK
-    said = capsys.readouterr()
-    assert ", 1 process of each, " in said.out
-    assert "! " not in said.err
+    output = capsys.readouterr()
+    assert ", 1 process of each, " in output.out
+    assert "! " not in output.err
     assert cli.main(["run", "express", "--time", "12", "--dry-run"]) == Exit.OK
     assert (
         "! the run's time suffices for 6 trials of 11 cells, but not for each test type in 2" in capsys.readouterr().err

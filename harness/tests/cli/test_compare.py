@@ -33,7 +33,7 @@ def compared(results: Path, *words: str) -> int:
     return cli.main(["compare", "20260101", "20260102", "--results", str(results), *words])
 
 
-def test_a_run_that_is_slower_says_so_first_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slower_run_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS)
     write(tmp_path, "20260102-b", 2, {"fast": 2000.0, "slow": 500.0})
     assert compared(tmp_path) == 1
@@ -45,7 +45,7 @@ def test_a_run_that_is_slower_says_so_first_and_fails(tmp_path: Path, capsys: py
     assert not [line for line in others if "fast" in line]
 
 
-def test_a_run_that_is_the_same_within_the_margin_ends_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unchanged_run_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS)
     write(tmp_path, "20260102-b", 2, SPEEDS)
     assert compared(tmp_path, "--all") == 0
@@ -54,9 +54,7 @@ def test_a_run_that_is_the_same_within_the_margin_ends_well(tmp_path: Path, caps
     assert text.count("same  ") >= 2
 
 
-def test_what_could_not_be_told_is_no_good_end_and_is_explained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_undecided_comparison_exits_with_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS, noise=0.3)
     write(tmp_path, "20260102-b", 2, SPEEDS, noise=0.3)
     assert compared(tmp_path) == Exit.CANNOT_TELL
@@ -70,7 +68,7 @@ def test_what_could_not_be_told_is_no_good_end_and_is_explained(
     assert "B: not measured: slow json" in capsys.readouterr().out
 
 
-def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
+def test_split_separates_implementations_from_their_copies() -> None:
     trials = [made.trial(name, process, 1000.0) for name in ("a", f"a{COPY}") for process in range(2)]
     copies, own = split(RunRecords(info=made.info(("a", f"a{COPY}")), trials=trials), COPY)
     assert [trial.implementation for trial in (*copies.trials, *own.trials)] == ["a"] * 4
@@ -80,7 +78,7 @@ def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("", "takes two runs"),
         ("one", "takes two runs"),
@@ -91,14 +89,12 @@ def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
         ("one two --markdown", "to compare a service, give --base"),
     ],
 )
-def test_what_does_not_fit_is_a_usage_error(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradicting_flags_are_usage_errors(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compare", *words.split(), "--no-install"]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_report_is_of_any_format_and_goes_where_it_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_writes_each_format_to_its_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS)
     at = ["--results", str(tmp_path)]
     assert cli.main(["report", *at]) == 0
@@ -113,7 +109,7 @@ def test_a_report_is_of_any_format_and_goes_where_it_is_asked_for(
     assert "did you mean json?" in capsys.readouterr().err
 
 
-def test_a_round_of_techempower_s_is_held_beside_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_compared_with_a_published_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS)
     entry = {"startTime": 1, "endTime": 16}
     raw = {"json": {"fast": [{**entry, "totalRequests": 100}], "slow": [{**entry, "totalRequests": 400}]}}

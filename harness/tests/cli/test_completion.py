@@ -1,4 +1,4 @@
-"""What a shell offers on Tab: its function asks ./tfb itself for names."""
+"""Shell completion, which calls ./tfb for the names."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ from harness.tests.scene import script
         ("new mine --language G", "Go"),
     ],
 )
-def test_names_are_offered(line: str, offered: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_are_completed(line: str, offered: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["__complete", *line.split()]) == 0
     assert offered in [record.split("\t")[0] for record in capsys.readouterr().out.splitlines()]
 

@@ -1,4 +1,4 @@
-"""The documentation: every link leads somewhere, every command of a page exists, and it keeps to the field's terms."""
+"""Links and commands of the documentation are valid, and its terms are those of the glossary."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,20 +21,20 @@ MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # words
 READMES = sorted({(one.folder / "README.md").relative_to(REPOSITORY).as_posix() for one in own_implementations()})
 
 
-def test_the_pages_can_be_read_in_an_afternoon() -> None:
+def test_pages_stay_short() -> None:
     words = {page: len((REPOSITORY / page).read_text(encoding="utf-8").split()) for page in PAGES}
     assert {page: count for page, count in words.items() if count > MOST_OF_A_PAGE} == {}
     assert sum(words.values()) <= MOST_OF_ALL
 
 
 def headings(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors that GitHub makes for the headings of a page."""
     found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
-def test_every_link_of_a_page_leads_to_something_of_the_repository(page: str) -> None:
+def test_links_of_pages_have_targets(page: str) -> None:
     path = REPOSITORY / page
     links = re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8"))
     local = [(path.parent / link if link else path, anchor) for link, anchor in links if "://" not in link]
@@ -44,7 +44,7 @@ def test_every_link_of_a_page_leads_to_something_of_the_repository(page: str) ->
 
 
 def command_of(verb: Sequence[str]) -> App:
-    """The parser of ``run`` or of ``claims run``; of no verb, that of TechEmpower's flags."""
+    """Return the parser of a verb such as ``claims run``; without a verb, the parser of TechEmpower's flags."""
     app = application()
     for name in verb:
         app = app[name]
@@ -52,12 +52,12 @@ def command_of(verb: Sequence[str]) -> App:
 
 
 def flags_of(verb: Sequence[str]) -> set[str]:
-    """All flags that it takes."""
+    """Return all flags of a verb."""
     return {name for each in command_of(verb).assemble_argument_collection() for name in each.names} | {"--help"}
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The arguments of each ``./tfb`` of a page, up to a comment or the end of its line."""
+    """Yield the arguments of each ``./tfb`` on a page, up to a comment or the end of the line."""
     for found in re.finditer(r"(?<![\w/])\./tfb\b([^`\n#|>;)]*)", text):
         yield found[1].replace("[", " ").replace("]", " ").split()
 
@@ -65,7 +65,7 @@ def commands(text: str) -> Iterator[list[str]]:
 @pytest.mark.extra("claims")
 @pytest.mark.extra("gate")
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
-def test_every_command_and_module_that_a_page_runs_exists(page: str) -> None:
+def test_commands_and_modules_of_pages_exist(page: str) -> None:
     text = (REPOSITORY / page).read_text(encoding="utf-8")
     for arguments in commands(text):
         verb = [each.rstrip(",.:") for each in arguments[:1] if not each.startswith("-") and each != "VERB"]
@@ -80,14 +80,14 @@ def test_every_command_and_module_that_a_page_runs_exists(page: str) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_named_in_the_page_of_the_command_line(verb: str) -> None:
+def test_cli_page_has_every_verb(verb: str) -> None:
     page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
     assert re.search(rf"^\| `{verb}[ `]", page, re.MULTILINE), f"docs/cli.md has no row of {verb}"
 
 
 # ---- terms -----------------------------------------------------------------------------------------------------------
 
-INSTEAD = {  # what no page says -> what it says
+INSTEAD = {  # pattern -> term to use instead
     r"\bin turns?\b|\bturns\b|\blaps?\b": "rounds, in alternation",
     r"\bledgers?\b": "expected queries",
     r"\bmeanwhile\b": "concurrent changes, at the same time",
@@ -105,27 +105,27 @@ INSTEAD = {  # what no page says -> what it says
 
 
 def objections(text: str) -> list[str]:
-    """Each term that is not ours to use, with what to say."""
+    """Return the lines with a wrong term, each with the term to use."""
     lines = text.splitlines()
     return [
-        f"{number}: {found[0]!r}: say {instead}"
+        f"{number}: {found[0]!r}: write {instead}"
         for number, line in enumerate(lines, 1)
         for term, instead in INSTEAD.items()
         if (found := re.search(term, line, re.IGNORECASE))
     ]
 
 
-TEXTS = [page for page in PAGES if page != "CHANGELOG.md"]  # which names what is gone
+TEXTS = [page for page in PAGES if page != "CHANGELOG.md"]  # it names removed features
 TEXTS += [path.relative_to(REPOSITORY).as_posix() for path in sorted(PROFILES.glob("*.toml"))]
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_pages_and_profiles_use_the_terms_of_the_field(name: str) -> None:
+def test_pages_and_profiles_use_standard_terms(name: str) -> None:
     assert objections((REPOSITORY / name).read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("verb", [*VERBS, pytest.param("claims run", marks=pytest.mark.extra("claims"))])
-def test_every_flag_has_a_help_text_in_the_terms_of_the_field(verb: str) -> None:
+def test_every_flag_has_a_help_text(verb: str) -> None:
     command = command_of(verb.split())
     flags = command.assemble_argument_collection()
     assert [each.name for each in flags if each.show and not each.parameter.help] == []

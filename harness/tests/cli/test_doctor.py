@@ -1,4 +1,4 @@
-"""``./tfb doctor`` counts those that want a tool where they are many; ``clean`` says what it did not see or remove."""
+"""Output of ``./tfb doctor`` and ``./tfb clean``."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LONG = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(
 
 
 @pytest.mark.parametrize(("names", "shown"), [((), "tfb"), (tuple("abcdefg"), "7 implement"), (LONG, ", ".join(LONG))])
-def test_those_that_want_a_tool_are_named_or_counted_and_no_line_of_a_pipe_is_cut(
+def test_many_users_of_a_tool_are_counted(
     names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -22,7 +22,7 @@ def test_those_that_want_a_tool_are_named_or_counted_and_no_line_of_a_pipe_is_cu
 
 @pytest.mark.parametrize(("stays", "code"), [(False, Exit.OK), (True, Exit.FAILED)])
 @pytest.mark.parametrize("answers", [True, False])
-def test_clean_names_what_stays_and_that_it_saw_no_images(
+def test_clean_names_unremoved_leftovers_and_unchecked_images(
     stays: bool, code: Exit, answers: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def engine() -> str:
@@ -39,5 +39,5 @@ def test_clean_names_what_stays_and_that_it_saw_no_images(
     monkeypatch.setattr(images, "own_images", list)
     monkeypatch.setattr(doctor, "find_leftovers", lambda: (left,))
     assert doctor.clean(yes=True) == code
-    said = capsys.readouterr().out
-    assert ("images were not checked" in said, "not removed: folder tfb-x: busy" in said) == (not answers, stays)
+    output = capsys.readouterr().out
+    assert ("images were not checked" in output, "not removed: folder tfb-x: busy" in output) == (not answers, stays)

@@ -1,4 +1,4 @@
-"""A new implementation begins from one of its own language, or blank, and can be read."""
+"""``./tfb new`` creates a valid folder, as a copy or blank."""
 
 import io
 import re
@@ -13,8 +13,8 @@ from harness.plan.discovery import read_config, scan_folders
 from harness.plan.testtypes.registry import TEST_TYPES
 
 
-def made(frameworks: Path, *words: str) -> Path:
-    """The folder that ``./tfb new`` made."""
+def create(frameworks: Path, *words: str) -> Path:
+    """Run ``./tfb new`` and return the new folder."""
     assert cli.main(["new", *words, "--frameworks", str(frameworks)]) == 0
     (config,) = frameworks.glob(f"*/{words[0]}/{CONFIG_FILE}")
     return config.parent
@@ -23,21 +23,19 @@ def made(frameworks: Path, *words: str) -> Path:
 @pytest.mark.parametrize(
     ("words", "language", "source"),
     [
-        ("--language go", "Go", None),  # which of the language's is the best to begin from is no matter here
+        ("--language go", "Go", None),  # any implementation of the language
         ("--language Rust", "Rust", None),
         ("--language java", "Java", None),
         ("--from axum", "Rust", "axum"),
         ("", "JavaScript", "express"),
     ],
 )
-def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
-    words: str, language: str, source: str | None, tmp_path: Path
-) -> None:
-    folder = made(tmp_path, "mine", *words.split())
+def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, tmp_path: Path) -> None:
+    folder = create(tmp_path, "mine", *words.split())
     assert folder == tmp_path / language / "mine"
-    (begun,) = re.findall(r"^Begun from `(.+)`\.$", (folder / "README.md").read_text(), re.MULTILINE)
-    assert source in (None, begun)
-    origin = next(one for one in scan_folders().implementations if one.name == begun)
+    (source_name,) = re.findall(r"^Begun from `(.+)`\.$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert source in (None, source_name)
+    origin = next(one for one in scan_folders().implementations if one.name == source_name)
     copied = [path for path in folder.iterdir() if path.is_file() and path.name not in (CONFIG_FILE, "README.md")]
     same = [path for path in copied if not path.name.startswith("mine.dockerfile")]
     assert same
@@ -59,10 +57,10 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
         ("express --language Go", "'express' exists"),
         ("mine --blank", "give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
-        ("", "'' is not a valid name"),  # asked for, and nobody there
+        ("", "'' is not a valid name"),  # no reply to the question
     ],
 )
-def test_what_does_not_fit_is_said_and_nothing_is_written(
+def test_invalid_arguments_of_new_write_nothing(
     words: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
@@ -72,10 +70,10 @@ def test_what_does_not_fit_is_said_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(("language", "spelled"), [("go", "Go"), ("New-language", "New-language")])
-def test_a_blank_folder_is_whole_but_for_the_code(
+def test_a_blank_folder_lacks_only_code(
     language: str, spelled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = made(tmp_path, "mine", "--blank", "--language", language)
+    folder = create(tmp_path, "mine", "--blank", "--language", language)
     assert capsys.readouterr().out.endswith(
         f"\nNext: ./tfb verify mine --frameworks {tmp_path} --runtime local --watch\n"
     )
@@ -85,8 +83,8 @@ def test_a_blank_folder_is_whole_but_for_the_code(
     assert "USER" in (folder / "mine.dockerfile").read_text()
 
 
-def test_a_copy_is_of_one_variant_under_the_new_name_without_the_tags_of_its_source(tmp_path: Path) -> None:
-    ((variant,), *_) = read_config(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
+def test_a_copy_has_one_variant_without_tags(tmp_path: Path) -> None:
+    ((variant,), *_) = read_config(create(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
     assert (variant.dockerfile.name, variant.dockerfile.is_file()) == ("mine.dockerfile", True)
-    ((of_core,), *_) = read_config(made(tmp_path, "other", "--from", "express") / CONFIG_FILE)
+    ((of_core,), *_) = read_config(create(tmp_path, "other", "--from", "express") / CONFIG_FILE)
     assert (of_core.entry.tags, of_core.is_core) == ((), False)

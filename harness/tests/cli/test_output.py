@@ -1,4 +1,4 @@
-"""What does not reach its place is told by the exit code, whatever verb writes it."""
+"""A full disk or closed pipe is an error with an exit code, for every verb."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ FULL = Path("/dev/full")
 
 
 @pytest.mark.parametrize("place", [">/dev/full", ">&-"])
-def test_a_full_or_closed_stdout_is_what_the_machine_lacks(place: str) -> None:
+def test_a_full_or_closed_stdout_exits_three(place: str) -> None:
     command = ["sh", "-c", f'"$@" {place}', "sh", sys.executable, "-m", "harness", "list"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
@@ -24,7 +24,7 @@ def test_a_full_or_closed_stdout_is_what_the_machine_lacks(place: str) -> None:
     assert line.startswith("tfb: stdout: cannot be written: ")
 
 
-def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+def test_a_file_is_replaced_atomically(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     write_file(target, "first")
     write_file(target, "second")
@@ -34,9 +34,9 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not FULL.is_char_device(), reason="not judged: this system has no full device")
-def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_a_device_is_not_replaced(tmp_path: Path) -> None:
     device = tmp_path / "full"
-    device.symlink_to(FULL)  # by its own name, a mistake would replace the machine's device
+    device.symlink_to(FULL)  # a link to it, so that a bug cannot replace the machine's device
     with pytest.raises(EnvironmentLacksError, match="full: cannot be written: No space left on device"):
         write_file(device, "x")
     assert device.is_symlink()

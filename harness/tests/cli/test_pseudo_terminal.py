@@ -1,4 +1,4 @@
-"""On a terminal: what a run has to ask is asked once, before anything is drawn."""
+"""On a terminal, a run asks one question, before the progress display."""
 
 import contextlib
 import os
@@ -19,19 +19,19 @@ from harness.paths import REPOSITORY
 from harness.tests.scene import script
 
 ROOT_QUESTION = "build implementations as root"
-DRAWN = "\x1b["  # what moves a cursor or draws a bar
+DRAWN = "\x1b["  # begins a control sequence of the progress display
 PACKAGES = sysconfig.get_path("purelib")
 NONE: Mapping[str, str] = {}
 
 
 class Terminal:
-    """./tfb on a pseudo-terminal, in a clone that nothing has run in."""
+    """A ``./tfb`` on a pseudo-terminal, in a fresh clone."""
 
     def __init__(self, clone: Path, words: tuple[str, ...], program: str, more: Mapping[str, str]) -> None:
         self.text = ""
         self._master, slave = pty.openpty()
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TFB_")}
-        rust = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))  # where rustup's cargo finds its compiler
+        rust = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))  # cargo needs it
         environment |= {"PYTHONPATH": f"{clone}:{PACKAGES}", "TERM": "xterm", "HOME": str(clone.parent)}
         environment |= {"RUSTUP_HOME": rust, **more}
         self.child = subprocess.Popen(
@@ -40,14 +40,14 @@ class Terminal:
         )  # fmt: skip
         os.close(slave)
 
-    def read_until(self, found: Callable[[str], bool], seconds: float = 60) -> str:
-        """What was written since the last look, until it holds what is looked for, or the program ends."""
+    def read_until(self, complete: Callable[[str], bool], seconds: float = 60) -> str:
+        """Return the new output, until it satisfies a condition or the program ends."""
         began, until = len(self.text), time.monotonic() + seconds
-        while not found(self.text[began:]) and time.monotonic() < until:
+        while not complete(self.text[began:]) and time.monotonic() < until:
             if select.select([self._master], [], [], 0.2)[0]:
                 try:
                     self.text += os.read(self._master, 1 << 16).decode(errors="replace")
-                except OSError:  # its last process has ended
+                except OSError:  # the last process has exited
                     break
         return self.text[began:]
 
@@ -95,10 +95,10 @@ LOCAL = ("run", "--runtime", "local")
 
 @as_root
 @pytest.mark.parametrize("mode", [LOCAL, ("run",), ("verify", "express", "--runtime", "local")])
-def test_root_is_asked_once_before_anything_is_drawn_and_a_no_ends_the_run(
+def test_root_is_asked_before_the_progress_display(
     mode: tuple[str, ...], started: Callable[..., Terminal], tmp_path: Path
 ) -> None:
-    """By default, too, where Docker answers but has no compose: the run is a local one."""
+    """The default runtime is local, too, if Docker lacks compose."""
     script(tmp_path / "docker", '[ "$1" = version ] && echo 29.0')
     terminal = started(*mode, more={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     asked = terminal.read_until(lambda text: "[y/N] " in text)
@@ -114,10 +114,10 @@ def test_root_is_asked_once_before_anything_is_drawn_and_a_no_ends_the_run(
 @as_root
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="not judged: Debian's Python alone lacks venv")
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_where_python_lacks_venv_the_launcher_asks_the_one_question(
+def test_the_launcher_asks_before_installing_venv(
     answer: str, clone: Path, tmp_path: Path, started: Callable[..., Terminal]
 ) -> None:
-    """A Python without ensurepip, an apt that installs nothing: what comes then is the environment's own failure."""
+    """Python lacks ensurepip and apt-get installs nothing, so that the command fails after the question."""
     programs = tmp_path / "bin"
     fails = 'case "$*" in *ensurepip* | *venv*) exit 1 ;; esac'
     script(programs / "python", f'{fails}; exec {sys.executable} "$@"')
@@ -136,7 +136,7 @@ def test_where_python_lacks_venv_the_launcher_asks_the_one_question(
 
 @as_root
 @pytest.mark.e2e
-def test_after_a_yes_the_run_goes_on_without_another_question_and_the_next_one_asks_nothing(
+def test_consent_is_asked_for_only_once(
     started: Callable[..., Terminal],
 ) -> None:
     for answers in (1, 0):

@@ -1,4 +1,4 @@
-"""A run that is interrupted says how it goes on, and others that go on are named."""
+"""Messages of a run: how to continue it, other active runs, and verdicts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ def begun(results: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     ("words", "began", "resumable"), [("run", True, True), ("run", False, False), ("compare --copy", True, False)]
 )
-def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
+def test_an_interrupted_run_says_how_to_continue(
     words: str,
     began: bool,
     resumable: bool,
@@ -56,11 +56,11 @@ def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
         f"tfb: Continue: ./tfb run --resume 20260103-1 --results {tmp_path}",
         f"tfb: Show the results so far: ./tfb report 20260103-1 --results {tmp_path}",
     ]
-    said = capsys.readouterr().err.splitlines()
-    assert said == (kept if resumable else ["tfb: interrupted; all started processes have been stopped"])
+    output = capsys.readouterr().err.splitlines()
+    assert output == (kept if resumable else ["tfb: interrupted; all started processes have been stopped"])
 
 
-def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
+def test_active_runs_are_those_with_a_lock(tmp_path: Path) -> None:
     begun(tmp_path, "20260101-1")
     folder = begun(tmp_path, "20260102-1")
     assert run.active_runs(tmp_path) == ()
@@ -69,7 +69,7 @@ def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
     assert run.active_runs(tmp_path) == ()
 
 
-def test_a_bare_resume_passes_over_a_run_that_cannot_be_read(tmp_path: Path) -> None:
+def test_resume_skips_unreadable_runs(tmp_path: Path) -> None:
     info = records.info("20260101-1")
     folder = begun(tmp_path, "20260101-1")
     RunStore(folder, started_at=0.0).write_info(info.model_copy(update={"status": "interrupted", "command": ()}))
@@ -78,10 +78,8 @@ def test_a_bare_resume_passes_over_a_run_that_cannot_be_read(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("seconds", [12.0, 120.0])
-def test_a_run_prints_a_verdict_on_every_implementation(
-    seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """stdout names each implementation with its verdict; the status and the exit code tell how the run ended."""
+def test_a_run_prints_every_verdict(seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Verdicts are printed, and the status and exit code say how the run ended."""
     profile = profiles.load_profile("quick")
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1})

@@ -50,7 +50,7 @@ def test_paths_of_the_machine_are_cut_to_names_and_another_host_is_refused() -> 
     kept = ["http://127.0.0.1:8080/queries/a?n=1", "Accept: application/json,text/html,*/*", "GET /json"]
     kept.append("frameworks/Java/resteasy")
     assert example.remove_paths({"command": [*cut, *kept]}) == {"command": [*cut.values(), *kept]}
-    with pytest.raises(ValueError, match=r"reason: names mirror\.example\.org"):
+    with pytest.raises(ValueError, match=r"reason: names the host mirror\.example\.org"):
         example.remove_paths({"build": {"reason": "https://mirror.example.org/a: 404"}})
     assert example.remove_paths({"notes": "see https://example.org"}) == {"notes": "see https://example.org"}
 

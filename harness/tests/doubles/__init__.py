@@ -1,1 +1,1 @@
-"""Shipped test doubles: a reference server that follows every requirement, and rogues that break one each."""
+"""Test doubles: a reference server that meets every requirement, and rogues that violate one each."""

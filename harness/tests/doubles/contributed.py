@@ -1,12 +1,11 @@
-"""``python -m harness.tests.doubles.contributed`` plays a new folder's server, with the mistakes that its flags name.
+"""``python -m harness.tests.doubles.contributed`` runs the server of a new folder, with mistakes selected by flags.
 
-It is the reference server, listening where HOST and PORT say, on the database that its environment names.
+It is the reference server with address and database from environment variables.
 """
 
 import argparse
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -24,33 +23,26 @@ PANIC_CONNECTIONS = 4  # number of busy connections before a panic
 
 
 class ContributedServer(ReferenceServer):
-    """The reference server on the port of the contract."""
+    """The reference server, with mistakes of contributors."""
 
-    nameless = False  # without a Server header
-    panics = False  # under load, now and then
-    fails = False  # plaintext with 500, after an error in the log
-    late = False  # connects when it is asked for rows, and answers 503 where that fails
+    nameless = False  # no Server header
+    panics = False  # under load, sometimes
+    fails = False  # plaintext has status 500, after an error in the log
+    late = False  # connects to the database on demand, with status 503 if that fails
     answered = 0
     busy: ClassVar[set[int]] = set()  # numbers of busy connections
 
-    def listen(self, host: str, port: int) -> None:
-        """Listen there instead of on a port of its own."""
-        self._listener.close()
-        self._listener = socket.create_server((host, port), backlog=4096)
-
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Without the name of the server, where that is the mistake."""
-        found = super().headers(reply)
-        return [field for field in found if field[0] != "Server"] if self.nameless else found
+        fields = super().headers(reply)
+        return [field for field in fields if field[0] != "Server"] if self.nameless else fields
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        """An answer, or a panic."""
         self.answered += 1
         if session.requests > BUSY_REQUESTS:
             self.busy.add(session.number)
         if self.panics and len(self.busy) >= PANIC_CONNECTIONS and session.number in self.busy:
             print(f"panic in handler {self.answered}: index out of range", file=sys.stderr)
-            raise ValueError("index out of range")  # which closes the connection
+            raise ValueError("index out of range")  # closes the connection
         if self.fails and request.path == "/plaintext":
             print(f"12:00 ERROR request {self.answered}: out of frobs", file=sys.stderr, flush=True)
             return Reply(status=500, body=b"sorry")
@@ -61,7 +53,7 @@ class ContributedServer(ReferenceServer):
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
-        """One of the pool, or a new one."""
+        """Yield a connection of the pool, or a new one for ``late``."""
         if not self.late:
             with super().connection() as connection:
                 yield connection
@@ -71,14 +63,14 @@ class ContributedServer(ReferenceServer):
 
 
 def database(environment: Mapping[str, str], fixed: Mapping[str, str]) -> DatabaseAddress:
-    """What the environment names, but for what is fixed in the program."""
-    known = {**environment, **fixed}
+    """Return the database from environment variables; ``fixed`` has hard-coded values."""
+    values = {**environment, **fixed}
     return DatabaseAddress(
-        host=known["DBHOST"],
-        port=int(known["DBPORT"]),
-        name=known["DBNAME"],
-        user=known["DBUSER"],
-        password=known["DBPASS"],
+        host=values["DBHOST"],
+        port=int(values["DBPORT"]),
+        name=values["DBNAME"],
+        user=values["DBUSER"],
+        password=values["DBPASS"],
     )
 
 
@@ -91,14 +83,14 @@ def main() -> None:
     parser.add_argument("--fails", action="store_true")
     parser.add_argument("--late", action="store_true")
     parser.add_argument("--ignores-sigterm", action="store_true")
-    given = parser.parse_args()
-    if given.ignores_sigterm:
+    flags = parser.parse_args()
+    if flags.ignores_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    fixed = dict(each.split("=", 1) for each in given.fixed)
+    fixed = dict(each.split("=", 1) for each in flags.fixed)
     server = ContributedServer(database(os.environ, fixed))
-    server.nameless, server.panics, server.late = given.nameless, given.panics, given.late
-    server.fails = given.fails
-    server.pool_size = 0 if given.late else server.pool_size  # type: ignore[misc]
+    server.nameless, server.panics, server.late = flags.nameless, flags.panics, flags.late
+    server.fails = flags.fails
+    server.pool_size = 0 if flags.late else server.pool_size  # type: ignore[misc]
     server.listen(os.environ["HOST"], int(os.environ["PORT"]))
     with server:
         threading.Event().wait()

@@ -1,6 +1,6 @@
-"""``python -m harness.tests.doubles.fake --behaviour NAME`` plays a misbehaving server of json and plaintext.
+"""``python -m harness.tests.doubles.fake --behaviour NAME`` runs a misbehaving server for json and plaintext.
 
-It is the reference server without a database, listening where HOST and PORT say, which breaks in one way on purpose.
+It is the reference server without a database, with one deliberate fault. HOST and PORT name its address.
 """
 
 import argparse
@@ -21,25 +21,23 @@ from types import FrameType
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-VERIFIED = 5_000  # requests that verification never needs: only a load gets beyond
+VERIFICATION_REQUESTS = 5_000  # more than verification sends, so only a load exceeds it
 SLOW_SECONDS = 0.05
 FLOOD_LINES = 50_000
 FLOOD = b"x" * (8 << 20)
 
 
 class FakeServer(ReferenceServer):
-    """The reference server on the port of the contract; ``trouble`` sees every request before it is answered."""
+    """The reference server; ``trouble`` may replace the reply to a request, given its number."""
 
     def __init__(self, host: str, port: int, trouble: Callable[[int], Reply | None]) -> None:
         super().__init__()
-        self._listener.close()
-        self._listener = socket.create_server((host, port), backlog=4096)
+        self.listen(host, port)
         self._trouble = trouble
         self._served = 0
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        """The trouble's answer, or the good one."""
-        self._served += 1  # threads may lose one: nobody needs the exact number
+        self._served += 1  # not thread-safe, and need not be exact
         return self._trouble(self._served) or super().reply(session, request)
 
 
@@ -58,14 +56,14 @@ def _ignore_sigterm() -> None:
 
 
 def _leave_a_daemon() -> None:
-    """A grandchild in a session of its own, which ignores SIGTERM and outlives its parent."""
+    """Start a grandchild in a new session, which ignores SIGTERM and outlives its parent."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     subprocess.Popen([sys.executable, "-c", f"import os\nif os.fork() == 0:\n  {code}"], start_new_session=True).wait()
 
 
 def _flood() -> None:
     for number in range(FLOOD_LINES):
-        print(f"fake: line {number} of what nobody will ever read, long enough to fill a pipe soon")
+        print(f"fake: line {number} of a long log that fills a pipe quickly")
 
 
 def _slow(_number: int) -> None:
@@ -82,15 +80,15 @@ def _fail(_number: int) -> Reply:
 
 
 def _fail_under_load(number: int) -> Reply | None:
-    return Reply(status=500, body=b"fake: too much") if number > VERIFIED and number % 10 == 0 else None
+    return Reply(status=500, body=b"fake: too much") if number > VERIFICATION_REQUESTS and number % 10 == 0 else None
 
 
 def _flood_under_load(number: int) -> Reply | None:
-    return Reply(status=200, body=FLOOD) if number > VERIFIED else None
+    return Reply(status=200, body=FLOOD) if number > VERIFICATION_REQUESTS else None
 
 
 def _die_under_load(number: int) -> None:
-    if number > VERIFIED:
+    if number > VERIFICATION_REQUESTS:
         print("fake: out of memory", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -103,9 +101,9 @@ def _die_in_verification(number: int) -> None:
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 BLOCK = b"x" * 65536
-LARGE = 1_000_000  # bytes: just below what is read of an answer
-# Brotli's stream (RFC 7932) of 512 meta-blocks, each the largest that there is, left off within the first: whoever
-# unpacks it makes room for 16 MiB before a byte has come.
+LARGE = 1_000_000  # bytes: just below the limit of a response
+# A Brotli stream (RFC 7932) of 512 meta-blocks of maximum size, truncated in the first block. A decoder allocates
+# 16 MiB before the first byte.
 BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
 ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
 Send = Callable[[bytes], None]
@@ -123,7 +121,7 @@ def _drip(send: Send) -> None:
         time.sleep(0.2)
 
 
-@cache  # seconds of work
+@cache  # takes seconds
 def _gzip_bomb() -> bytes:
     return _body(gzip.compress(bytes(256 << 20), 9), b"Content-Encoding: gzip\r\n")
 
@@ -132,7 +130,7 @@ def _body(body: bytes, headers: bytes = b"") -> bytes:
     return OK + headers + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-ANSWERS: Mapping[str, Callable[[Send], None]] = {
+RESPONSES: Mapping[str, Callable[[Send], None]] = {
     "endless-body": lambda send: _for_ever(send, OK + b"\r\n", BLOCK),
     "promises-a-petabyte": lambda send: _for_ever(send, OK + b"Content-Length: 1000000000000000\r\n\r\n", BLOCK),
     "endless-header": lambda send: _for_ever(send, OK, b"X: " + BLOCK),
@@ -158,7 +156,7 @@ def _write(part: bytes, times: int) -> None:
 
 LOGS: Mapping[str, Callable[[], None]] = {
     "escape-log": lambda: _write(ESCAPE + b"boo\n", 20),
-    "big-log": lambda: _write(b"a line of a log that nobody reads\n" * 1000, 1800),
+    "big-log": lambda: _write(b"a line of a long log\n" * 1000, 1800),
     "one-line-log": lambda: _write(BLOCK, 480),
 }
 
@@ -169,11 +167,11 @@ def _serve(connection: socket.socket, name: str) -> None:
             if name == "resets":
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return
-            ANSWERS[name](connection.sendall)
+            RESPONSES[name](connection.sendall)
 
 
 def _hostile(name: str) -> None:
-    """Answers every request so: what it sends would fill any reader without bounds."""
+    """Respond to every request with hostile bytes, which exhaust clients without limits."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if name in LOGS:
         LOGS[name]()
@@ -182,7 +180,7 @@ def _hostile(name: str) -> None:
             threading.Thread(target=_serve, args=(listener.accept()[0], name), daemon=True).start()
 
 
-# Before it listens.
+# Behaviours before the server listens.
 STARTS: Mapping[str, Callable[[], None]] = {
     "exits-at-once": _exit_at_once,
     "never-listens": _never_listen,
@@ -190,9 +188,9 @@ STARTS: Mapping[str, Callable[[], None]] = {
     "ignores-sigterm": _ignore_sigterm,
     "leaves-a-daemon": _leave_a_daemon,
     "prints-a-lot": _flood,
-    **{name: partial(_hostile, name) for name in (*ANSWERS, *LOGS, "resets")},
+    **{name: partial(_hostile, name) for name in (*RESPONSES, *LOGS, "resets")},
 }
-# At each request, by its number: what is answered instead.
+# Behaviours at a request, given its number; they may return another reply.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
     "answers-slowly": _slow,
     "hangs-and-ignores-sigterm": _hang,

@@ -1,4 +1,4 @@
-"""A whole run on the fakes: the real workflow from the selection to the reports, in memory but for its records."""
+"""A complete run on fakes: the real workflow in memory, except for its records."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,16 @@ from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 MACHINE = Machine(
     hostname="fake", os="fake", kernel="fake", cpu_model="fake", cpus_online=2, cpus_usable=(0, 1), memory_bytes=8 << 30
 )
-URLS = {"query": "/query?queries=", "update": "/update?queries=", "order": "/orders"}  # others have their names
+URLS = {
+    "query": "/query?queries=",
+    "update": "/update?queries=",
+    "order": "/orders",
+}  # other URLs are the test type's name
 
 
 @dataclass
 class SilentDisplay(Display):
-    """Remembers the lines that a run told."""
+    """A display that records the lines of a run."""
 
     lines: list[str] = field(default_factory=list)
     closed: bool = False
@@ -45,7 +49,7 @@ class SilentDisplay(Display):
 
 @dataclass
 class FakeRun:
-    """Implementations, a world and a place for records; ``run`` is the harness's own workflow."""
+    """Implementations in a fake world and a folder for records; ``run`` executes the real workflow."""
 
     folder: Path
     servers: Mapping[str, Behaviour]
@@ -66,7 +70,7 @@ class FakeRun:
         self.witness = FakeGenerator(name="wrk")
 
     def run(self) -> RunOutcome:
-        """From the selection to the reports."""
+        """Execute the workflow."""
         self._write()
         progress = ProgressTracker(self.display, clock=self.world.clock)
         return workflow.benchmark(self.settings(), progress, dependencies=self.dependencies())
@@ -105,7 +109,7 @@ class FakeRun:
         return self.runtime
 
     def records(self) -> RunRecords:
-        """What is on disk of the latest run."""
+        """Read the records of the latest run."""
         return store.read_run(list_runs(self.folder / "results")[-1], with_series=True)
 
     def _write(self) -> None:

@@ -1,4 +1,4 @@
-"""A runtime, load generators and a verifier in memory: a whole run goes on them, on the world's own clock."""
+"""A runtime, databases and load generators in memory, on the clock of the fake world."""
 
 import json
 import math
@@ -21,14 +21,14 @@ from harness.runtime import Database, DatabaseAddress, Endpoint, GeneratorStart,
 from harness.tests.doubles.fakes_world import FakeProcess, FakeWorld
 from harness.verify.checks.evidence import RequestCounts
 
-ARRIVALS = 7.4  # a second, at factor 1
+ARRIVALS = 7.4  # per second at factor 1
 GOAL_SECONDS = 0.010
-RUNS: list[LoadRun] = []  # all that were asked for: a fake command line is the place of one
+RUNS: list[LoadRun] = []  # all loads; a fake command line is an index
 
 
 @dataclass(frozen=True)
 class FakeDatabase:
-    """PostgreSQL that ends when the world says so, and is back once it is restored."""
+    """A PostgreSQL that crashes at a given time, and runs again after ``restore``."""
 
     world: FakeWorld
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
@@ -57,7 +57,7 @@ class FakeDatabase:
 
 
 class FakeRunning:
-    """A load that is on."""
+    """A running load generator."""
 
     def __init__(self, world: FakeWorld, process: FakeProcess, run: LoadRun, kind: str, queries: int) -> None:
         words = f"loadgen --connections {run.load.connections} --seconds {run.seconds:.0f} {run.url}"
@@ -75,7 +75,7 @@ class FakeRunning:
         self._trouble = process.behaviour.trouble.get(process.loads)
 
     def begin(self) -> None:
-        """Connections are there at once, or a while after."""
+        """Open the connections, at once or after a delay."""
         self._process.idle()
         self._begun = self._world.clock.monotonic()
         self._connect()
@@ -96,7 +96,7 @@ class FakeRunning:
         self._world.clock.sleep(step)
         self._seconds += step
         self._connect()
-        if step < seconds - 1e-9:  # as of a real one, its end comes just after the last second
+        if step < seconds - 1e-9:  # like a real one, it ends just after the last second
             self._end()
         return status if self._over else None
 
@@ -126,7 +126,7 @@ class FakeRunning:
 
 
 class FakeSeveral(FakeRunning):
-    """One by two clients, the second of which does not tell when it began."""
+    """A load generator with two clients, of which the second does not report its start."""
 
     def starts(self) -> Sequence[GeneratorStart]:
         first = GeneratorStart(
@@ -137,7 +137,7 @@ class FakeSeveral(FakeRunning):
 
 @dataclass
 class FakeGenerator:
-    """Loads by arithmetic: of an open loop the latency is that of a queue with one server (M/M/1)."""
+    """A computed load. Latency in an open loop follows an M/M/1 queue."""
 
     name: Literal["loadgen", "wrk"] = "loadgen"
     program: str = "fake-generator"
@@ -207,7 +207,7 @@ class FakeGenerator:
 
 @dataclass
 class FakeRuntime:
-    """Starts processes of the world, each on a port of its own."""
+    """A runtime that starts processes of the fake world, each on its own port."""
 
     world: FakeWorld
     supports_copies: bool = True
@@ -272,7 +272,7 @@ class FakeRuntime:
 
 @dataclass
 class FakeMachines(FakeRuntime):
-    """The runtime on a machine that vanishes when the world says so."""
+    """A runtime on several machines, of which one disappears at a given time."""
 
     side_by_side: bool = False
 

@@ -18,7 +18,7 @@ from harness.verify.verifier import Verifier
 
 
 class FakeTrial(TrialVerification):
-    """Objects to what the world is told to."""
+    """A verification with the findings that the fake world defines."""
 
     def __init__(self, world: FakeWorld, asked: str) -> None:
         self.world, self.asked = world, asked
@@ -28,7 +28,7 @@ class FakeTrial(TrialVerification):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to stop."""
+        pass
 
     def judge(self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None) -> TrialEvidence:
         objections = self.world.objections if counts else ()
@@ -40,12 +40,12 @@ class FakeTrial(TrialVerification):
 
 @dataclass
 class FakeVerifier(Verifier):
-    """Passes everything but what it is told to fail: (implementation, test type) at these moments."""
+    """A verifier that passes, except for given pairs of implementation and test type."""
 
     world: FakeWorld
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
-    lost: tuple[CheckResult, ...] = ()  # found when a process has ended
+    lost: tuple[CheckResult, ...] = ()  # results at the end of a process
     seconds: float = 0.1
     begun: set[DatabaseAddress] = field(default_factory=set)
 
@@ -68,7 +68,7 @@ class FakeVerifier(Verifier):
         thorough: bool,
         loads: Sequence[Load],
     ) -> VerificationRecord:
-        lost = self.world.clock.monotonic() >= self.world.database_dies_at  # it ended while the server was asked
+        lost = self.world.clock.monotonic() >= self.world.database_dies_at  # the database crashed during verification
         failed = lost or (server.implementation.name, test_type.name) in self.fails_before
         verdict = self._verdict(server, test_type.name, process, thorough, failed=failed)
         if self.world.talks and database:

@@ -1,4 +1,4 @@
-"""A world in memory with a clock of its own: servers whose true CPU per request is known, and faults on demand."""
+"""A fake world in memory with its own clock: servers with known CPU per request, and faults on demand."""
 
 import math
 import random
@@ -17,11 +17,11 @@ RESPONSE_BYTES = 150.0
 
 
 class FakeClock(Clock):
-    """Time that passes when somebody waits."""
+    """A clock that advances only by ``sleep``."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.set_at = math.inf  # when somebody sets the time of day to tomorrow
+        self.set_at = math.inf  # when the time of day is set to tomorrow
         self.drift = 0.0  # of the time of day, relative
 
     def monotonic(self) -> float:
@@ -36,35 +36,37 @@ class FakeClock(Clock):
 
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """What is true of a fake server, and what goes wrong with it."""
+    """True properties of a fake server, and its faults."""
 
-    cpu_per_request: float = 50e-6  # seconds, warm; a row more costs as much again
+    cpu_per_request: float = 50e-6  # seconds when warm, for each row
     rss: float = 100e6  # bytes
     start_seconds: float = 0.5
-    cold: float = 0.0  # times the warm cost that a cold route costs more
-    warm_cpu_seconds: float = 5.0  # of CPU on a route after which a third of that is left
+    cold: float = 0.0  # extra cost of a cold route, as a multiple of the warm cost
+    warm_cpu_seconds: float = 5.0  # CPU seconds on a route after which a third of the extra cost is left
     process_spread: float = 0.0  # standard deviation of the logarithm of the cost, between processes
     window_spread: float = 0.0  # between loads
     idle_cpu: float = 0.0  # CPUs used without any load
     status_errors: float = 0.0  # share of responses with another status
     response_bytes: float = RESPONSE_BYTES
     dies_after: float = math.inf  # seconds of load on one process
-    deaths: int = 1  # processes that die so; later ones live
+    deaths: int = 1  # number of processes that die; later ones survive
     never_starts: bool = False
     restarts: bool = False  # its identity changes under load
-    idle_seconds: float = math.inf  # of so many it uses ``idle_cpu``, then as many not, and so on
-    trouble: Mapping[int, str] = field(default_factory=dict)  # a process's load by number: "fails", "never ends"
-    connects_after: float = 0.0  # seconds into a load
-    other_connections: int = 0  # the harness's own
-    request_bytes: float = 0.0  # as the sockets carry them; 0: unknown
-    throttled: float | None = None  # seconds, for each second of CPU
+    idle_seconds: float = math.inf  # length of alternating periods with and without ``idle_cpu``
+    trouble: Mapping[int, str] = field(
+        default_factory=dict
+    )  # by number of the load on a process: "fails" or "never ends"
+    connects_after: float = 0.0  # seconds after the start of a load
+    other_connections: int = 0  # of the harness
+    request_bytes: float = 0.0  # on the sockets; 0: unknown
+    throttled: float | None = None  # throttled seconds per CPU second
     threads: int | None = None
-    sockets: bool = True  # seen
+    sockets: bool = True  # whether socket counters are available
 
 
 @dataclass
 class FakeWorld:
-    """Everything that the fakes share."""
+    """State that the fakes share."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     cpus: int = 2
@@ -73,16 +75,16 @@ class FakeWorld:
     alive: dict[int, "FakeProcess"] = field(default_factory=dict)  # by port
     most_alive: int = 0
     started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
+    vanishes_at: float = math.inf  # clock time when a machine disappears
     vanished: bool = False
-    database_dies_at: float = math.inf  # by the clock
-    database_cpus: float = 0.0  # that PostgreSQL uses; 0: unknown
+    database_dies_at: float = math.inf  # clock time
+    database_cpus: float = 0.0  # used by PostgreSQL; 0: unknown
     steal: float = 0.0  # share of the CPUs' time that the hypervisor takes
-    objections: tuple[CheckResult, ...] = ()  # to the answers of every trial
-    talks: bool = False  # what the verifier is asked stands in its results
+    objections: tuple[CheckResult, ...] = ()  # findings in every trial
+    talks: bool = False  # whether the verifier's results contain its arguments
 
     def require_machine(self) -> None:
-        """Raises MachineLostError while it is away."""
+        """Raise MachineLostError while the machine is lost."""
         if self.clock.monotonic() >= self.vanishes_at:
             self.vanished, self.vanishes_at = True, math.inf
         if self.vanished:
@@ -93,7 +95,7 @@ class FakeWorld:
 
 
 class FakeProcess:
-    """One process of a fake server, as the harness sees it: what it has used and answered so far."""
+    """A process of a fake server, with its resource use and responses so far."""
 
     def __init__(self, world: FakeWorld, name: str, number: int, log: Path) -> None:
         self.world = world
@@ -106,25 +108,28 @@ class FakeProcess:
         self.cpu = 0.0
         self.warm: dict[str, float] = defaultdict(float)  # CPU seconds by route
         self.loaded = 0.0  # seconds of load
-        self.requests = 0.0  # of all time
+        self.requests = 0.0  # since the start
         self.connected = 0
         self.dead = False
         self.loads = 0
         self._idle_since = world.clock.monotonic()
 
     def idle(self) -> None:
-        """Account for the time without load since the last look."""
+        """Add the CPU used without load since the last call."""
         now = self.world.clock.monotonic()
         at_work = int(now / self.behaviour.idle_seconds) % 2 == 0
         self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu * at_work
         self._idle_since = now
 
     def capacity(self, queries: int) -> float:
-        """Requests/s that it can answer, warm."""
+        """Return the maximum requests per second when warm."""
         return self.world.cpus / (self.behaviour.cpu_per_request * self.factor * queries)
 
     def work(self, kind: str, queries: int, seconds: float, factor: float, rate: float | None) -> float:
-        """Be under load; the requests answered, at most ``rate`` a second. Costs fall while the route warms up."""
+        """Simulate load, at most ``rate`` requests per second, and return the number of responses.
+
+        The cost of a request falls while the route warms up.
+        """
         behaviour = self.behaviour
         if self.loaded + seconds > behaviour.dies_after and self.number < behaviour.deaths:
             seconds = max(0.0, behaviour.dies_after - self.loaded)
@@ -181,7 +186,7 @@ class FakeProcess:
 
 @dataclass
 class FakeConnections:
-    """The generator's connections as the kernel would count them."""
+    """The kernel's counters of the generator's connections."""
 
     process: FakeProcess
 
@@ -196,4 +201,4 @@ class FakeConnections:
         )
 
     def close(self) -> None:
-        """Nothing to give back."""
+        pass

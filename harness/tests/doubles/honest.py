@@ -1,6 +1,6 @@
-"""Honest variants: servers that keep every requirement in another way than the reference server does.
+"""Honest servers that meet every requirement differently than the reference server.
 
-An objection to one of them is a defect of verification, as bad as a rogue that passes.
+A finding for one of them is a defect of verification, as serious as a rogue that passes.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ Fields = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Honest:
-    """The reference server done otherwise, in ways that the requirements leave open."""
+    """A variant of the reference server that the requirements allow."""
 
     name: str
     does: str
@@ -58,7 +58,7 @@ def headed(change: Callable[[Fields], Fields], base: type[ReferenceServer] = Ref
 
 
 def chunked(size: int, *, extension: str = "", trailer: str = "", upper: bool = False) -> VariantChange:
-    """Bodies in chunks of this size."""
+    """Send bodies in chunks of this size."""
 
     def encode(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
         if request is None or request.method == "HEAD":
@@ -152,7 +152,7 @@ def within(begin: str, end: str) -> VariantChange:
 
 @contextmanager
 def committed_by_the_next(self: ReferenceServer) -> Iterator[psycopg.Connection]:
-    """Autocommit off, and the end of a read left to the next request on the connection."""
+    """Disable autocommit, and let the next request on the connection end the transaction of a read."""
     with ReferenceServer.connection(self) as line:
         line.commit()
         line.autocommit = False
@@ -172,7 +172,7 @@ def out_of_the_cache(self: ReferenceServer, session: ClientSession, request: Rec
 
 
 def refreshed(self: ReferenceServer, session: ClientSession, test_type: str, request: ReceivedRequest) -> bytes:
-    """cached-query out of a cache that a thread of the server refreshes each half second."""
+    """Serve cached-query from a cache that a thread refreshes every half second."""
     if test_type != "cached-query":
         return ReferenceServer.body(self, session, test_type, request)
     with self.lock:
@@ -185,7 +185,7 @@ def refreshed(self: ReferenceServer, session: ClientSession, test_type: str, req
 def refreshed_by_others(
     self: ReferenceServer, session: ClientSession, test_type: str, request: ReceivedRequest
 ) -> bytes:
-    """A cache that is refreshed while other tests are asked, as one is that a timer refreshes every few seconds."""
+    """Serve cached-query from a cache that requests for other test types refresh."""
     if test_type == "cached-query":
         return out_of_the_cache(self, session, request)
     if time.time() > self.state.get("refreshed", 0.0) + 0.05:
@@ -226,7 +226,7 @@ def in_a_transaction(connection: DatabaseConnection, rows: Iterable[tuple[int, i
 
 
 def prepared_by_sql(connection: DatabaseConnection, texts: Sequence[str]) -> None:
-    """PREPARE, as of drivers that prepare nothing; what EXECUTE runs is counted as the text of PREPARE."""
+    """Prepare statements in SQL. PostgreSQL counts EXECUTE under the text of PREPARE."""
     with contextlib.suppress(psycopg.errors.DuplicatePreparedStatement):
         for text in texts:
             connection.execute(text.encode(), prepare=False)
@@ -249,7 +249,7 @@ def written_by_execute(connection: DatabaseConnection, rows: WorldRows) -> None:
 def written_again(
     self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
 ) -> None:
-    """Once from the last row to the first, which meets others that come the other way; who is ended tries again."""
+    """Write rows once in reverse order, which provokes a deadlock; repeat after a deadlock."""
     with self.lock:
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
         if backwards:
@@ -257,7 +257,7 @@ def written_again(
 
     def from_the_last() -> Iterator[tuple[int, int]]:
         for row in reversed(rows):
-            if self.state["backwards"] == "met":  # others lie ahead, and each would cost a second
+            if self.state["backwards"] == "met":  # avoid further deadlocks, which cost a second each
                 raise psycopg.errors.DeadlockDetected
             yield row
 
@@ -306,17 +306,17 @@ HONEST: tuple[Honest, ...] = (
     # messages
     one("framed", "sends chunks with extensions, sizes in upper case and a trailer", chunked(13, extension=";a=b", trailer="Expires: 0\r\n", upper=True), *EVERY),
     one("segments", "sends head and body in segments of their own", {"send": in_pieces}, *CHEAP, "db"),
-    one("other-headers", "has other header fields, in lower case, backwards, padded, and no reason phrase", {
+    one("other-headers", "has further header fields, in lower case, reversed, padded, and no reason phrase", {
         **headed(lambda f: [(n.lower(), f" {v}\t") for n, v in (*f[::-1], ("Vary", "Accept"), ("ETag", '"1"'), ("Keep-Alive", "timeout=60"))]),
         "status_line": lambda self, reply: f"HTTP/1.1 {reply.status} "}, *CHEAP, "db", "fortune"),
-    one("otherwise", "answers HEAD without a length, DELETE with 501, 404 with a page, and refreshes Date once a second", {
+    one("otherwise", "has HEAD without a length, 501 for DELETE, a page for 404, and a Date refreshed every second", {
         "encode": head_without_length, "unsupported": lambda *_: Reply(status=501), "unknown": not_found_page, "date": cached_date}, *CHEAP),
-    one("json", "indents JSON, orders keys otherwise and escapes what need not be", {
+    one("json", "indents JSON, reverses keys and escapes characters needlessly", {
         **dumped(indent=2), "row": lambda self, i, n: {"randomNumber": n, "id": i}, "json_body": lambda self: b'{"message":"Hello\\u002c World\\u0021"}'}, "json", *WORLD),
-    # slow ones, pools and connections
-    one("slow", "takes 150 ms an answer", slow(0.15), "fortune"),
+    # latency, pools and connections
+    one("slow", "takes 150 ms for each response", slow(0.15), "fortune"),
     one("pool-of-one", "has one connection", {}, *WORLD, "fortune", pool=1),
-    one("connection-each", "connects for each request", {"connection": a_connection_each}, "db", "fortune"),
+    one("connection-each", "opens a connection for each request", {"connection": a_connection_each}, "db", "fortune"),
     # transactions
     one("transactions", "commits each request", within("BEGIN", "COMMIT"), *WORLD, "fortune"),
     one("rolls-reads-back", "ends reads with ROLLBACK", within("BEGIN", "ROLLBACK"), *READS, "fortune"),
@@ -325,14 +325,14 @@ HONEST: tuple[Honest, ...] = (
     one("simple-protocol", "sends literals in the simple protocol", {"rows": simple_protocol}, *READS),
     one("object-mapper", "selects as Hibernate does, with a lock and a comment", selected("select w1_0.id,w1_0.randomnumber from world w1_0 where w1_0.id=%s for update /* insert */"), "db"),
     one("refreshes-a-cache", "refreshes the cache of cached-query", {"body": refreshed}, "db", "query", "cached-query"),
-    one("refreshes-a-cache-seldom", "refreshes the cache of cached-query while other tests are asked", {"body": refreshed_by_others}, "db", "query", "cached-query"),
+    one("refreshes-a-cache-seldom", "refreshes the cache of cached-query during other test types", {"body": refreshed_by_others}, "db", "query", "cached-query"),
     one("prepares-by-sql", "prepares and executes in SQL", {"rows": selected_by_execute, **written(written_by_execute)}, *WORLD),
     # statements that write
     one("writes-in-a-transaction", "writes row by row in one transaction", written(in_a_transaction), "update"),
     one("writes-again", "writes again after a deadlock", {"write": written_again}, "update"),
     one("writes-values", "writes by a join with VALUES", written(by_values), "update"),
-    one("locking-update", "locks what it updates", {"update": locking_update}, "update"),
-    one("may-keep-numbers", "draws new numbers without a look at the old", {"new_number": lambda self, session, old: session.dice.randint(1, ROWS)}, "update"),
+    one("locking-update", "locks rows before updating them", {"update": locking_update}, "update"),
+    one("may-keep-numbers", "draws new numbers independently of the old", {"new_number": lambda self, session, old: session.dice.randint(1, ROWS)}, "update"),
     # pages
     one("dressed-page", "has thead, tbody, classes and meta", {"page": dressed}, "fortune"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Honest order services: they keep every paragraph of the order service in another way than the tests' own does.
+"""Honest order services that meet every requirement differently than ``order_server``.
 
-An objection to one of them is a defect of verification. They are ways of frameworks (headers, framing, JSON,
-problems) and of data layers (isolation and retries, ids from a sequence, one statement or many).
+A finding for one of them is a defect of verification. They imitate frameworks (headers, framing, JSON, problems) and
+data layers (isolation levels and retries, ids from a sequence, one or many statements).
 """
 
 import json
@@ -26,7 +26,7 @@ from harness.tests.doubles.honest import (
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.order_server import Db, Document, New, OrderServer, RefusedError
 
-LOT = 50  # ids that a mapper takes at once
+LOT = 50  # ids that an object mapper reserves at once
 TRIES = 200
 
 
@@ -45,7 +45,7 @@ def located(self: OrderServer, order: Document) -> Reply:
 
 
 def closed_after_errors(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-    """As servers do that have not read a body to its end."""
+    """Close the connection after errors, like servers that have not read the whole body."""
     reply = OrderServer.reply(self, session, request)
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
 
@@ -61,14 +61,14 @@ def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
 
 
 def otherwise(self: OrderServer, document: object) -> bytes:
-    """Members backwards, and slashes and digits of strings as escapes, which JSON leaves to whoever writes it."""
+    """Encode members in reverse order, and escape slashes and digits in strings, which JSON allows."""
 
-    def turned(value: object) -> object:
+    def reverse(value: object) -> object:
         if isinstance(value, Mapping):
-            return {key: turned(value[key]) for key in reversed(value)}
-        return [turned(one) for one in value] if isinstance(value, list) else value
+            return {key: reverse(value[key]) for key in reversed(value)}
+        return [reverse(one) for one in value] if isinstance(value, list) else value
 
-    text = json.dumps(turned(document), indent=2)
+    text = json.dumps(reverse(document), indent=2)
     return text.replace("/", "\\/").replace('"12', '"\\u0031\\u0032').encode()
 
 
@@ -81,7 +81,7 @@ def talkative(self: OrderServer, status: int, detail: str) -> Reply:
 
 
 def whole_numbers(self: OrderServer, request: ReceivedRequest) -> Document:
-    """2.0 is the integer 2, as where there is one kind of number only."""
+    """Read 2.0 as the integer 2, like languages with a single number type."""
 
     def number(text: str) -> float | int:
         value = float(text)
@@ -93,7 +93,7 @@ def whole_numbers(self: OrderServer, request: ReceivedRequest) -> Document:
 
 
 def typed_bodies_only(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-    """415 for a body that says of itself that it is no JSON, or nothing."""
+    """Respond with 415 to a body whose Content-Type is not JSON or missing."""
     if request.body and "json" not in request.headers.get("content-type", ""):
         return self.problem(415, "a body is application/json")
     return OrderServer.reply(self, session, request)
@@ -117,7 +117,7 @@ def serializable(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def version_read(self: OrderServer, db: Db, order: int) -> None:
-    """Optimistic: nothing is locked, and all is tried again when another transaction was quicker."""
+    """Lock nothing, and repeat the transaction if another one was faster."""
     (self.state[f"{id(db)}"],) = self.there(db, order, "SELECT xmin::text FROM orders WHERE id = %s")
 
 
@@ -131,7 +131,7 @@ def added_up_unless_changed(self: OrderServer, db: Db, order: int) -> None:
 
 
 def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
-    """The order's row first: its total grows by what comes, and nobody else is at it before the end."""
+    """Add the price to the order's total first, which locks the order until the end."""
     with self.transaction(db):
         text = (
             "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s"
@@ -139,7 +139,7 @@ def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: in
         if not db.execute(text, (quantity, item, order)).rowcount:
             raise RefusedError(404, f"there is no order {order}")
         prices = self.all_prices(db, [item])
-        self.insert_items(db, order, [(item, quantity)], prices)  # one that is there is refused by its key
+        self.insert_items(db, order, [(item, quantity)], prices)  # an existing item violates the key
         return self.read(db, order)
 
 
@@ -147,7 +147,7 @@ def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: in
 
 
 def looked_at_last(self: OrderServer, db: Db, new: New) -> Document:
-    """Inserts first, and lets the tables' own keys refuse: what is refused has taken an id."""
+    """Insert first, and let the tables' keys refuse; a refused order has used an id."""
     with self.transaction(db):
         try:
             order = self.insert(db, new.customer, new.card, Decimal(0))
@@ -181,7 +181,7 @@ def one_statement(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Ids of the sequence, so many at once, as mappers take them: the rest of a lot is never used."""
+    """Reserve ids of the sequence in lots, like object mappers; the rest of a lot stays unused."""
     with self.lock:
         lot: list[int] = self.state.setdefault("lot", [])
         if not lot:
@@ -207,24 +207,24 @@ FURTHER: Fields = [
 
 HONEST_ORDERS: tuple[Honest, ...] = (
     # messages
-    one("orders-framed", "sends chunks of 7 bytes in segments of their own, a Date of each second, 501 and a page for 404", {
+    one("orders-framed", "sends chunks of 7 bytes in separate segments, a Date refreshed every second, 501, and a page for 404", {
         "encode": chunked_unless_empty, "send": in_pieces, "date": cached_date, "unsupported": lambda *_: Reply(status=501), "unknown": not_found_page}),
-    one("orders-headed", "has further header fields, in lower case, and says charset=utf-8", headed(lambda f: [
+    one("orders-headed", "has further header fields in lower case, with charset=utf-8", headed(lambda f: [
         (n.lower(), f"{v}; charset=utf-8" if n == "Content-Type" else v) for n, v in (*f[::-1], *FURTHER)], OrderServer)),
-    one("orders-located", "names the order by a whole URL", {"created": located}),
+    one("orders-located", "has an absolute URL in Location", {"created": located}),
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
-    one("orders-json", "indents JSON, orders members otherwise and escapes what need not be", {"encode_json": otherwise}),
-    one("orders-problems", "extends its problems, and names types of its own", {"problem": talkative}),
-    one("orders-2.0", "reads 2.0 as the integer that it is", {"document": whole_numbers}),
-    one("orders-415", "refuses bodies without a type", {"reply": typed_bodies_only}),
+    one("orders-json", "indents JSON, reverses members and escapes characters needlessly", {"encode_json": otherwise}),
+    one("orders-problems", "extends its problems, with types of its own", {"problem": talkative}),
+    one("orders-2.0", "reads 2.0 as an integer", {"document": whole_numbers}),
+    one("orders-415", "refuses bodies without a Content-Type", {"reply": typed_bodies_only}),
     # transactions and locks
     one("orders-slow-commits", "waits 50 ms for each commit", {"transaction": slow_commits}),
     one("orders-pool-of-one", "has one connection", {}, pool=1),
-    one("orders-serializable", "writes in SERIALIZABLE, and tries again", {"route": serializable}),
-    one("orders-optimistic", "writes if nobody was quicker, else again", {"route": tried_again, "lock_order": version_read, "add_up": added_up_unless_changed}),
-    one("orders-by-difference", "adds to the total what comes", {"add": by_difference}),
+    one("orders-serializable", "writes in SERIALIZABLE, with retries", {"route": serializable}),
+    one("orders-optimistic", "writes optimistically, with retries", {"route": tried_again, "lock_order": version_read, "add_up": added_up_unless_changed}),
+    one("orders-by-difference", "adds differences to the total", {"add": by_difference}),
     # statements
     one("orders-keys-refuse", "inserts, and lets keys refuse", {"create": looked_at_last}),
-    one("orders-one-statement", "creates by one statement", {"create": one_statement}),
-    one("orders-lots", "takes ids of the sequence in lots", {"insert": from_a_lot}),
+    one("orders-one-statement", "creates orders by one statement", {"create": one_statement}),
+    one("orders-lots", "reserves ids of the sequence in lots", {"insert": from_a_lot}),
 )  # fmt: skip

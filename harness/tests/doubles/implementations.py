@@ -1,4 +1,4 @@
-"""An implementation as the tests of runtimes have them."""
+"""An implementation for tests of runtimes."""
 
 from pathlib import Path
 

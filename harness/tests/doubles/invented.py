@@ -1,4 +1,4 @@
-"""Runs to look at: what the harness writes of servers of the fake world, called otherwise. Nothing is a measurement."""
+"""Synthetic runs for the dashboard: servers of the fake world with names of real frameworks. No measurements."""
 
 import os
 import tempfile
@@ -28,7 +28,7 @@ REAL: tuple[EntryWords, ...] = (  # name, language, platform, webserver, databas
     ("es4x", "JavaScript", "Vert.x", "None", "Postgres", "Raw", "Micro"),
     ("express", "JavaScript", "Node.js", "None", "Postgres", "Raw", "Micro"),
 )
-SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two tie
+SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two are equal
 MACHINE = {
     "hostname": "bench-01",
     "os": "Debian GNU/Linux 12",
@@ -53,7 +53,7 @@ def simulated(
     speeds: Mapping[str, float], test_types: Sequence[str] = SIX, *, processes: int = 3, rounds: int = 2,
     seconds: float = 8.0, failing: CellNames = (),
 ) -> RunRecords:  # fmt: skip
-    """What a run writes over servers of these speeds; the cells ``failing`` fail verification."""
+    """Return the records of a run over servers with these speeds; the cells ``failing`` fail verification."""
     usual = profiles.load_profile("standard")
     own = {
         "duration_seconds": seconds,
@@ -76,7 +76,7 @@ def simulated(
 
 
 def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
-    """The one implementation of a run under each of these names, so many times as fast; its trials are shorter."""
+    """Copy the single implementation of a run under each name, scaled by its speed, with shortened trials."""
     trials = [
         trial.model_copy(
             update={
@@ -104,7 +104,7 @@ def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
 def finished(
     found: RunRecords, run_id: str, items: Sequence[ImplementationInfo], *, started_at: float, failing: CellNames = ()
 ) -> RunRecords:
-    """The same as a complete run of these implementations, each of them verified once."""
+    """Return the run as a complete run of these implementations, each verified once."""
     floor = NoiseFloor(
         implementation=items[0].name, profile="standard", measured_at=started_at - 86_400, pairs=6, throughput=0.018,
         cpu_per_request=0.009,
@@ -130,7 +130,7 @@ def finished(
 
 
 def implementation(row: EntryWords) -> ImplementationInfo:
-    """What benchmark_config.json would say."""
+    """Return an implementation as in benchmark_config.json."""
     name, language, platform, webserver, database, orm, classification = row
     return ImplementationInfo(
         name=name,
@@ -157,7 +157,7 @@ def implementation(row: EntryWords) -> ImplementationInfo:
 
 
 def verdict(name: str, test_type: str, *, failed: bool) -> VerificationRecord:
-    """What verification found."""
+    """Return the verdict of a verification."""
     found = records.verdict(name, test_type)
     clamped = CheckResult(
         check="query-count-clamped", rule="query.3", outcome=Outcome.FAIL,
@@ -168,5 +168,5 @@ def verdict(name: str, test_type: str, *, failed: bool) -> VerificationRecord:
 
 
 def safe(name: str) -> str:
-    """A name as a folder."""
+    """Return a name as a folder name."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:80]

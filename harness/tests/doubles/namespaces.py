@@ -1,8 +1,8 @@
-"""Machines made of namespaces, each with an sshd and a Docker engine of its own; root, sshd and Docker are needed.
+"""Simulated machines made of namespaces, each with its own sshd and Docker engine. Requires root, sshd and Docker.
 
-A bridge in a network namespace joins them. A machine is a process tree with mount, host-name, process and network
-namespaces of its own and a tmpfs on /run, so that default paths are as on real hosts. The tests' own side (the laptop)
-is a network namespace alone, with this machine's engine, which builds.
+A bridge in a network namespace connects them. A machine is a process tree with its own mount, host-name, process and
+network namespaces and a tmpfs on /run, so that default paths are as on real hosts. The tests run on the laptop, which
+is only a network namespace and uses this machine's engine for builds.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ NODE = """set -e
 hostname {name}
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd
-if [ -n "{disk}" ] || [ "$(stat -f -c %T {folder})" = overlayfs ]; then  # no engine's layers lie on an overlay
+if [ -n "{disk}" ] || [ "$(stat -f -c %T {folder})" = overlayfs ]; then  # engines cannot store layers on an overlay
   mount -t tmpfs -o size={disk} tmpfs {folder}/{name}/docker 2>/dev/null || mount -t tmpfs tmpfs {folder}/{name}/docker
 fi
 mount --bind {folder}/{name}/docker /var/lib/docker
@@ -41,9 +41,9 @@ exec /usr/sbin/dockerd --bridge=none --iptables=false --ip6tables=false --cgroup
 
 
 def obstacle() -> str | None:
-    """Why there can be no such machines here, in a word; None where there can.
+    """Return why such machines cannot be created here, or None if they can.
 
-    What no package mends (another user than root, no right to namespaces) is no failure of the check.
+    Missing privileges, which no package provides, do not fail the check.
     """
     if os.geteuid() != 0:
         return f"{NOT_JUDGED}machines made of namespaces need root"
@@ -57,42 +57,42 @@ def obstacle() -> str | None:
 
 @dataclass(kw_only=True)
 class Lab:
-    """The machines; names are those of the ssh configuration."""
+    """The machines, by name in the ssh configuration."""
 
     folder: Path
     tag: str
-    stack: ExitStack  # ends what is started
+    stack: ExitStack  # ends started processes
     nodes: dict[str, process.Child] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of the laptop."""
+        """Return the environment of the laptop."""
         return {**os.environ, "TFB_SSH_CONFIG": str(self.folder / "ssh"), "PYTHONPATH": str(REPOSITORY)}
 
     def namespace(self, name: str) -> str:
-        """Network namespace of a machine."""
+        """Return the network namespace of a machine."""
         return f"tfb-{self.tag}-{name}"
 
     def laptop(self, *arguments: str) -> list[str]:
-        """A command on the laptop."""
+        """Return a command that runs on the laptop."""
         return ["nsenter", f"--net=/run/netns/{self.namespace('laptop')}", *arguments]
 
     def tfb(self, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
-        """./tfb on the laptop."""
+        """Run ./tfb on the laptop."""
         words = self.laptop(sys.executable, "-m", "harness", *arguments)
         return subprocess.run(
             words, cwd=REPOSITORY, env=self.environment, capture_output=True, text=True, timeout=seconds, check=False
         )
 
     def docker(self, name: str, *arguments: str) -> str:
-        """What a docker command prints on a machine's own engine; nothing before the machine is up."""
+        """Return the output of a docker command on a machine's engine; empty before the machine has started."""
         if (pid := self.inner(name)) is None:
             return ""
         words = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "docker", *arguments]
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
     def inner(self, name: str) -> int | None:
-        """Process id, seen from here, of a machine's first process, the child of unshare; None before there is one."""
+        """Return the host's process id of a machine's first process, the child of unshare; None before it exists."""
         pid = self.nodes[name].pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -101,16 +101,16 @@ class Lab:
         return int(children[0]) if children else None
 
     def start(self, name: str) -> None:
-        """Switch a machine on; what its disk held is there."""
+        """Start a machine with the contents of its disk."""
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "unshare", "--mount", "--uts", "--ipc"]
         words += ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", str(self.folder / name / "start")]
         with (self.folder / name / "log").open("ab") as log:
             child = process.Child(words, stdout=log)
         self.nodes[name] = child
-        self.stack.enter_context(process.running(child, grace=0.1))  # the first of a namespace hears no SIGTERM
+        self.stack.enter_context(process.running(child, grace=0.1))  # the first process of a namespace ignores SIGTERM
 
     def kill(self, name: str) -> None:
-        """End a machine with all that runs on it, as when its power fails; its kernel says so to its partners."""
+        """Kill a machine and all of its processes, as in a power failure; the kernel closes its connections."""
         inner = self.inner(name)
         self.nodes[name].kill()
         if inner is not None:
@@ -119,11 +119,11 @@ class Lab:
         self.nodes[name].wait(UP_SECONDS)
 
     def hang(self, name: str) -> None:
-        """Stop a machine's engine, which keeps its connections; containers run on."""
+        """Stop a machine's engine, which keeps its connections; containers continue."""
         self._signal_engine(name, signal.SIGSTOP)
 
     def wake(self, name: str) -> None:
-        """Have a hanging engine go on."""
+        """Let a stopped engine continue."""
         self._signal_engine(name, signal.SIGCONT)
 
     def _signal_engine(self, name: str, number: signal.Signals) -> None:
@@ -133,7 +133,7 @@ class Lab:
         os.kill(inner, number)  # the first process of its namespace is the engine
 
     def await_up(self, *names: str) -> None:
-        """Until the engines of these machines answer on them."""
+        """Wait until the engines of these machines respond."""
         until = time.monotonic() + UP_SECONDS
         for name in names:
             log = self.folder / name / "log"
@@ -143,15 +143,15 @@ class Lab:
                 time.sleep(0.1)
 
     def link(self, name: str, state: str) -> None:
-        """Take a machine's link down, or up again."""
+        """Set a machine's link up or down."""
         _ip("link", "set", f"{name}{self.tag}", state, namespace=self.namespace("hub"))
 
 
 @contextmanager
 def machines(names: Sequence[str] = NAMES, *, disk: str = "", tag: str = "") -> Iterator[Lab]:
-    """Up until the end of the block; everything is taken down again.
+    """Run the machines until the context exits, then remove everything.
 
-    ``disk``: the size of each engine's disk, as mount says it; without one it is a part of this machine's.
+    ``disk`` is the size of each engine's disk, as for mount; by default the engines share this machine's disk.
     """
     folder = Path(tempfile.mkdtemp(prefix="tfb-lab-"))
     with ExitStack() as stack:
@@ -211,7 +211,7 @@ def _configure(lab: Lab, names: Sequence[str], disk: str) -> None:
 
 
 def _remove_groups(tag: str) -> None:
-    """Control groups of version 1 that the engines have left, leaves first."""
+    """Remove control groups of version 1 that the engines have left, leaves first."""
     for pattern in (f"tfb-{tag}-*", f"*/tfb-{tag}-*"):
         for folder in Path("/sys/fs/cgroup").glob(pattern):
             for each in sorted((folder, *folder.glob("**/")), key=lambda path: -len(path.parts)):

@@ -1,4 +1,4 @@
-"""An honest order service in Python, on which rogues are built: each step is a method that one of them replaces."""
+"""An honest order service in Python; each step is a method that a rogue can replace."""
 
 import json
 import re
@@ -54,7 +54,7 @@ class OrderServer(ReferenceServer):
         except RefusedError as refused:
             return self.problem(refused.status, str(refused))
         except psycopg.errors.UniqueViolation:
-            return self.problem(409, "it is there already")
+            return self.problem(409, "the item is already in the order")
         except psycopg.Error as error:
             return Reply(status=500, body=str(error).encode())
 
@@ -103,7 +103,7 @@ class OrderServer(ReferenceServer):
         problem = {"type": "about:blank", "title": self.reasons[status], "status": status, "detail": detail}
         return Reply(status=status, content_type="application/problem+json", body=self.encode_json(problem))
 
-    # ---- what a request says -----------------------------------------------------------------------------------------
+    # ---- parsing of requests -----------------------------------------------------------------------------------------
 
     def document(self, request: ReceivedRequest) -> Document:
         try:
@@ -158,7 +158,7 @@ class OrderServer(ReferenceServer):
             raise RefusedError(404, f"there is no {text}")
         return int(text)
 
-    # ---- what is done ------------------------------------------------------------------------------------------------
+    # ---- operations --------------------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self, db: Db) -> Iterator[None]:
@@ -181,14 +181,14 @@ class OrderServer(ReferenceServer):
         return self.all_prices(db, [item for item, _ in new.wanted])
 
     def all_prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """The prices of items, all of which there must be."""
+        """Return the prices of items; all of them must exist."""
         prices = self.prices(db, items)
         if len(prices) != len(items):
             raise RefusedError(400, "an unknown item")
         return prices
 
     def prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """The prices of items, of those that there are."""
+        """Return the prices of those items that exist."""
         known = [item for item in items if 1 <= item <= LARGEST_ITEM]
         return dict(db.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
 
@@ -253,7 +253,7 @@ class OrderServer(ReferenceServer):
             self.add_up(db, order)
 
     def lock_order(self, db: Db, order: int) -> None:
-        """Who changes its items waits for whoever does so already."""
+        """Lock the order's row, so that changes of its items are sequential."""
         self.there(db, order, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE")
 
     def add_up(self, db: Db, order: int) -> None:
@@ -271,7 +271,7 @@ class OrderServer(ReferenceServer):
             )
         return count
 
-    # ---- as JSON has it ----------------------------------------------------------------------------------------------
+    # ---- documents ---------------------------------------------------------------------------------------------------
 
     def shown(self, order: int, customer: int, card: str, total: Decimal, items: Sequence[Bought]) -> Document:
         lines = [{"itemId": i, "quantity": count, "price": self.money(price)} for i, count, price in sorted(items)]
@@ -281,11 +281,11 @@ class OrderServer(ReferenceServer):
         return f"{value:.2f}"
 
     def there(self, db: Db, order: int, query: str = "SELECT 1 FROM orders WHERE id = %s") -> tuple[Any, ...]:
-        """What a query says of an order, which must be there."""
+        """Return the row of a query for an order that must exist."""
         if not (row := self.one(db, query, (order,))):
             raise RefusedError(404, f"there is no order {order}")
         return row
 
     def one(self, db: Db, query: str, values: Sequence[object]) -> tuple[Any, ...]:
-        """The first row; an empty one where there is none."""
+        """Return the first row, or an empty one."""
         return db.execute(query.encode(), values).fetchone() or ()

@@ -1,4 +1,4 @@
-"""The project's own folders of frameworks/: ``verify`` judges what a contributor adds beside them, not the tests."""
+"""The project's own folders of frameworks/, as opposed to folders that a contributor adds."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ MAINTAINED = '"maintainers": ["tfb"]'
 
 
 def own_folders() -> set[Path]:
-    """Folders that the project maintains, those with a broken configuration among them."""
+    """Return the folders that the project maintains, including those with an invalid configuration."""
     files = FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")
     return {path.parent for path in files if MAINTAINED in path.read_bytes().decode(errors="replace")}
 
 
 def own_implementations() -> tuple[Implementation, ...]:
-    """Implementations that the project maintains."""
+    """Return the implementations that the project maintains."""
     folders = own_folders()
     return tuple(each for each in scan_folders().implementations if each.folder in folders)

@@ -1,4 +1,4 @@
-"""A finished run of two implementations as records and as files, for the tests of what reads them."""
+"""A complete run of two implementations, as records and as files."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,19 +23,19 @@ BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold
 
 
 def info(run_id: str = "20260101-000000") -> RunInfo:
-    """Two implementations, two processes of each, ``fast`` being the reference."""
+    """Return a run of two implementations with two processes each; ``fast`` is the baseline."""
     rules = ProcessLimits(minimum=PROCESSES, maximum=PROCESSES)
     found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
     return found.model_copy(update={"run_id": run_id, "name": "invented", "completed_at": 61.0})
 
 
 def trial(implementation: str, process: int, throughput: float, *, test_type: str = "json", load: Load = JSON) -> Trial:
-    """A second at this throughput."""
+    """Return a trial of one second."""
     return runs.trial(implementation, throughput, process, test_type=test_type, load=load)
 
 
 def trials() -> list[Trial]:
-    """Every cell twice, but for the most queries of ``slow``, whose trials had errors."""
+    """Return two trials of every cell; those of ``slow`` with the most queries had errors."""
     found = []
     for implementation, factor in (("fast", 2.0), ("slow", 1.0)):
         for test_type, loads in LOADS.items():
@@ -49,7 +49,7 @@ def trials() -> list[Trial]:
 
 
 def process(implementation: str, number: int, status: Literal["ok", "failed", "interrupted"] = "ok") -> ProcessRecord:
-    """A fresh start."""
+    """Return the record of a process."""
     return ProcessRecord(
         implementation=implementation, process=number, started_at=0.0, startup_time=0.25, status=status
     )
@@ -58,7 +58,7 @@ def process(implementation: str, number: int, status: Literal["ok", "failed", "i
 def verdict(
     implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0
 ) -> VerificationRecord:
-    """A verification with one check."""
+    """Return a verification with one check."""
     results = (CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
     return VerificationRecord(
         implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,
@@ -69,7 +69,7 @@ def verdict(
 def stored(
     folder: Path, info: RunInfo, trials: Sequence[Trial], verdicts: Iterable[VerificationRecord] = ()
 ) -> RunStore:
-    """The folder of a run whose processes are those of these trials."""
+    """Write a run with these trials and their processes."""
     store = RunStore(folder, started_at=0.0)
     store.write_info(info)
     for one in trials:
@@ -83,6 +83,6 @@ def stored(
 
 
 def write(results: Path, run_id: str = "20260101-000000") -> RunStore:
-    """The run's folder."""
+    """Write the complete run."""
     verdicts = [verdict(implementation, test_type) for implementation in ("fast", "slow") for test_type in LOADS]
     return stored(results / run_id, info(run_id), trials(), verdicts)

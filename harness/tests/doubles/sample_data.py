@@ -1,8 +1,8 @@
-"""``python -m harness.tests.doubles.sample_data FOLDER``: deterministic runs to look at and to test with.
+"""``python -m harness.tests.doubles.sample_data FOLDER``: deterministic runs for the dashboard and its tests.
 
-``small`` is what a good run of four implementations looks like, ``second`` the same a week later, ``hostile`` is full
-of markup and broken values, ``large`` holds 500 implementations x 7 test types, ``orders`` is of the
-order service. The trials are invented and nothing here is a measurement; they are ranked as those of any run.
+``small`` is a good run of four implementations, and ``second`` the same a week later. ``hostile`` is full of markup and
+broken values. ``large`` has 500 implementations x 7 test types. ``orders`` is a run of the order service. All trials
+are synthetic, but they are ranked like real trials.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from harness.tests.doubles.records import process as process_of
 FAILING = {("es4x", "update")}
 GOAL = LatencyGoal(percentile=99.0, seconds=0.1)  # of the order service
 FACTORS = (1.0, 32.0)
-CAPACITY = 120.0  # factor that the first implementation holds the goal at
+CAPACITY = 120.0  # highest factor at which the first implementation meets the goal
 
 ORDER_USE_CASES = (
     TEST_TYPES["order"].use_cases if "order" in TEST_TYPES else ()
@@ -36,7 +36,7 @@ ORDER_USE_CASES = (
 
 
 def write_records(folder: Path, records: RunRecords) -> None:
-    """All files of a run, ranked, with a build log of each implementation and one of each process."""
+    """Write all files of a run with its ranking, and logs of builds and processes."""
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
@@ -58,23 +58,23 @@ def write_records(folder: Path, records: RunRecords) -> None:
 
 @cache
 def four() -> RunRecords:
-    """Four implementations x six test types x three processes x two rounds; es4x fails one verification."""
+    """Return four implementations x six test types x three processes x two rounds; es4x fails one verification."""
     return simulated(invented.SPEEDS, failing=FAILING)
 
 
 def small(results: Path, run_id: str = "20250615-small", *, started_at: float = EPOCH) -> None:
-    """What a good run looks like."""
+    """Write a good run."""
     items = [implementation(row) for row in invented.REAL]
     write_records(results / run_id, finished(four(), run_id, items, started_at=started_at, failing=FAILING))
 
 
 def second(results: Path) -> None:
-    """The same a week later."""
+    """Write the same run, a week later."""
     small(results, "20250622-second", started_at=EPOCH + 604_800)
 
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
-    """``count`` implementations x 7 test types x 3 processes, with few windows."""
+    """Write ``count`` implementations x 7 test types x 3 processes, with few windows."""
     dice = random.Random(11)
     columns = (
         ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"],
@@ -92,7 +92,7 @@ def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> No
 
 
 def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
-    """Names that are markup, values that are broken, files that are cut off; and three folders that are no runs."""
+    """Write a run with markup in names, broken values and truncated files, and three folders that are not runs."""
     items = [
         implementation((name,) * 7).model_copy(
             update={"folder": "javascript:alert(3)", "notes": name, "display_name": name, "tags": (name,)}
@@ -122,7 +122,7 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 
 
 def order_latency(median: float) -> Latency:
-    """Of a thousand answers or so, with a tail three times as long as the median."""
+    """Return the latency of about a thousand responses, with a maximum of three times the median."""
     return Latency(
         basis="open-loop, intended send time",
         mean=median,
@@ -135,7 +135,10 @@ def order_latency(median: float) -> Latency:
 
 
 def order_trial(name: str, process: int, factor: float, median: float, *, purpose: Purpose = "measure") -> Trial:
-    """A thousand arrivals of each use case, two of which failed; whole arrivals take twice as long as an operation."""
+    """Return a trial with a thousand arrivals of each use case, of which two failed.
+
+    A whole arrival takes twice as long as an operation.
+    """
     one, whole = order_latency(median), order_latency(2 * median)
     operations = tuple(
         OperationTimes(use_case=case.name, operation=done, due=1000, answered=998, errors=ErrorCounts(), latency=one)
@@ -161,7 +164,7 @@ def order_trial(name: str, process: int, factor: float, median: float, *, purpos
 
 
 def orders(results: Path, processes: int = 4) -> None:
-    """A run of four implementations at two factors, one of which missed the goal at no factor in its first process."""
+    """Write a run of four implementations at two factors; one meets the goal at every factor in its first process."""
     drawn = random.Random(3)
     items = [implementation(row) for row in invented.REAL]
     rules = ProcessLimits(minimum=processes, maximum=processes)
@@ -175,7 +178,10 @@ def orders(results: Path, processes: int = 4) -> None:
                 median = (1 + place) * factor**0.2 * drawn.gauss(0.002, 0.00004)
                 trials.append(order_trial(item.name, process, factor, median))
             capacity = CAPACITY / (1 + place) + process
-            tried = [(capacity, 0.01), (1.04 * capacity, 2 * GOAL.seconds)]  # the goal is met, and missed just above
+            tried = [
+                (capacity, 0.01),
+                (1.04 * capacity, 2 * GOAL.seconds),
+            ]  # meets the goal, and misses it slightly above
             for factor, median in tried if place < 3 or process else tried[:1]:
                 trials.append(order_trial(item.name, process, factor, median, purpose="search"))
     started = [process_of(item.name, process) for process in range(processes) for item in items]
@@ -185,7 +191,7 @@ def orders(results: Path, processes: int = 4) -> None:
 
 
 def techempower(path: Path) -> None:
-    """A results.json with TechEmpower's keys, of one process of each."""
+    """Write a results.json with TechEmpower's keys, for one process of each implementation."""
     speeds = {"gemini": 1.4, "undertow": 1.9, "flask": 0.15}
     items = [implementation((name, "Java", "None", "None", "MySQL", "Raw", "Micro")) for name in speeds]
     one = simulated({"one": 1.0}, ("json", "db"), processes=1)
@@ -194,7 +200,7 @@ def techempower(path: Path) -> None:
 
 
 def scores(path: Path) -> None:
-    """Rankings that the page's own arithmetic is held against: of one run, and of the same over some test types."""
+    """Write rankings for the tests of the page's arithmetic: of one run, and of a subset of its test types."""
     chosen = ("json", "fortune")
     items = [implementation(row) for row in invented.REAL]
     whole = finished(simulated(invented.SPEEDS, processes=4, failing=FAILING), "fixture", items, started_at=0.0)
@@ -210,7 +216,7 @@ def scores(path: Path) -> None:
 
 
 def main() -> None:
-    """Write the runs that are asked for, the first few by default."""
+    """Write the runs that the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("runs", nargs="*", default=["small", "second", "hostile", "techempower"])

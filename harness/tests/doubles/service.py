@@ -1,4 +1,4 @@
-"""A small service of one's own, a catalogue of items, with what it declares of itself; ``wrong`` makes it a bad one."""
+"""A small service with a catalogue of items and its declared requests; ``wrong`` changes its replies."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ def unchanged(_: ReceivedRequest, reply: Reply) -> Reply:
 
 
 class ServiceDouble(ReferenceServer):
-    """``when_busy``: it is wrong only while more connections are open than verification ever opens."""
+    """The service. With ``when_busy``, ``wrong`` applies only with more connections than verification opens."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ServiceDouble(ReferenceServer):
     ) -> None:
         super().__init__()
         self.wrong, self.when_busy = wrong, when_busy
-        self.came: list[bytes] = []  # bodies of requests
+        self.bodies: list[bytes] = []  # of requests
         asked = [DeclaredRequest.model_validate(request) for request in requests]
         self.test_types: Mapping[str, TestType] = declared_test_types(asked, Path(), seed=1)
 
@@ -89,10 +89,10 @@ class ServiceDouble(ReferenceServer):
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         if request.body:
-            self.came.append(request.body)
+            self.bodies.append(request.body)
         wrong = self.wrong if not self.when_busy or self.open_connections > 12 else unchanged
         return wrong(request, right(request))
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """A reply's own fields take the place of the server's, and a close comes without a word."""
+        """Let fields of the reply replace the server's, and do not announce a close."""
         return list(dict(super().headers(replace(reply, close=False))).items())

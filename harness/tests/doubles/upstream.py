@@ -1,4 +1,4 @@
-"""An upstream within the test's own process: answers random integers, and counts them."""
+"""An upstream in the test's process that responds with random integers and counts them."""
 
 import random
 import time
@@ -9,7 +9,7 @@ from harness.tests.doubles.reference import ReferenceServer
 
 
 class FakeUpstream(ReferenceServer):
-    """Answers on every path."""
+    """An upstream that responds on every path."""
 
     def __init__(self, delay_seconds: float = 0.0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What all runs on the fakes share: their loads ask for no priority of this machine's."""
+"""Fixtures of runs on fakes: loads do not change the priority of the thread."""
 
 from contextlib import nullcontext
 
@@ -9,5 +9,5 @@ from harness.experiment import observe
 
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of loads of no real length."""
+    """Keep the usual priority: there are thousands of loads without a real length."""
     monkeypatch.setattr(observe, "realtime_priority", nullcontext)

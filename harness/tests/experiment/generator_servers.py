@@ -1,4 +1,4 @@
-"""Servers that tests speak to: scripted ones that record what comes, and the toolset's with known delays."""
+"""Servers for load generators: scripted servers that record requests, and the toolset's with known delays."""
 
 import json
 import socket
@@ -15,12 +15,12 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class ScriptedServer(ReferenceServer):
-    """Answers what ``answer`` says to the so many-th request on a connection (None: nothing, b"": closes)."""
+    """A server that sends ``answer(number)`` to the numbered request of a connection; None: no response, b"": close."""
 
     def __init__(self, answer: Callable[[int], bytes | None] = lambda _: OK) -> None:
         super().__init__()
         self.answer = answer
-        self.streams: list[bytearray] = []  # what came on each connection
+        self.streams: list[bytearray] = []  # received data, by connection
 
     def converse(self, line: socket.socket, session: ClientSession) -> None:
         stream = bytearray()
@@ -37,13 +37,13 @@ class ScriptedServer(ReferenceServer):
                     line.sendall(text)
 
     def respond(self, number: int, head: bytes) -> bytes | None:
-        """To the so many-th request on a connection; before its head stands the body of the one before."""
+        """Receive a numbered request; the data begins with the body of the previous request."""
         return self.answer(number)
 
 
 @contextmanager
 def tool(program: Path, *arguments: str) -> Iterator[tuple[int, Callable[[str], dict[str, Any] | None]]]:
-    """A server of the toolset: its port, and a way to say a line to it (``stats`` is answered)."""
+    """Start a server of the toolset, and yield the port and a function that sends a command line."""
     server = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     stdin, stdout = server.stdin, server.stdout
 

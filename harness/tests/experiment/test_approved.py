@@ -1,4 +1,4 @@
-"""Whole runs of the fake world as they are recorded: harness/tests/approved has what somebody has read of them."""
+"""Records of whole runs on fakes, compared with reviewed files in harness/tests/approved."""
 
 import json
 import re
@@ -30,10 +30,10 @@ RUN_FIELDS = ("status", "design", "seed", "reference", "processes_expected", "pr
 
 
 def shortened(name: str, **changes: Any) -> Profile:
-    """A profile with sections changed."""
+    """Return a profile with changed sections."""
     profile = profiles.load_profile(name)
-    own = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
-    return profile.model_copy(update=own)
+    changed = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
+    return profile.model_copy(update=changed)
 
 
 APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
@@ -102,7 +102,7 @@ def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     )
 
 
-# Runs of what seldom happens, in few words of every trial.
+# Runs with rare events; trials are summarised.
 WORN = Behaviour(
     request_bytes=120.0, connects_after=1.2, other_connections=3, throttled=0.01, threads=7, status_errors=0.01
 )
@@ -120,13 +120,13 @@ ROUNDS = {"time_seconds": None, "rounds": 1}
 
 
 def troubled(folder: Path) -> FakeRun:
-    """Four servers side by side, none of which is any good."""
+    """Return a run of four faulty servers side by side."""
     profile = shortened("quick", interleaved=ROUNDS)
     return FakeRun(folder, TROUBLED, profile, ("json", "update"), world=FakeWorld(talks=True))
 
 
 def on_machines(folder: Path) -> FakeRun:
-    """Two clients, with links; what can be seen of the servers differs."""
+    """Return a run with two clients and links; only some figures of the servers are known."""
     profile = profiles.load_profile("smoke").model_copy(update={"duration_seconds": 3.0})
     world = FakeWorld(talks=True, database_cpus=0.25)
     fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
@@ -135,19 +135,19 @@ def on_machines(folder: Path) -> FakeRun:
 
 
 def of_cells(folder: Path) -> FakeRun:
-    """Cells of a claim on two copies, with a database that they share, on one of two CPUs."""
+    """Return a run of a claim's cells on two copies that share a database, on one of two CPUs."""
     copy = ControlCopy(suffix="@base", frameworks=(folder / "frameworks",))
-    asked = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
+    options = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(
-        folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=asked
+        folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=options
     )
     fake.runtime.supports_copies = False
     return fake
 
 
 def of_a_service(folder: Path) -> FakeRun:
-    """One that brings its own requests, and its database."""
+    """Return a run of a service with declared requests and a private database."""
     kind = TestType(
         name="pay",
         response_shape="declared",
@@ -165,7 +165,7 @@ def of_a_service(folder: Path) -> FakeRun:
 
 
 def whose_database_ends(folder: Path) -> FakeRun:
-    """While its servers are loaded."""
+    """Return a run whose database dies during the loads."""
     both = {"a": Behaviour(), "b": Behaviour()}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(folder, both, profile, world=FakeWorld(talks=True))
@@ -174,29 +174,32 @@ def whose_database_ends(folder: Path) -> FakeRun:
 
 
 def brief(trial: Trial) -> str:
-    """A trial in few words."""
+    """Summarise a trial."""
     flags = " ".join(check.flag for check in trial.validity if check.flag)
     judged = trial.evidence.objections[-1].message if trial.evidence else ""
-    judged = re.sub(r"^.*? (\S+ [\d.]+ s \S+) \d+: ", r"\1: ", judged)  # without its cell and seed
+    judged = re.sub(r"^.*? (\S+ [\d.]+ s \S+) \d+: ", r"\1: ", judged)  # without cell and seed
     return f"{trial.id} by {trial.generator} [{flags}] {len(trial.validity)} checks, {trial.throughput:.6g}/s, {judged}"
 
 
-def whole(trial: Trial) -> list[str]:
-    """All that was seen of it, a line of each part."""
+def observations(trial: Trial) -> list[str]:
+    """Return all observations of a trial, a line for each part."""
     parts = (trial.server, *trial.windows, *trial.clients)
     beside = ("cpu_per_request", "database_cpu_seconds", "link_share", "responses_per_request", "connections")
     lines = [
         {key: getattr(trial, key) for key in (*beside, "generator_threads")},
         *(part.model_dump() for part in parts),
     ]
-    return [brief(trial), *(", ".join(shown(key, value) for key, value in line.items() if value) for line in lines)]
+    return [
+        brief(trial),
+        *(", ".join(format_value(key, value) for key, value in line.items() if value) for line in lines),
+    ]
 
 
-def shown(key: str, value: object) -> str:
+def format_value(key: str, value: object) -> str:
     return f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
 
 
-def asked(run: LoadRun) -> str:
+def describe_load(run: LoadRun) -> str:
     sampling = f"{run.sampling.share:g} written" if run.sampling else "none written"
     limits = f"late after {run.late_after} s, {run.lag_share:g}, {sampling}, {len(run.requests)} requests"
     return (
@@ -214,21 +217,21 @@ def asked(run: LoadRun) -> str:
         whose_database_ends,
     ],
 )
-def test_what_a_run_asks_says_and_sees_is_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
+def test_loads_messages_and_observations_match_approved_ones(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
     fake, earlier = made(tmp_path), len(RUNS)
     outcome = fake.run()
     records = fake.records()
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "said": [each for each in fake.display.lines if each.startswith("!")],
         "failures": outcome.failures,
         "processes": [f"{p.implementation}.{p.process} {p.status} {p.log} {p.reason}" for p in records.processes],
-        "trials": [whole(trial) if made is on_machines else brief(trial) for trial in records.trials],
+        "trials": [observations(trial) if made is on_machines else brief(trial) for trial in records.trials],
     }
     if made in (of_cells, of_a_service):
-        found["loads"] = [asked(run) for run in RUNS[earlier:] if run.sampling]
+        summary["loads"] = [describe_load(run) for run in RUNS[earlier:] if run.sampling]
     if made is of_cells:
-        found["said"] = [re.sub(r"end \d\d:\d\d|; its log: .*", "", each) for each in fake.display.lines]
-        found["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
-        found["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
-        found["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}
-    approve(f"experiment-events-{made.__name__}", found)
+        summary["said"] = [re.sub(r"end \d\d:\d\d|; its log: .*", "", each) for each in fake.display.lines]
+        summary["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
+        summary["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
+        summary["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}
+    approve(f"experiment-events-{made.__name__}", summary)

@@ -1,4 +1,4 @@
-"""Designs: which steps they ask for, in which order, and what they make of what each showed."""
+"""Designs: the steps that they yield, and how they react to results."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -48,20 +48,20 @@ def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", 
 
 def steps_of(
     plan: Plan, instead: Callable[[Step], StepResult | None] = lambda _: None, seed: int = 1,
-    told: Callable[[Measure], Mapping[str, object]] = lambda _: {},
+    trial_changes: Callable[[Measure], Mapping[str, object]] = lambda _: {},
 ) -> list[Step]:  # fmt: skip
-    """Answered as a prediction does, but for what ``instead`` and ``told`` of a trial say."""
-    found: list[Step] = []
+    """Return a design's steps with predicted results; the parameters replace results and change trials."""
+    recorded: list[Step] = []
 
     class Answers(Prediction):
         def execute(self, step: Step) -> StepResult:
-            found.append(step)
-            shown = instead(step) or super().execute(step)
-            if isinstance(step, Measure) and isinstance(shown, TrialResult):
-                changes: dict[str, Any] = {"busy": shown.busy, **told(step)}
+            recorded.append(step)
+            result = instead(step) or super().execute(step)
+            if isinstance(step, Measure) and isinstance(result, TrialResult):
+                changes: dict[str, Any] = {"busy": result.busy, **trial_changes(step)}
                 busy = changes.pop("busy")
-                return TrialResult(trial=shown.trial.model_copy(update=changes), busy=busy)
-            return shown
+                return TrialResult(trial=result.trial.model_copy(update=changes), busy=busy)
+            return result
 
     answers = Answers(plan)
     run_design(
@@ -70,7 +70,7 @@ def steps_of(
         answers,
         plan.profile.interleaved.time_seconds,
     )
-    return found
+    return recorded
 
 
 def measured(steps: Sequence[Step]) -> list[Measure]:
@@ -83,7 +83,7 @@ def short(name: str = "quick", **interleaved: object) -> Profile:
 
 
 def gate(*kinds: str, seconds: float = 240.0) -> Plan:
-    """Three sides with one request, or these."""
+    """Return a plan of three sides with a single request, or with the given requests."""
     plan = plan_of("abc", short("gate", time_seconds=seconds))
     one = dict.fromkeys(kinds or ("json",), (ClosedLoop(connections=32),))
     return replace(plan, candidates=tuple(replace(each, test_types=one) for each in plan.candidates))
@@ -134,7 +134,7 @@ PLANS: dict[str, Plan] = {
 
 
 def answer(step: Step) -> StepResult | None:
-    """What goes wrong in the approved plans."""
+    """Return the failures in the approved plans."""
     match step:
         case Start(process=Process("c", 0)):
             return Done(test_types=frozenset({"json"}))
@@ -154,7 +154,7 @@ def answer(step: Step) -> StepResult | None:
 
 
 def says(step: Measure) -> dict[str, object]:
-    """A server named a is slower than others, which hold no more than 3,000 requests a second in time."""
+    """Make server ``a`` slow, and limit the others to 3,000 requests per second within the latency goal."""
     cell = step.cell
     if isinstance(cell.load, OpenLoop):
         late = cell.load.rate / 2 if cell.load.rate > 3_000 else 0
@@ -165,19 +165,19 @@ def says(step: Measure) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_design_asks_for_the_approved_steps(name: str) -> None:
-    found = predict(PLANS[name], seed=1)
-    figures = [found.seconds, found.measuring, found.trials, len(found.measured)]
-    steps = groupby(map(describe_step, steps_of(PLANS[name], answer, told=says)), key=lambda step: step[0])
+def test_designs_yield_the_approved_steps(name: str) -> None:
+    prediction = predict(PLANS[name], seed=1)
+    figures = [prediction.seconds, prediction.measuring, prediction.trials, len(prediction.measured)]
+    steps = groupby(map(describe_step, steps_of(PLANS[name], answer, trial_changes=says)), key=lambda step: step[0])
     lines = [f"{action}: {', '.join(subject for _, subject in group)}" for action, group in steps]
-    approve(f"experiment-steps-{name}", {"figures": figures, "shortage": found.shortage, "steps": lines})
+    approve(f"experiment-steps-{name}", {"figures": figures, "shortage": prediction.shortage, "steps": lines})
 
 
-def test_the_default_run_ends_in_its_time_with_two_processes_and_rounds_of_every_cell() -> None:
+def test_the_default_run_fits_its_time() -> None:
     plan = plan_of("abcd")
-    found = predict(plan, seed=1)
-    assert 0.9 * 690 < found.seconds < 1.02 * 690
-    assert found.measuring > 0.45 * found.seconds
+    prediction = predict(plan, seed=1)
+    assert 0.9 * 690 < prediction.seconds < 1.02 * 690
+    assert prediction.measuring > 0.45 * prediction.seconds
     loads = measured(steps_of(plan))
     rounds = Counter(
         (s.cell.process, s.cell.test_type) for s in loads if s.purpose == "measure" and s.cell.load == JSON[1]
@@ -186,7 +186,7 @@ def test_the_default_run_ends_in_its_time_with_two_processes_and_rounds_of_every
     assert min(rounds.values()) >= 4
 
 
-def test_a_round_visits_each_cell_once_and_a_table_stands_together() -> None:
+def test_a_round_visits_cells_table_by_table() -> None:
     loads = [s for s in measured(steps_of(plan_of("abc"))) if s.purpose == "measure" and s.round == 1]
     first = loads[:6]
     assert len({(s.cell.process.implementation, s.cell.test_type) for s in first}) == 6
@@ -194,7 +194,7 @@ def test_a_round_visits_each_cell_once_and_a_table_stands_together() -> None:
     assert kinds in (["json"] * 3 + ["query"] * 3, ["query"] * 3 + ["json"] * 3)
 
 
-def test_the_order_is_another_in_another_seed_and_the_same_in_the_same() -> None:
+def test_the_order_depends_on_the_seed() -> None:
     def order(seed: int) -> list[tuple[str, str]]:
         return [
             (s.cell.process.implementation, s.cell.load.label) for s in measured(steps_of(plan_of("abcd"), seed=seed))
@@ -203,20 +203,22 @@ def test_the_order_is_another_in_another_seed_and_the_same_in_the_same() -> None
     assert order(1) == order(1) != order(2)
 
 
-def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
-    def told(step: Measure) -> dict[str, object]:
+def test_all_sides_get_the_rate_of_the_slowest() -> None:
+    def trial_changes(step: Measure) -> dict[str, object]:
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
-    found = measured(steps_of(replace(gate(), memory_limit=1.0), told=told))  # side by side, also with little memory
-    rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, OpenLoop)}
-    assert rates == {62.0}  # half of what b answers, two digits
-    assert isinstance(found[0].cell.load, ClosedLoop)
+    loads = measured(
+        steps_of(replace(gate(), memory_limit=1.0), trial_changes=trial_changes)
+    )  # side by side, also with little memory
+    rates = {step.cell.load.rate for step in loads if isinstance(step.cell.load, OpenLoop)}
+    assert rates == {62.0}  # half of the throughput of b, rounded to two digits
+    assert isinstance(loads[0].cell.load, ClosedLoop)
     first, later = (
-        [s.seconds for s in found if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
+        [s.seconds for s in loads if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
         for n in range(2)
     )
-    assert later == [seconds / 2 for seconds in first]  # in later processes it sets no rate
-    at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, OpenLoop))
+    assert later == [seconds / 2 for seconds in first]  # later processes set no rate
+    at_rate = Counter(step.cell.process for step in loads if isinstance(step.cell.load, OpenLoop))
     assert {process.implementation for process in at_rate} == set("abc")
     assert {process.number for process in at_rate} == set(range(2))
     for number in range(2):
@@ -224,7 +226,7 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
         assert max(counts) - min(counts) <= 1
 
 
-def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_limit_stops_when_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     def decided(
         trials: Sequence[Trial], expected: Sequence[tuple[str, str]], _: ProcessLimits
     ) -> Sequence[tuple[str, str]]:
@@ -241,44 +243,44 @@ def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided(mon
 
 
 @pytest.mark.parametrize(("reverse", "order"), [(False, "abcdef"), (True, "fedcba")])
-def test_techempowers_order_is_that_of_the_names(reverse: bool, order: str) -> None:
+def test_techempowers_order_is_alphabetical(reverse: bool, order: str) -> None:
     steps = steps_of(plan_of("cafebd", "techempower", reverse=reverse))
     assert "".join(step.process.implementation for step in steps if isinstance(step, Start)) == order
 
 
 @pytest.mark.parametrize(("loads", "main"), [(JSON, JSON[1]), (QUERY, QUERY[1]), (JSON[:2], JSON[0])])
-def test_the_headline_load_is_the_highest_count_or_the_middle(loads: Sequence[Load], main: Load) -> None:
+def test_the_headline_load_is_highest_or_middle(loads: Sequence[Load], main: Load) -> None:
     assert headline_load(loads) == main
 
 
 @pytest.mark.parametrize(("late", "lowered"), [("a", False), ("ab", True)])
-def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_all(late: str, lowered: bool) -> None:
+def test_a_rate_missed_by_several_sides_is_lowered(late: str, lowered: bool) -> None:
     missed = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.3, threshold=0.01)
 
-    def told(step: Measure) -> dict[str, object]:
+    def trial_changes(step: Measure) -> dict[str, object]:
         load = step.cell.load
         if isinstance(load, OpenLoop) and load.rate > 700 and step.cell.process.implementation in late:
             return {"throughput": 700.0, "validity": (missed,)}
         return {"throughput": 2000.0}
 
-    seen = [
+    rates = [
         (step.cell.load.rate, step.cell.process.number == 0 and step.round == 1)
-        for step in measured(steps_of(gate(), told=told))
+        for step in measured(steps_of(gate(), trial_changes=trial_changes))
         if isinstance(step.cell.load, OpenLoop)
     ]
-    assert {rate for rate, first in seen if first} == {1000.0}
-    assert {rate for rate, first in seen if not first} == {350.0 if lowered else 1000.0}
+    assert {rate for rate, first in rates if first} == {1000.0}
+    assert {rate for rate, first in rates if not first} == {350.0 if lowered else 1000.0}
 
 
-def test_a_gate_without_a_rate_ends() -> None:
-    """A closed loop that failed gives none."""
+def test_the_regression_gate_ends_without_a_rate() -> None:
+    """A failed closed loop gives no rate."""
     failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
-    found = measured(steps_of(gate(), told=lambda _: {"validity": (failed,)}))
-    assert found
-    assert all(isinstance(step.cell.load, ClosedLoop) for step in found)
+    loads = measured(steps_of(gate(), trial_changes=lambda _: {"validity": (failed,)}))
+    assert loads
+    assert all(isinstance(step.cell.load, ClosedLoop) for step in loads)
 
 
-def test_a_gate_ends_when_a_side_is_lost() -> None:
+def test_the_regression_gate_ends_without_a_side() -> None:
     lost = Process("b", 0)
     does_not_start = steps_of(gate(), lambda s: Failed() if s == Start(process=lost) else None)
     assert not measured(does_not_start)
@@ -288,8 +290,8 @@ def test_a_gate_ends_when_a_side_is_lost() -> None:
         assert {step.process.implementation for step in steps if isinstance(step, Stop)} == {"a", "c"}
 
 
-def test_a_load_is_begun_where_it_ends_in_time_to_stop_what_is_up() -> None:
-    """Of 50 s two processes need 8, and a load of one second 1.8."""
+def test_a_load_must_leave_time_to_stop_processes() -> None:
+    """Two processes need 8 s of 50 s, and a load of 1 s needs 1.8 s."""
     cells = {name: Cell(process=Process(name, 0), test_type="json", load=JSON[0]) for name in "abcde"}
     for until, seconds, now, passed in (
         (0.5, 100.0, 40.1, False), (0.5, 100.0, 40.3, True), (1.0, 100.0, 90.3, True), (1.01, 100.0, 1e9, False),
@@ -308,13 +310,16 @@ def test_a_load_is_begun_where_it_ends_in_time_to_stop_what_is_up() -> None:
         assert not deadline.passed(Rest(seconds=99.0))
 
 
-def test_no_time_is_no_time_for_anybody() -> None:
+def test_without_time_each_test_type_is_measured_once() -> None:
     steps = steps_of(plan_of("a", short(time_seconds=1.0)))
-    assert [s.round for s in measured(steps) if s.purpose == "measure"] == [0, 0]  # each test type once, whatever
+    assert [s.round for s in measured(steps) if s.purpose == "measure"] == [
+        0,
+        0,
+    ]  # each test type once, even without time
     assert isinstance(steps[-1], Stop)
 
 
-def test_servers_that_did_not_come_up_take_no_time_from_the_others() -> None:
+def test_failed_starts_take_no_time_from_others() -> None:
     def fails(step: Step) -> StepResult | None:
         return Failed() if isinstance(step, Start) and step.process.implementation != "a" else None
 
@@ -322,7 +327,7 @@ def test_servers_that_did_not_come_up_take_no_time_from_the_others() -> None:
     assert [step.cell for step in beside] == [step.cell for step in alone]
 
 
-def test_a_server_that_ends_under_techempowers_order_leaves_the_others_theirs() -> None:
+def test_a_dead_server_spares_others_in_techempowers_order() -> None:
     lost = Process("a", 0)
     steps = steps_of(
         plan_of("ab", "techempower"),

@@ -1,4 +1,4 @@
-"""How a run ends when its time is up, and what counts as its time."""
+"""The end of a run without remaining time, and the length of the measuring time."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 
 LATE = "not reached: time was up"
-SHORT = 12.0  # seconds in which two servers are verified and few loads are made
+SHORT = 12.0  # seconds for the verification of two servers and a few loads
 
 
 def quick(seconds: float, processes: int = 1) -> Profile:
@@ -42,7 +42,7 @@ def short(folder: Path, **servers: Behaviour) -> FakeRun:
     return FakeRun(folder, known, quick(SHORT), ("json", "query", "fortune"))
 
 
-def test_time_that_is_up_makes_a_run_incomplete(tmp_path: Path) -> None:
+def test_a_run_without_time_is_incomplete(tmp_path: Path) -> None:
     fake = short(tmp_path)
     outcome = fake.run()
     records = fake.records()
@@ -62,7 +62,7 @@ def test_time_that_is_up_makes_a_run_incomplete(tmp_path: Path) -> None:
     assert named == planned - measured
 
 
-def test_every_report_tells_an_incomplete_run_from_a_failed_one(tmp_path: Path) -> None:
+def test_reports_distinguish_incomplete_from_failed_runs(tmp_path: Path) -> None:
     fake = short(tmp_path)
     outcome = fake.run()
     assert any(note.startswith("the run is incomplete: time was up") for note in outcome.ranking.notes)
@@ -79,7 +79,7 @@ def test_every_report_tells_an_incomplete_run_from_a_failed_one(tmp_path: Path) 
     assert json.loads((folder / "progress.json").read_text())["status"] == "incomplete"
 
 
-def test_a_failure_beside_cells_out_of_time_is_a_failed_run(tmp_path: Path) -> None:
+def test_failures_outweigh_cells_without_time(tmp_path: Path) -> None:
     fake = short(tmp_path)
     fake.verifier.fails_before = frozenset({("a", "json")})
     outcome = fake.run()
@@ -91,8 +91,8 @@ def test_a_failure_beside_cells_out_of_time_is_a_failed_run(tmp_path: Path) -> N
     assert verdict.line == "a: failed: 1 violation"
 
 
-def test_loads_that_failed_were_tried(tmp_path: Path) -> None:
-    """Two loads of a test type fail, then it is loaded no more: neither is blamed on the time."""
+def test_failed_loads_count_as_tried(tmp_path: Path) -> None:
+    """After two failed loads a test type gets no more loads, and time is not the reported reason."""
     trouble = dict.fromkeys(range(1, 30), "fails")
     outcome = FakeRun(tmp_path, {"a": Behaviour(trouble=trouble)}, quick(300.0)).run()
     assert outcome.failures
@@ -101,7 +101,7 @@ def test_loads_that_failed_were_tried(tmp_path: Path) -> None:
     assert outcome.records.info.status == "failed"
 
 
-def test_cells_after_the_death_of_a_process_name_it(tmp_path: Path) -> None:
+def test_unmeasured_cells_name_the_dead_process(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(dies_after=5.0)}, quick(300.0), ("json", "query"))
     outcome = fake.run()
     assert any(line.endswith("not tried: the process failed before its turn") for line in outcome.failures)
@@ -117,7 +117,7 @@ def test_an_implementation_that_never_starts_is_not_started(tmp_path: Path) -> N
     assert any(line.startswith("no json") and "not tried: no process started" in line for line in outcome.failures)
 
 
-def test_an_incomplete_run_has_nothing_to_resume(tmp_path: Path) -> None:
+def test_an_incomplete_run_cannot_be_resumed(tmp_path: Path) -> None:
     fake = short(tmp_path)
     fake.run()
     before = fake.records().info
@@ -129,7 +129,7 @@ def test_an_incomplete_run_has_nothing_to_resume(tmp_path: Path) -> None:
 
 
 def timed(name: str, seconds: float) -> Profile:
-    """A profile with one process of each, in so many seconds."""
+    """Return a profile with a single process and a time limit in seconds."""
     profile = profiles.load_profile(name)
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1, "looks": ()})
@@ -137,14 +137,14 @@ def timed(name: str, seconds: float) -> Profile:
 
 
 @pytest.mark.parametrize(("seconds", "reached"), [(10.0, False), (400.0, True)])
-def test_rates_that_time_did_not_reach_are_named(tmp_path: Path, seconds: float, *, reached: bool) -> None:
+def test_unreached_rates_are_named(tmp_path: Path, seconds: float, *, reached: bool) -> None:
     outcome = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed("latency", seconds)).run()
     assert any(trial.purpose == "share" for trial in outcome.records.trials) is reached
     assert (f"a json at given rates: {LATE}" in outcome.failures) is not reached
     assert outcome.records.info.status == ("complete" if reached else "incomplete")
 
 
-def test_a_late_run_in_techempowers_order_rests_no_more(tmp_path: Path) -> None:
+def test_techempowers_order_does_not_rest_without_time(tmp_path: Path) -> None:
     fake = FakeRun(
         tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed("techempower", 60.0), ("json", "db", "fortune")
     )
@@ -152,18 +152,18 @@ def test_a_late_run_in_techempowers_order_rests_no_more(tmp_path: Path) -> None:
     assert outcome.records.info.status == "incomplete"
     assert fake.world.clock.monotonic() - 1_000.0 < 70.0
     named = [line for line in outcome.failures if line.startswith("b ")]
-    assert len(named) == 3  # one line for each test type, with all its loads
+    assert len(named) == 3  # a line for each test type, with all loads
     assert all(line.endswith(LATE) for line in named)
 
 
 @pytest.mark.parametrize("name", ["quick", "latency", "techempower"])
-def test_a_prediction_and_its_run_agree_on_what_is_reached(name: str, tmp_path: Path) -> None:
+def test_prediction_and_run_reach_the_same_cells(name: str, tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed(name, 20.0), ("json", "db"))
     outcome = fake.run()
     assert bool(predict(make_plan(fake.settings()), fake.seed).untried) is bool(outcome.failures)
 
 
-# ---- what the time is for --------------------------------------------------------------------------------------------
+# ---- measuring time --------------------------------------------------------------------------------------------------
 
 
 def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
@@ -183,14 +183,14 @@ def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
 
 def test_slow_verification_takes_no_measuring_time(tmp_path: Path) -> None:
     counts = []
-    for seconds in (2.0, 30.0):  # of HTTP and of json: the first is what the plan allows
+    for seconds in (2.0, 30.0):  # HTTP and json: the plan allows the first
         fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
         fake.verifier.seconds = seconds
         counts.append(len(fake.run().records.trials))
     assert counts[0] == counts[1]
 
 
-def test_builds_take_no_measuring_time_and_are_told(tmp_path: Path) -> None:
+def test_builds_take_no_measuring_time(tmp_path: Path) -> None:
     trials = []
     for seconds in (0.0, 400.0):
         fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
@@ -212,8 +212,8 @@ def test_builds_take_no_measuring_time_and_are_told(tmp_path: Path) -> None:
     assert trials[0] == trials[1]
 
 
-def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
-    clock, told = FakeClock(), list[tuple[Step, float]]()
+def test_the_measuring_clock_ignores_delays() -> None:
+    clock, delays = FakeClock(), list[tuple[Step, float]]()
     lengths = {"a": 2.0, "b": 10.0}
 
     def show(step: Step) -> StepResult:
@@ -227,14 +227,14 @@ def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
         return 3.0 if isinstance(step, Start | Stop) else float("inf")
 
     measuring = MeasuringClock(
-        clock=clock, execute_step=show, planned=planned, report_delay=lambda *what: told.append(what)
+        clock=clock, execute_step=show, planned=planned, report_delay=lambda *what: delays.append(what)
     )
     began = measuring.monotonic()
     slow = Start(process=Process("b", 0))
     for step in (Start(process=Process("a", 0)), slow, Rest(seconds=7.0), Stop(process=Process("a", 0))):
         measuring.execute(step)
     assert measuring.monotonic() - began == pytest.approx(2.0 + 3.0 + 7.0 + 2.0)
-    ((late, beyond),) = told
+    ((late, beyond),) = delays
     assert late == slow
     assert beyond == pytest.approx(7.0)
 
@@ -261,7 +261,7 @@ def test_a_dry_run_names_the_cells_without_time(tmp_path: Path, capsys: pytest.C
     assert names <= {line.split(" ")[0] for line in outcome.failures} | {"a", "b"}
 
 
-def test_a_dry_run_of_a_resumed_run_counts_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_resume_counts_remaining_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(120.0, processes=2))
     fake.run()
     found = []
@@ -271,7 +271,7 @@ def test_a_dry_run_of_a_resumed_run_counts_what_is_left(tmp_path: Path, capsys: 
     assert (found[0] > 100.0, found[1]) == (True, 0.0)
 
 
-def test_verdicts_of_a_run_name_what_was_asked_for_and_skipped(tmp_path: Path) -> None:
+def test_verdicts_include_skipped_implementations(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(120.0))
     fake.run()
     path = tmp_path / "frameworks" / "Fake" / "b" / "benchmark_config.json"

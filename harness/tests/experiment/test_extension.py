@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md and docs/architecture.md say of extensions: those of a test's own go through a whole run."""
+"""Extensions as described in CONTRIBUTING.md and docs/architecture.md, in a whole run."""
 
 import dataclasses
 import io
@@ -25,15 +25,13 @@ GREET = TestType(name="greet", response_shape="greeting", concurrency=(3, 30), t
 
 
 def costs(report: Report, out: TextIO) -> None:
-    """Implementation and microseconds of CPU a request, one line each."""
+    """Export CPU microseconds per request, a line for each implementation."""
     for row in report.ranking.test_types["greet"].headline.rows:
         assert row.cpu_per_request is not None
         out.write(f"{row.implementation} {row.cpu_per_request.estimate.median * 1e6:.0f}\n")
 
 
-def test_a_test_type_and_an_exporter_are_a_line_in_a_registry_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_test_types_and_exporters_can_be_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TEST_TYPES, GREET.name, GREET)
     monkeypatch.setitem(EXPORTERS, "costs", costs)
     servers = {"a": Behaviour(cpu_per_request=50e-6), "b": Behaviour(cpu_per_request=200e-6)}
@@ -46,12 +44,12 @@ def test_a_test_type_and_an_exporter_are_a_line_in_a_registry_each(
     assert sorted(out.getvalue().splitlines()) == ["a 50", "b 200"]
 
 
-def test_the_rules_of_its_traits_hold_for_a_new_test_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_test_type_gets_matching_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [name for name, check in CHECKS.items() if check.applies("greet")] == []
     monkeypatch.setitem(TEST_TYPES, GREET.name, GREET)
-    found = {name for name, check in CHECKS.items() if check.applies("greet")}
-    assert {"status-ok", "content-type", "plaintext-body"} <= found
-    assert not found & {"json-valid", "rows-read", "never-early"}
+    names = {name for name, check in CHECKS.items() if check.applies("greet")}
+    assert {"status-ok", "content-type", "plaintext-body"} <= names
+    assert not names & {"json-valid", "rows-read", "never-early"}
 
 
 def test_the_worked_example_measures_every_cell_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

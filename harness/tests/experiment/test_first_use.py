@@ -1,4 +1,4 @@
-"""What a first use has to install and build is foreseen, announced, and done before the time of the measurement."""
+"""First use: installations and builds are predicted, announced, and done before the measurement."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ UPSTREAM = Chore(what="build the upstream service", seconds=30.0, in_runtime=Fal
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """A machine without a container engine; the programs of the toolset that it has, none to begin with."""
+    """Simulate a machine without a container engine, and yield the set of built programs, which is empty at first."""
     have: set[str] = set()
     monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: True)
     monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)
@@ -67,7 +67,7 @@ def test_other_machines_have_no_first_use_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("consent", ["yes", "ask", "no"])
-def test_packages_are_foreseen_where_they_may_be_installed(
+def test_installable_packages_are_predicted(
     bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consent: Any
 ) -> None:
     bare.add("loadgen")
@@ -75,12 +75,12 @@ def test_packages_are_foreseen_where_they_may_be_installed(
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
-    found = find_chores(replace(chosen, consent=consent), plan)
-    assert [chore.what for chore in found] == ([] if consent == "no" else ["install wrk (apt-get)"])
-    assert all(chore.in_runtime for chore in found)
+    chores = find_chores(replace(chosen, consent=consent), plan)
+    assert [chore.what for chore in chores] == ([] if consent == "no" else ["install wrk (apt-get)"])
+    assert all(chore.in_runtime for chore in chores)
 
 
-def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_tools_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare.add("loadgen")
     tool = Tool(kind="wrk", version=(4, 2), program=Path("/usr/bin/wrk"))
     there = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=tool)
@@ -90,15 +90,15 @@ def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
-def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+def test_missing_images_are_predicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
     monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
     monkeypatch.setattr(first_use, "engine_version", lambda: "28.0")
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
-    found = {chore.what: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
+    chores = {chore.what: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
     generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
-    assert found == {"build the image tfb/database": True, **generator}
+    assert chores == {"build the image tfb/database": True, **generator}
 
 
 def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +111,10 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     assert find_chores(replace(chosen, runtime="docker"), plan) == ()
 
 
-def run_with(folder: Path, found: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
+def run_with(folder: Path, chores: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
     fake = FakeRun(folder, {"a": Behaviour()})
     real: Callable[[], Any] = fake.dependencies
-    known = replace(real(), first_use=lambda *_: found)
+    known = replace(real(), first_use=lambda *_: chores)
     monkeypatch.setattr(fake, "dependencies", lambda: known)
     return fake
 
@@ -144,7 +144,7 @@ def test_the_upstream_is_built_before_the_first_start(tmp_path: Path, monkeypatc
     assert len(started_before) == 1
 
 
-def test_an_upstream_that_cannot_be_built_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_upstream_build_keeps_the_run_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> None:
         raise BuildError("toolset/upstream: cargo build failed")
 
@@ -154,7 +154,7 @@ def test_an_upstream_that_cannot_be_built_does_not_end_the_run(tmp_path: Path, m
     assert "! toolset/upstream: cargo build failed" in fake.display.lines
 
 
-def test_lengths_of_builds_come_from_the_latest_run_that_built(tmp_path: Path) -> None:
+def test_build_seconds_come_from_the_latest_build(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()})
     fake.run()
     info = store.read_run(list_runs(tmp_path / "results")[0]).info
@@ -186,5 +186,5 @@ def test_builds_are_announced_apart_from_the_time(seconds: dict[str, float | Non
     assert describe_builds(seconds) == f"builds come first and take no measuring time ({told})"
 
 
-def test_nothing_is_announced_where_nothing_is_to_do() -> None:
+def test_nothing_is_announced_without_chores() -> None:
     assert describe_chores(()) == ""

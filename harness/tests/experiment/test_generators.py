@@ -1,4 +1,4 @@
-"""A run becomes a command line, and what generators print becomes one result, of one client or of several."""
+"""Load generators: the command line of a load, and the result from the output of one or several clients."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ NO_FAULTS = dict.fromkeys(FAULTS, 0)
 
 
 def times(*cells: tuple[int, int]) -> dict[str, Any]:
-    """As the generator prints them, of (nanoseconds, count)."""
+    """Return a distribution of (nanoseconds, count) as the generator prints it."""
     count = sum(number for _, number in cells)
     mean = sum(value * number for value, number in cells) / count
     return {
@@ -54,7 +54,7 @@ def times(*cells: tuple[int, int]) -> dict[str, Any]:
 
 
 def total(**changes: object) -> dict[str, Any]:
-    """The last line of an open loop."""
+    """Return the last line of an open loop."""
     return {
         "kind": "total", "loop": "open", "depth": 1, "seconds": 2.0,
         "in_time": {"due": 1007, "received": 998, "successes": 930, "bytes_in": 5000},
@@ -71,7 +71,7 @@ CLOSED: dict[str, Any] = {"loop": "closed", "latency": None, "lag": None, "unsen
 
 
 def printed(*lines: Mapping[str, object]) -> str:
-    """What a generator prints: these lines after its first."""
+    """Return the output of a generator with the given lines."""
     return "starting\n" + "".join(json.dumps(line) + "\n" for line in (READY, *lines))
 
 
@@ -95,25 +95,25 @@ LOADS: dict[str, LoadRun] = {
 }
 
 
-def asked(generator: Loadgen | Wrk, run: LoadRun, folder: Path) -> str:
-    """The command line, or why there is none."""
+def command_line(generator: Loadgen | Wrk, run: LoadRun, folder: Path) -> str:
+    """Return the command line, or the error."""
     try:
         return " ".join((generator.program, *generator.arguments(run, folder))).replace(str(folder), "FOLDER")
     except LoadError as error:
         return str(error)
 
 
-def test_each_kind_of_load_has_the_approved_command_line(tmp_path: Path) -> None:
+def test_command_lines_match_approved_ones(tmp_path: Path) -> None:
     own, first, wrk = Loadgen(), Loadgen(binary="/built/loadgen", chrt="/usr/bin/chrt"), Wrk()
     found = {
-        name: [asked(own, run, tmp_path), asked(wrk, replace(run, seconds=14.2), tmp_path)]
+        name: [command_line(own, run, tmp_path), command_line(wrk, replace(run, seconds=14.2), tmp_path)]
         for name, run in LOADS.items()
     }
-    found["priority"] = [asked(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]
+    found["priority"] = [command_line(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]
     approve("experiment-generators-arguments", found)
 
 
-def test_declared_requests_are_a_file_of_heads_bodies_and_statuses_and_a_scenario_is_a_plan(tmp_path: Path) -> None:
+def test_requests_and_scenarios_are_written_to_files(tmp_path: Path) -> None:
     Loadgen().arguments(LOADS["requests of a service"], tmp_path)
     first, second = map(json.loads, (tmp_path / "requests.jsonl").read_text(encoding="utf-8").splitlines())
     head = {"head": MADE.head("tfb-server").decode(), "weight": 1.0}
@@ -123,7 +123,7 @@ def test_declared_requests_are_a_file_of_heads_bodies_and_statuses_and_a_scenari
     assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8")) == plan(USE_CASES, 8)
 
 
-# ---- what came of it -------------------------------------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------------------------------------
 
 SLOWER = {
     "seconds": 2.5, "latency": times((3_000_000, 500)), "run_queue_wait_seconds": None, "unsent": 0,
@@ -143,7 +143,7 @@ USE_CASE = {"use_case": "shop", "due": 40, "done": 36, "failed": 3, "unfinished"
 
 
 def played(**changes: object) -> dict[str, Any]:
-    """The last line of a scenario."""
+    """Return the last line of a scenario."""
     in_time = {"received": 74, "successes": 72, "bytes_in": 9000, "due": 76}
     counts: dict[str, Any] = {"due": 77, "sent": 77, "received": 76, "successes": 73, "unsent": 0, "unfinished": 1}
     parts = {"operations": OPERATIONS, "use_cases": [USE_CASE]}
@@ -161,7 +161,7 @@ LINE: dict[str, Any] = {
 
 
 def lines(*changes: Mapping[str, object]) -> str:
-    """What wrk prints on several clients."""
+    """Return the output of wrk on several clients."""
     return "Running 15s test\n" + "\n".join(json.dumps({**LINE, **each}) for each in changes)
 
 
@@ -188,24 +188,24 @@ OUTPUTS: dict[str, tuple[Loadgen | Wrk, LoadRun, str]] = {
 }  # fmt: skip
 
 
-def shorter(found: dict[str, Any]) -> dict[str, Any]:
-    """Latencies, accounts and parts in fewer lines."""
-    if "basis" in found:
-        figures = [f"{key} {found[key]:.7g}" for key in ("mean", "stdev", "min", "max")]
-        figures += [f"p{point} {found['percentiles'][point]:.7g}" for point in ("50", "99")]
-        counts = [f"{count} of {seconds:.7g}" for seconds, count in found["histogram"]]
-        return {"": f"{found['basis'].partition(',')[0]} {' '.join(figures)}; {', '.join(counts)}"}
-    if "all_recorded" in found:
-        return {"": " ".join(f"{key} {value}" for key, value in found.items() if key != "all_recorded" or value)}
-    if "parts" in found:
-        found["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in found["parts"]]
-    return found
+def shorten(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a result with shortened latencies, accounts and parts."""
+    if "basis" in document:
+        figures = [f"{key} {document[key]:.7g}" for key in ("mean", "stdev", "min", "max")]
+        figures += [f"p{point} {document['percentiles'][point]:.7g}" for point in ("50", "99")]
+        counts = [f"{count} of {seconds:.7g}" for seconds, count in document["histogram"]]
+        return {"": f"{document['basis'].partition(',')[0]} {' '.join(figures)}; {', '.join(counts)}"}
+    if "all_recorded" in document:
+        return {"": " ".join(f"{key} {value}" for key, value in document.items() if key != "all_recorded" or value)}
+    if "parts" in document:
+        document["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in document["parts"]]
+    return document
 
 
-def test_what_generators_print_becomes_the_approved_result() -> None:
-    """Each kind whole, then what differs from it in others of its kind."""
+def test_results_match_approved_ones() -> None:
+    """Return the first document of each kind, and the differences of the others."""
     found = {
-        name: json.loads(generator.result(run, text).model_dump_json(), object_hook=shorter)
+        name: json.loads(generator.result(run, text).model_dump_json(), object_hook=shorten)
         for name, (generator, run, text) in OUTPUTS.items()
     }
     for name, one in found.items():
@@ -216,19 +216,19 @@ def test_what_generators_print_becomes_the_approved_result() -> None:
     approve("experiment-generators-results", found)
 
 
-def test_a_merged_distribution_has_its_percentiles_on_the_grid() -> None:
+def test_merged_percentiles_lie_on_the_bins() -> None:
     ten = Times.model_validate(times((100, 3), (200, 3), (500, 4)))
     assert [ten.quantile(share) for share in (0.3, 0.31, 0.6, 0.61, 1.0)] == [100, 200, 200, 500, 500]
     assert [ten.later_than(seconds) for seconds in (99e-9, 201e-9, 501e-9)] == [10, 4, 0]
 
 
-# ---- what is no result -----------------------------------------------------------------------------------------------
+# ---- invalid output --------------------------------------------------------------------------------------------------
 
 NO_RESULTS: tuple[tuple[Loadgen | Wrk, str], ...] = (
     (LOADGEN, ""),
     (LOADGEN, "{nonsense"),
     (LOADGEN, printed()),
-    (LOADGEN, printed(total()) + printed()),  # of the second client
+    (LOADGEN, printed(total()) + printed()),  # the second client
     (LOADGEN, printed(total(seconds=0.0))),
     (LOADGEN, printed({"kind": "total"})),
     (LOADGEN, printed({"kin": "total"})),
@@ -252,5 +252,5 @@ def refused(generator: Loadgen | Wrk, text: str) -> str:
     return str(raised.value)
 
 
-def test_what_is_no_result_is_an_error_with_what_was_printed() -> None:
+def test_invalid_output_is_an_error_that_quotes_it() -> None:
     approve("experiment-generators-errors", [refused(generator, text) for generator, text in NO_RESULTS])

@@ -1,4 +1,4 @@
-"""The generator itself: its bytes, its conversation, and that it sees what a server does wrong."""
+"""The program loadgen: bytes on the wire, protocol with tfb, and detection of faulty servers."""
 
 import base64
 import json
@@ -33,7 +33,7 @@ def binary() -> str:
 
 
 def run(binary: str, url: str, *options: str) -> dict[str, Any]:
-    """Its last line."""
+    """Return the last line of the output."""
     words = [binary, "--start-at-once", "--linger-seconds", "0.2", *options, url]
     output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
     assert len(parse_totals(output, url)) == 1
@@ -54,27 +54,27 @@ def headers(words: Sequence[str]) -> list[str]:
 
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing")
 @pytest.mark.parametrize("depth", [1, 16])
-def test_its_bytes_are_those_of_wrk(binary: str, depth: int, tmp_path: Path) -> None:
+def test_requests_are_identical_to_wrks(binary: str, depth: int, tmp_path: Path) -> None:
     load = ClosedLoop(connections=2, depth=depth)
     with ScriptedServer() as server:
         url = server.endpoint.url("/query?queries=20")
-        asked = [
+        requests_file = [
             LoadRun(url=url, host="tfb-server", accept="a/b,*/*;q=0.8", load=load, seconds=1, threads=1, seed=seed)
             for seed in range(100)
         ]
-        command = ["wrk", *Wrk().arguments(asked[0], tmp_path)]
+        command = ["wrk", *Wrk().arguments(requests_file[0], tmp_path)]
         subprocess.run(command, cwd=TOOLSET / "wrk", capture_output=True, check=True, timeout=30)
         theirs = [bytes(stream) for stream in server.streams if stream]
         end = theirs[0].index(b"\r\n\r\n")
         order = [line.split(b":")[0].decode() for line in theirs[0][:end].split(b"\r\n")[1:]]
-        # wrk's order of headers is another in each of its processes: ours is told the one that it had this time.
-        drawn = (Loadgen().arguments(each, tmp_path) for each in asked)
+        # wrk orders headers differently in each process, so loadgen gets the order of this process.
+        drawn = (Loadgen().arguments(each, tmp_path) for each in requests_file)
         words = next(words for words in drawn if headers(words) == order)
         server.streams.clear()
         subprocess.run([binary, *words], input=b"go\n", capture_output=True, check=True, timeout=30)
         ours = [bytes(stream) for stream in server.streams if stream]
     request = theirs[0][: end + 4]
-    assert len(request) == asked[0].request_bytes
+    assert len(request) == requests_file[0].request_bytes
     assert len(theirs) == len(ours) == 2
     for stream in (*theirs, *ours):
         whole = len(stream) // len(request)
@@ -82,7 +82,7 @@ def test_its_bytes_are_those_of_wrk(binary: str, depth: int, tmp_path: Path) -> 
         assert whole % depth == 0
 
 
-def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(binary: str) -> None:
+def test_all_requests_are_counted_by_status(binary: str) -> None:
     statuses = [b"200 OK", b"204 No Content", b"404 Not Found", b"503 No"]
 
     def answer(number: int) -> bytes:
@@ -98,7 +98,7 @@ def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(bi
     assert total["successes"] == total["statuses"]["200"] + total["statuses"]["204"] == total["latency"]["count"]
 
 
-def test_connections_that_a_server_closes_idle_are_opened_again_only_when_they_are_needed(binary: str) -> None:
+def test_closed_idle_connections_are_reopened_on_demand(binary: str) -> None:
     class Impatient(ScriptedServer):
         def converse(self, line: socket.socket, session: ClientSession) -> None:
             line.settimeout(0.25)
@@ -111,7 +111,7 @@ def test_connections_that_a_server_closes_idle_are_opened_again_only_when_they_a
     assert (total["received"], total["connections_opened"]) == (4, 8 + 3)
 
 
-def test_a_closed_loop_goes_on_where_a_server_answers_early_and_closes(binary: str, tmp_path: Path) -> None:
+def test_a_closed_loop_survives_early_responses_and_closes(binary: str, tmp_path: Path) -> None:
     class Early(ScriptedServer):
         def converse(self, line: socket.socket, session: ClientSession) -> None:
             line.recv(65_536)
@@ -129,18 +129,20 @@ def test_a_closed_loop_goes_on_where_a_server_answers_early_and_closes(binary: s
         assert run(binary, server.endpoint.url("/"), *options)["received"] > 2
 
 
-def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
+def test_unsolicited_responses_are_counted(binary: str) -> None:
     with ScriptedServer(lambda _: OK + OK) as server:
         total = run(binary, server.endpoint.url("/x"), "--connections", "2", "--rate", "50", "--duration", "1")
     assert total["unasked_responses"] == total["received"] == total["sent"]
     assert total["unasked_bytes"] == len(OK) * total["sent"]
 
 
-def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> None:
-    asked = tmp_path / RESPONSES_FILE
+def test_all_responses_are_written_on_request(binary: str, tmp_path: Path) -> None:
+    requests_file = tmp_path / RESPONSES_FILE
     with ScriptedServer(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
-        total = run(binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(asked))
-    written = [json.loads(line) for line in asked.read_text().splitlines()]
+        total = run(
+            binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(requests_file)
+        )
+    written = [json.loads(line) for line in requests_file.read_text().splitlines()]
     assert len(written) == total["sampled"] == total["received"] == total["sent"]
     assert [entry["sequence"] for entry in written] == list(range(total["sent"]))
     assert [int(base64.b64decode(entry["body_base64"])) for entry in written] == list(range(total["sent"]))
@@ -149,14 +151,14 @@ def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> 
     assert all(entry["intended_ns"] <= entry["sent_ns"] < entry["received_ns"] for entry in written)
 
 
-def test_another_status_than_the_one_asked_for_is_an_error(binary: str, tmp_path: Path) -> None:
-    asked = (
+def test_an_unexpected_status_is_an_error(binary: str, tmp_path: Path) -> None:
+    requests_file = (
         ("GET /a HTTP/1.1", b"", 404, False),
         ("POST /b HTTP/1.1", b"x\0y", 0, True),
     )
     table = tmp_path / "requests.jsonl"
-    with ScriptedServer() as server:  # answers all with 200, and counts heads
-        for line, body, status, good in asked:
+    with ScriptedServer() as server:  # responds to every head with 200
+        for line, body, status, good in requests_file:
             request = {"head": f"{line}\r\nHost: a\r\n\r\n", "body_base64": base64.b64encode(body).decode()}
             table.write_text(json.dumps({**request, "status": status, "weight": 1.0}))
             total = run(binary, server.endpoint.url("/"), "--duration", "0.1", "--requests", str(table))
@@ -165,7 +167,7 @@ def test_another_status_than_the_one_asked_for_is_an_error(binary: str, tmp_path
         assert server.streams[-1].startswith(b"POST /b HTTP/1.1\r\nHost: a\r\n\r\nx\0yPOST /b")
 
 
-def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> None:
+def test_sigint_ends_a_load_with_results(binary: str) -> None:
     with ScriptedServer() as server:
         command = [binary, "--connections", "3", "--rate", "100", server.endpoint.url("/x")]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -187,7 +189,7 @@ def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> Non
     assert total["sent"] == total["received"] > 0
 
 
-def test_one_that_was_stopped_for_a_while_says_how_long_its_load_took_and_sends_nothing_late(binary: str) -> None:
+def test_a_suspended_generator_reports_the_actual_load_time(binary: str) -> None:
     came: list[int] = []
     with ScriptedServer(lambda _: came.append(time.monotonic_ns()) or OK) as server:  # type: ignore[func-returns-value]
         command = [binary, "--start-at-once", "--duration", "1", server.endpoint.url("/x")]
@@ -211,11 +213,13 @@ def test_one_that_was_stopped_for_a_while_says_how_long_its_load_took_and_sends_
     ],
     ids=["nobody says go", "a file cannot be written", "nobody answers"],
 )
-def test_there_is_no_load_where(binary: str, listening: bool, options: Sequence[str], status: int, said: str) -> None:
+def test_invalid_loads_are_refused(
+    binary: str, listening: bool, options: Sequence[str], status: int, said: str
+) -> None:
     with (
         ScriptedServer() as server,
         socket.socket() as taken,
-    ):  # bound, so that nobody else gets the port, and not listening
+    ):  # bound but not listening, so that the port stays unused
         taken.bind(("127.0.0.1", 0))
         url = server.endpoint.url("/x") if listening else f"http://127.0.0.1:{taken.getsockname()[1]}/"
         command = [binary, "--duration", "1", *options, url]
@@ -227,7 +231,7 @@ def test_there_is_no_load_where(binary: str, listening: bool, options: Sequence[
     assert said in done.stderr
 
 
-def test_the_upstream_counts_every_call_and_answers_none_too_early(binary: str) -> None:
+def test_the_upstream_counts_calls_and_keeps_delays(binary: str) -> None:
     with tool(crates.upstream_program(), "--delay-ms", "20") as (port, say):
         total = run(binary, f"http://127.0.0.1:{port}/value", "--connections", "200", "--duration", "1")
         stats = say("stats")

@@ -1,14 +1,13 @@
-"""Latency is what the server's own record says, at a fixed rate and of scenarios, also where the server stands still.
+"""Latency compared with the record of the server, at a fixed rate and in scenarios, also if the server stalls.
 
-The truth of a load at a rate: every request has an intended send time, known from the rate, and the server writes down
-when it answered each; with both in order, their differences are the latencies from the intended send time. The
-generator's word is not used for it. Of a scenario: when an arrival came is in the generator's answers, and that these
-moments owe nothing to the server is tested by their number: as many came while it stood still as at any other time. A
-generator that waits for its server (coordinated omission) has none of them.
+At a rate, intended send times follow from the rate, and the server records the time of each response. The differences
+in order are the true latencies, without any information from the generator. In a scenario, the generator reports the
+times of arrivals. Their independence of the server is tested by their number: a stall must not reduce it, as it would
+with coordinated omission.
 
-A machine that is too busy is told by the kernel (run-queue wait, steal), not by the generator either: it adds what no
-server's record holds. A load that agrees is the proof, since a generator that is wrong is wrong each time. One that
-does not on a quiet machine is a failure; where no load had a quiet machine, nothing can be said.
+A busy machine adds latency that the server cannot record; the kernel reports it as run-queue wait and steal. A single
+matching load is a proof, because a wrong generator is wrong every time. A difference on a quiet machine is a failure.
+Without any load on a quiet machine, the test is skipped.
 """
 
 import json
@@ -40,21 +39,20 @@ from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
 MS = 1_000_000
-FLOOR_MS = 0.3  # delivery on loopback and waking up: what is between the server's write and the generator's read
+FLOOR_MS = 0.3  # time between the server's write and the generator's read
 RATE = 500
-# Of the load's time in which the generator was ready, but not running, or a CPU was another guest's: where that is more
-# than the share of answers beyond p99, it can move p99.
+# Share of the load in which the generator waited for a CPU. Above the share of responses beyond p99, it can move p99.
 QUIET_SHARE = 0.01
 ATTEMPTS = 4
 
 
 def percentile(times: Sequence[float], point: float) -> float:
-    """Of ascending times."""
+    """Return a quantile of ascending times."""
     return times[min(len(times) - 1, int(len(times) * point / 100))]
 
 
 def assert_true(measured: Times | None, times: Sequence[float], *points: str) -> None:
-    """Mean within 10 % and percentiles within 3 % of ascending times in ms, each with the machine's own floor."""
+    """Compare mean (10 %) and percentiles (3 %) with ascending times in ms, plus the floor of the machine."""
     assert measured is not None
     assert measured.count == len(times)
     assert measured.mean_ns / MS == pytest.approx(statistics.fmean(times), rel=0.10, abs=FLOOR_MS), "mean"
@@ -67,7 +65,7 @@ def assert_true(measured: Times | None, times: Sequence[float], *points: str) ->
 
 
 class DelayCase(NamedTuple):
-    """A server's delays, for how long it is tried, and what its times are on average."""
+    """Delays of a server, length of the load, and the expected mean."""
 
     server: tuple[str, ...]
     seconds: int
@@ -82,7 +80,7 @@ CASES = {
 
 
 def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
-    """One load against one server, the most requests that waited for a connection, and true latencies, ascending."""
+    """A load, the maximum of waiting requests, and the true latencies in ascending order."""
     with tool(crates.reference_server_program(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
@@ -93,7 +91,7 @@ def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
     record = json.loads(log.read_text())
     intended = [last["start_ns"] + i * 1_000_000_000 / RATE for i in range(RATE * case.seconds)]
     assert len(record["answered_ns"]) == len(intended) == total.sent == total.received
-    if "--slow-every" in case.server:  # answers overtake each other: each by its own request, which come in order
+    if "--slow-every" in case.server:  # responses overtake each other, but requests arrive in order
         delays = [(100 if (i + 1) % 50 == 0 else 1) * MS for i in range(len(intended))]
         finished = [came + delay for came, delay in zip(record["came_ns"], delays, strict=True)]
     else:
@@ -103,18 +101,18 @@ def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
 
 
 def stolen_seconds() -> float:
-    """CPU seconds that other guests of this machine's host have had since it started (proc(5), /proc/stat)."""
+    """Return the stolen CPU seconds since the boot (proc(5), /proc/stat)."""
     return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) -> None:
-    """One load against the truth of it."""
+    """Compare a load with the true latencies."""
     assert total.lag is not None
     assert total.unfinished == total.unsent == 0
     assert_true(total.latency, truth, "90", "99")
     assert statistics.fmean(truth) == pytest.approx(CASES[name].mean_ms, rel=0.25, abs=FLOOR_MS)  # as planned
-    assert total.lag.percentiles_ns["99"] / MS < max(percentile(truth, 99) / 10, FLOOR_MS)  # as it says itself
-    if name == "stall":  # requests waited for connections, which is the server's doing, and no service time shows it
+    assert total.lag.percentiles_ns["99"] / MS < max(percentile(truth, 99) / 10, FLOOR_MS)  # as the generator reports
+    if name == "stall":  # requests waited for connections, which service times do not include
         assert backlog_peak > RATE / 2
         with pytest.raises(AssertionError, match="mean"):
             assert_true(total.service, truth)
@@ -123,11 +121,11 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_latency_is_what_the_server_s_record_says(name: str, tmp_path: Path) -> None:
-    """One of some loads agrees; where none does, the quietest of them counts, if the machine was quiet."""
+def test_latency_matches_the_record_of_the_server(name: str, tmp_path: Path) -> None:
+    """Require a matching load; without a match the quietest load counts, if the machine was quiet."""
     crates.loadgen_program()
     crates.reference_server_program()
-    failed: dict[float, AssertionError] = {}  # by the share of the time that the machine was busy with something else
+    failed: dict[float, AssertionError] = {}  # by the share of the time in which other programs used the machine
     for attempt in range(ATTEMPTS):
         stolen = stolen_seconds()
         total, backlog_peak, truth = take(CASES[name], tmp_path / str(attempt))
@@ -151,16 +149,18 @@ def shopping(rate: float) -> dict[str, Any]:
 
 
 class Shop(ScriptedServer):
-    """Creates and reads orders, one request at a time over all connections; stands still or fails when told to."""
+    """A server of orders that handles a request at a time, and can stall or fail."""
 
     def __init__(
         self, *, stall_at: float = 0, stall_seconds: float = 0, refuses: int = 0, closes: int = 0, silent: int = 0
     ) -> None:
-        """From ``stall_at`` seconds on, once; of creations each so many-th, of reads that of each so many-th order."""
+        """Stall once after ``stall_at`` seconds; fail each n-th creation, and the reads of each n-th order."""
         self.told = (stall_at, stall_seconds)
         self.refuses, self.closes, self.silent = refuses, closes, silent
         self.orders = self.first = 0
-        self.created: dict[int, int] = {}  # by order: when its creation was answered, CLOCK_MONOTONIC in nanoseconds
+        self.created: dict[
+            int, int
+        ] = {}  # by order: time of the response to the creation, CLOCK_MONOTONIC in nanoseconds
         self.stall: tuple[int, int] | None = None
         self.alone = threading.Lock()
         super().__init__()
@@ -190,15 +190,15 @@ def is_nth(often: int, number: int) -> bool:
 
 
 class Played(NamedTuple):
-    """What came of one load."""
+    """Result of a load."""
 
     total: Total
-    whole: Arrivals  # in the records' terms
+    whole: Arrivals  # as recorded
     arrivals: Sequence[Mapping[str, Any]]
 
 
 def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *words: str) -> Played:
-    """One use case alone, against a server of its own."""
+    """Run a single use case against a new server."""
     (folder / PLAN_FILE).write_text(json.dumps({"use_cases": [use_case]}))
     with server:
         url = server.endpoint.url("")
@@ -208,12 +208,12 @@ def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *wor
     load = Scenario(factor=1, connections=16)
     asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     whole = Loadgen().result(asked, output).arrivals
-    assert whole is not None  # its counts add up
+    assert whole is not None  # the counts are consistent
     arrivals = [json.loads(line) for line in (folder / RESPONSES_FILE).read_text().splitlines()]
     return Played(parse_totals(output, url)[0], whole, arrivals)
 
 
-def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_within_it(tmp_path: Path) -> None:
+def test_a_stall_delays_every_arrival_due_during_it(tmp_path: Path) -> None:
     rate, seconds = 200, 8
     for attempt in range(1, ATTEMPTS + 1):
         shop = Shop(stall_at=3, stall_seconds=1)
@@ -221,16 +221,16 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
         assert shop.stall is not None
         begin, end = shop.stall
         within = [one for one in played.arrivals if begin < one["came_ns"] < end]
-        assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)  # Poisson: they came while it stood still
+        assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)  # Poisson: arrivals continue during the stall
         create, read_order = played.total.operations
         times = sorted((shop.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
         late = sum(one > 500 for one in times)
         assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more than there are connections
-        # By the time of sending only those on the connections were late: what a generator that waits would report.
+        # From the send time, only requests on open connections are late: coordinated omission.
         assert create.service is not None
         assert create.service.later_than(0.5) <= 16
         assert read_order.latency is not None
-        assert read_order.latency.later_than(0.5) <= 16  # due when the answer before it is complete
+        assert read_order.latency.later_than(0.5) <= 16  # due when the previous response is complete
         try:
             assert_true(create.latency, times, "95", "99")
         except AssertionError:
@@ -245,7 +245,7 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
         return
 
 
-def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_path: Path) -> None:
+def test_a_failed_step_ends_the_arrival(tmp_path: Path) -> None:
     words = ("--duration", "2", "--timeout", "0.5", "--drain-seconds", "1.5")
     shop = Shop(refuses=10, closes=7, silent=13)
     played = play(tmp_path, shopping(150), shop, *words)
@@ -275,17 +275,17 @@ def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_p
     assert not any(one["order"] for one in played.arrivals if len(one["steps"]) == 1)
 
 
-def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -> None:
+def test_requests_beyond_the_drain_are_unfinished(tmp_path: Path) -> None:
     played = play(tmp_path, shopping(40), Shop(silent=1), "--duration", "1", "--drain-seconds", "0.2")
     create, read_order = played.total.operations
-    assert create.due > create.answered == 16  # each connection waits for the answer to a read
+    assert create.due > create.answered == 16  # each connection waits for a response
     assert read_order.unfinished == 16
     assert create.unfinished == create.due - 16
     assert played.whole.unfinished == create.due == len(played.arrivals)
     assert Counter(len(one["steps"]) for one in played.arrivals) == {2: 16, 0: create.due - 16}
 
 
-def test_arrivals_go_on_over_new_connections_where_each_answer_closes_its_own(tmp_path: Path) -> None:
+def test_arrivals_continue_when_responses_close_connections(tmp_path: Path) -> None:
     once = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     steps = [{"name": name, "method": "GET", "path": f"/{name}", "status": 200} for name in "abc"]
     use_case = {"name": "u", "rate": 60.0, "steps": steps}

@@ -1,4 +1,4 @@
-"""``./tfb verify``: a verdict on every implementation that was named, and nothing is started that nobody needs."""
+"""``./tfb verify``: a verdict for every selected implementation, without unnecessary starts."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -43,21 +43,21 @@ LINES = {
 
 @dataclass
 class VerifyScene:
-    """A fake world that ``verify`` works in."""
+    """A fake world for ``verify``."""
 
     fake: FakeRun
-    databases: list[FakeDatabase] = field(default_factory=list)  # that were started
+    databases: list[FakeDatabase] = field(default_factory=list)  # started databases
 
-    def verify(self, *names: str, **asked: Any) -> int:
+    def verify(self, *names: str, **options: Any) -> int:
         self.fake._write()
-        asked = {"mode": "verify", "selection": Selection(test=names), **asked}
-        return modes.verify(replace(self.fake.settings(), **asked))
+        options = {"mode": "verify", "selection": Selection(test=names), **options}
+        return modes.verify(replace(self.fake.settings(), **options))
 
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
-    found = VerifyScene(fake=FakeRun(tmp_path, SERVERS))
-    world, verifier = found.fake.world, found.fake.verifier
+    made = VerifyScene(fake=FakeRun(tmp_path, SERVERS))
+    world, verifier = made.fake.world, made.fake.verifier
     verifier.fails_before = frozenset({("wrong", "json")})
 
     class Runtime(FakeRuntime):
@@ -66,17 +66,17 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
         @contextmanager
         def database(self) -> Iterator[FakeDatabase]:
-            found.databases.append(FakeDatabase(world))
-            yield found.databases[-1]
+            made.databases.append(FakeDatabase(world))
+            yield made.databases[-1]
 
     monkeypatch.setattr(modes, "choose_runtime", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
     monkeypatch.setattr(first_use, "find_chores", lambda *_: ())
-    return found
+    return made
 
 
 def lines_of(text: str) -> set[str]:
-    """The lines of the output that are a verdict on an implementation, without how long it took."""
+    """Return the verdict lines of the output, without durations."""
     lines = (line.partition("; its start")[0] for line in text.splitlines())
     return {line for line in lines if line.partition(":")[0] in {*SERVERS, "idle"}}
 
@@ -101,34 +101,32 @@ def test_quiet_leaves_out_only_what_passed(scene: VerifyScene, capsys: pytest.Ca
     assert lines_of(capsys.readouterr().out) == LINES - {"good: verified"}
 
 
-def test_no_database_is_started_where_nothing_was_built(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_database_starts_without_builds(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     assert scene.verify(*BUILDS) == Exit.FAILED
     assert scene.databases == []
     assert "PostgreSQL" not in capsys.readouterr().err
 
 
-def test_one_database_serves_all_that_were_built(scene: VerifyScene) -> None:
+def test_built_implementations_share_a_database(scene: VerifyScene) -> None:
     scene.verify("good", "broken", "wrong")
     assert len(scene.databases) == 1
 
 
 def test_json_has_a_verdict_on_each_implementation(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, verdict_format="json")
-    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["implementations"]}
-    told = {name: each["verdict"] for name, each in found.items()}
-    assert told == {
+    implementations = {each["name"]: each for each in json.loads(capsys.readouterr().out)["implementations"]}
+    verdicts = {name: each["verdict"] for name, each in implementations.items()}
+    assert verdicts == {
         "good": "verified",
         "wrong": "failed",
         "mute": "not started",
         "broken": "build failed",
         "lacking": "skipped",
     }
-    assert "main.c:3: error" in found["broken"]["reason"]
+    assert "main.c:3: error" in implementations["broken"]["reason"]
 
 
-def test_github_annotates_the_configuration_of_what_was_not_built(
-    scene: VerifyScene, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_github_annotates_failed_builds(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, verdict_format="github")
     out = capsys.readouterr().out
     assert lines_of(out) == LINES
@@ -138,19 +136,19 @@ def test_github_annotates_the_configuration_of_what_was_not_built(
     assert not any(line.startswith("::error title=tfb::") for line in errors)  # each cause once
 
 
-def test_junit_has_an_error_where_nothing_was_built(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_junit_reports_an_error_without_builds(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, verdict_format="junit")
     root = ElementTree.fromstring(capsys.readouterr().out)  # noqa: S314 - written a moment ago
     (suite,) = (each for each in root if each.get("name") == "implementations")
     cases = {case.get("name"): case for case in suite}
     assert {case.findtext("system-out") for case in suite} == LINES
     assert {name for name, case in cases.items() if case.find("error") is not None} == {"broken", "lacking", "mute"}
-    assert len(list(root.iter("error"))) == 3  # none of them twice
+    assert len(list(root.iter("error"))) == 3  # without duplicates
     assert suite.get("errors") == "3"
 
 
 @pytest.mark.parametrize("form", ["text", "json", "github", "junit"])
-def test_what_lacks_the_test_types_is_named_as_skipped(
+def test_implementations_without_the_test_types_are_skipped(
     scene: VerifyScene, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     scene.fake._write()
@@ -165,14 +163,14 @@ def test_what_lacks_the_test_types_is_named_as_skipped(
     assert "declares none of the selected test types" in out
 
 
-def test_a_server_that_ends_is_told_in_its_verdict(
+def test_a_verdict_names_a_dead_server(
     scene: VerifyScene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real: Callable[..., Any] = FakeVerifier.verify_test_type
 
-    def verify_test_type(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+    def verify_test_type(self: FakeVerifier, server: Any, *args: Any, **named: Any) -> Any:
         server.meter.dead = True
-        return real(self, server, *asked, **named)
+        return real(self, server, *args, **named)
 
     monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
     assert scene.verify("good") == Exit.FAILED
@@ -186,10 +184,10 @@ def test_exceptions_behind_failing_responses_are_quoted(
 ) -> None:
     real: Callable[..., Any] = FakeVerifier.verify_test_type
 
-    def verify_test_type(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+    def verify_test_type(self: FakeVerifier, server: Any, *args: Any, **named: Any) -> Any:
         with server.meter.log.open("a") as log:
             log.write("2026-11-28 17:10:33 - PG::Bad - no such table:\n\tapp.rb:8:in `block'\n")
-        verdict = real(self, server, *asked, **named)
+        verdict = real(self, server, *args, **named)
         failed = CheckResult(check=check_name, rule="http.2", outcome=Outcome.FAIL, message="status 500")
         return verdict.model_copy(update={"outcome": Outcome.FAIL, "results": (failed,)})
 

@@ -1,4 +1,4 @@
-"""What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
+"""The preparation of a run: selection, rules, warm-up of JIT platforms, builds and the opening line."""
 
 import json
 from contextlib import nullcontext
@@ -47,7 +47,7 @@ from harness.tests.runtime.test_docker import settings as usual
         ("c none none javanais", False),
     ],
 )
-def test_a_platform_is_named_by_a_whole_word(stack: str, jit: bool) -> None:
+def test_jit_platforms_match_whole_words(stack: str, jit: bool) -> None:
     assert bool(JIT_PLATFORMS.search(stack)) is jit
 
 
@@ -76,7 +76,7 @@ def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
 
 
 def planned(root: Path, *names: str, **values: Any) -> list[str]:
-    """Who is measured with what, and what is said of the others; or why nothing is."""
+    """Return the planned cells and the reported problems, or the error."""
     chosen = settings(root / "frameworks", *names, **{"test_types": ("json", "db"), **values})
     try:
         plan = make_plan(chosen)
@@ -92,7 +92,7 @@ def planned(root: Path, *names: str, **values: Any) -> list[str]:
 
 
 def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
-    """What is named and cannot be run is told of, a broken file where it may hold what was asked for."""
+    """Refusals are reported for named implementations, and broken files if they may contain the selection."""
     tree(tmp_path)
     whole = {
         "all": planned(tmp_path, "all", reverse_order=True),
@@ -123,7 +123,7 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
     approve("experiment-preparation", found)
 
 
-def test_servers_are_taken_for_as_large_as_the_latest_runs_have_seen_them(tmp_path: Path) -> None:
+def test_memory_sizes_come_from_recent_runs(tmp_path: Path) -> None:
     for rss in (9e8, 3e8, 7e8, 2e8, 1e8, 1e8):
         FakeRun(tmp_path, {"a": Behaviour(rss=rss), "b": Behaviour(rss=5e7)}).run()
     (tmp_path / "results" / "20000101-000000").mkdir()
@@ -132,9 +132,7 @@ def test_servers_are_taken_for_as_large_as_the_latest_runs_have_seen_them(tmp_pa
     assert plan.memory_limit == pytest.approx(7e8)
 
 
-def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_upstream(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fan_out_needs_a_reachable_upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.runtime.upstream.available", lambda: True)
     frameworks, types = tree(tmp_path), ("json", "fan-out")
 
@@ -148,9 +146,7 @@ def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_up
     assert chosen("x-fan", "x") == [{"json"}, {"json"}]
 
 
-def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_records_commit_and_local_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*words: str) -> str:
         own = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org")
         return process.run([*own, *words], seconds=30).stdout.strip()
@@ -176,55 +172,53 @@ def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
         ("local", "local", "local runtime"),
     ],
 )
-def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str, place: str, tmp_path: Path) -> None:
+def test_the_opening_line_describes_the_run(asked: Any, name: str, place: str, tmp_path: Path) -> None:
     chosen = settings(tree(tmp_path), "x")
     chosen = replace(chosen, runtime=asked)
-    said = describe_run(chosen, make_plan(chosen), cast("Runtime", SimpleNamespace(name=name)), 90.0, 0.0)
-    assert said.startswith(
+    line = describe_run(chosen, make_plan(chosen), cast("Runtime", SimpleNamespace(name=name)), 90.0, 0.0)
+    assert line.startswith(
         f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
     )
-    assert said.endswith("(1 min 30 s, builds not counted)")
+    assert line.endswith("(1 min 30 s, builds not counted)")
 
 
-def test_a_failed_build_is_told_whole_and_recorded_without_the_place_of_the_run(tmp_path: Path) -> None:
-    told, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
-    progress = cast("ProgressTracker", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
+def test_recorded_build_failures_contain_no_local_path(tmp_path: Path) -> None:
+    problems, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
+    progress = cast("ProgressTracker", SimpleNamespace(problem=problems.append, building=lambda *_: nullcontext()))
     failed = BuildRecord(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
 
-    def build(made: Implementation, log: Path) -> BuildRecord:
-        return failed.model_copy(update={"log": f"{made.name} {log.name}"})
+    def build(implementation: Implementation, log: Path) -> BuildRecord:
+        return failed.model_copy(update={"log": f"{implementation.name} {log.name}"})
 
     runtime = cast("Runtime", SimpleNamespace(build=build))
     builds = build_all(runtime, make_plan(settings(tree(tmp_path), "x")), progress, folder)
     assert (builds["x"].reason, builds["x"].log) == ("no compiler\nlog: logs/x/build.log", "x build.log")
-    assert told == [f"x failed: {failed.reason}"]
+    assert problems == [f"x failed: {failed.reason}"]
 
 
 @pytest.mark.parametrize("consent", ["yes", "no"])
-def test_what_a_killed_run_left_is_removed_with_consent_and_else_named(consent: Any, tmp_path: Path) -> None:
-    gone, told = list[str](), list[str]()
+def test_leftovers_are_removed_with_consent_or_reported(consent: Any, tmp_path: Path) -> None:
+    removed, lines = list[str](), list[str]()
 
     def cannot() -> None:
         raise OSError(13, "Permission denied")
 
     left = [
-        Leftover(kind="folder", name="a", certain=True, remove=lambda: gone.append("a")),
+        Leftover(kind="folder", name="a", certain=True, remove=lambda: removed.append("a")),
         Leftover(kind="process", name="b", certain=True, remove=cannot),
-        Leftover(kind="folder", name="c", certain=False, remove=lambda: gone.append("c")),
+        Leftover(kind="folder", name="c", certain=False, remove=lambda: removed.append("c")),
     ]
-    progress = cast("ProgressTracker", SimpleNamespace(note=told.append, problem=told.append))
+    progress = cast("ProgressTracker", SimpleNamespace(note=lines.append, problem=lines.append))
     chosen = replace(settings(tree(tmp_path), "x"), consent=consent)
     clear_leftovers(chosen, progress, left[2:])
-    assert told == []
+    assert lines == []
     clear_leftovers(chosen, progress, left)
-    assert gone == (["a"] if consent == "yes" else [])
-    assert "folder a, process b" in told[0]
-    assert told[1:] == (["could not be removed: process b: [Errno 13] Permission denied"] if consent == "yes" else [])
+    assert removed == (["a"] if consent == "yes" else [])
+    assert "folder a, process b" in lines[0]
+    assert lines[1:] == (["could not be removed: process b: [Errno 13] Permission denied"] if consent == "yes" else [])
 
 
-def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_prints_plan_and_duration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile, frameworks = profiles.load_profile("standard"), tree(tmp_path)
     copy = ControlCopy(suffix="@base", frameworks=(frameworks,))
     chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, control_copy=copy)
@@ -241,7 +235,7 @@ def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     approve("experiment-preparation-dry-run", said)
 
 
-def test_variants_that_share_a_build_are_built_and_told_once(tmp_path: Path) -> None:
+def test_shared_builds_run_and_fail_once(tmp_path: Path) -> None:
     local = {"build": [["make"]], "run": ["./x"]}
     entry = {"language": "C", "json_url": "/json", "local": local}
     other = {**entry, "local": {**local, "build": [["make", "other"]]}}
@@ -251,16 +245,18 @@ def test_variants_that_share_a_build_are_built_and_told_once(tmp_path: Path) -> 
     path.write_text(json.dumps({"framework": "x", "tests": [tests]}))
     plan = make_plan(settings(tmp_path, "x", "x-a", "x-b", "x-c"))
     for status in ("ok", "failed"):
-        made: list[str] = []
+        built: list[str] = []
 
-        def build(one: Implementation, log: Path, status: str = status, made: list[str] = made) -> BuildRecord:
-            made.append(one.name)
+        def build(
+            implementation: Implementation, log: Path, status: str = status, built: list[str] = built
+        ) -> BuildRecord:
+            built.append(implementation.name)
             return BuildRecord(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
 
         progress = ProgressTracker(SilentDisplay())
         runtime = cast("Runtime", SimpleNamespace(name="local", build=build))
         builds = build_all(runtime, plan, progress, RunStore(tmp_path, started_at=1.0))
-        assert made == ["x", "x-b"]
+        assert built == ["x", "x-b"]
         assert {name: each.status for name, each in builds.items()} == dict.fromkeys(("x", "x-a", "x-b", "x-c"), status)
     assert progress.problems == [
         "x failed: make failed:\nlog\nx-a, x-c: the same build",

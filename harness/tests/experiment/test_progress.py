@@ -1,4 +1,4 @@
-"""What a run is doing, for the terminal and for progress.json."""
+"""Progress on the terminal and in progress.json."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def second(start: float, responses: float) -> Window:
     )
 
 
-def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of_the_running_load(
+def test_progress_json_has_the_keys_of_the_dashboard(
     tmp_path: Path,
 ) -> None:
     followed = ProgressTracker(SilentDisplay(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
@@ -77,7 +77,7 @@ def test_the_remaining_time_shrinks() -> None:
     assert followed.state.remaining == 0
 
 
-def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_display_has_times_and_quiet_only_problems(capsys: pytest.CaptureFixture[str]) -> None:
     state = State(elapsed=2.5)
     Display().show(state, changed="building [x]")
     Display(quiet=True).show(state, changed="building")
@@ -85,9 +85,7 @@ def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pyt
     assert [line.strip() for line in capsys.readouterr().err.splitlines()] == ["2.5 s  building [x]", "! broken"]
 
 
-def test_what_takes_long_says_that_it_goes_on_and_a_build_takes_none_of_the_expected_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_stages_are_reported_and_builds_extend_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "heartbeat", lambda tell: nullcontext(tell(65.0)))
     clock, display, log = FakeClock(), SilentDisplay(), tmp_path / "build.log"
     followed = ProgressTracker(display, expected_seconds=100, clock=clock)
@@ -107,7 +105,7 @@ def test_what_takes_long_says_that_it_goes_on_and_a_build_takes_none_of_the_expe
 
 
 @pytest.mark.parametrize("width", [100, 60])
-def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_problems(width: int) -> None:
+def test_live_display_keeps_announcements_and_problems(width: int) -> None:
     written = io.StringIO()
     view = progress.LiveDisplay(SafeConsole(width=width, file=written, force_terminal=True, color_system=None))
     followed = ProgressTracker(view, expected_seconds=100, clock=FakeClock())
@@ -121,13 +119,13 @@ def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_
     assert lines.count("2 implementations, local runtime") == lines.count("! es4x [1] was not built") == 1
 
 
-def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -> None:
-    told: queue.Queue[float] = queue.Queue()
+def test_heartbeat_continues_after_failed_writes() -> None:
+    beats: queue.Queue[float] = queue.Queue()
 
     def tell(seconds: float) -> None:
-        told.put(seconds)
+        beats.put(seconds)
         raise StoreError("the disk is full")
 
     with heartbeat(tell, interval=0.001):
-        assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
+        assert [beats.get(timeout=10), beats.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]

@@ -1,4 +1,4 @@
-"""A run goes on only where it would ask the same question; what changed is named."""
+"""Resumption: only with the same setup; changes are named."""
 
 import json
 from collections.abc import Callable
@@ -38,7 +38,7 @@ WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not
 
 @pytest.fixture(scope="module")
 def info(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
-    """Of a complete run of two servers."""
+    """Return run.json of a complete run of two servers."""
     fake = FakeRun(tmp_path_factory.mktemp("run"), {"one": Behaviour(), "two": Behaviour()})
     fake.run()
     info = fake.records().info
@@ -72,12 +72,12 @@ def with_build(info: RunInfo, **values: object) -> RunInfo:
     ],
     ids=["the same", "not built", "failed"],
 )
-def test_a_build_of_which_nothing_was_measured_may_change(info: RunInfo, before: Callable[[RunInfo], RunInfo]) -> None:
+def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunInfo], RunInfo]) -> None:
     require_same_setup(before(info), info, {"two"})
 
 
 @pytest.mark.parametrize(
-    ("before", "said"),
+    ("before", "changes"),
     [
         (lambda info: info.model_copy(update={"revision": "b" * 40}), "commit was 'bbbb"),
         (lambda info: info.model_copy(update={"tools": {"wrk": "4.0.0"}}), "wrk was '4.0.0', and is '4.1.0'"),
@@ -115,13 +115,13 @@ def test_a_build_of_which_nothing_was_measured_may_change(info: RunInfo, before:
         "older",
     ],
 )
-def test_what_changed_is_named(info: RunInfo, before: Callable[[RunInfo], RunInfo], said: str) -> None:
+def test_changes_of_the_setup_are_named(info: RunInfo, before: Callable[[RunInfo], RunInfo], changes: str) -> None:
     with pytest.raises(UsageError) as refused:
         require_same_setup(before(info), info, {"one"})
-    assert f"its setup has changed: {said}" in str(refused.value)
+    assert f"its setup has changed: {changes}" in str(refused.value)
 
 
-def test_steps_of_a_finished_process_show_what_is_recorded(tmp_path: Path) -> None:
+def test_finished_processes_return_recorded_results(tmp_path: Path) -> None:
     records.write(tmp_path).add_process(records.process("slow", 2, "failed"))
     (folder,) = list_runs(tmp_path)
     recorded, process = RecordedProcesses(store.read_run(folder)), Process("fast", 1)
@@ -137,7 +137,7 @@ def test_steps_of_a_finished_process_show_what_is_recorded(tmp_path: Path) -> No
     assert recorded.result(Start(process=Process("fast", 2))) is None
 
 
-def test_a_complete_run_does_not_go_on(tmp_path: Path) -> None:
+def test_a_complete_run_cannot_be_resumed(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"one": Behaviour()})
     fake.run()
     fake.resume = "latest"
@@ -145,7 +145,7 @@ def test_a_complete_run_does_not_go_on(tmp_path: Path) -> None:
         fake.run()
 
 
-def test_what_failed_is_not_measured_until_it_passes_and_what_did_not_come_up_is_started_again(tmp_path: Path) -> None:
+def test_failed_starts_are_retried_on_resume(tmp_path: Path) -> None:
     servers = {"wrong": Behaviour(), "absent": Behaviour(never_starts=True)}
     fake = FakeRun(tmp_path, servers, world=FakeWorld(objections=(WRONG,)))
     fake.run()
@@ -159,7 +159,7 @@ def test_what_failed_is_not_measured_until_it_passes_and_what_did_not_come_up_is
     assert said.endswith("; started again")
 
 
-def test_a_run_that_may_not_go_on_keeps_its_record(tmp_path: Path) -> None:
+def test_a_refused_resume_keeps_the_records(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"one": Behaviour(), "two": Behaviour()})
     fake.run()
     path = list_runs(tmp_path / "results")[-1] / "run.json"
@@ -172,7 +172,7 @@ def test_a_run_that_may_not_go_on_keeps_its_record(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == before
 
 
-def test_what_keeps_a_run_from_success_is_said_in_a_sentence_each(tmp_path: Path) -> None:
+def test_every_failure_is_one_sentence(tmp_path: Path) -> None:
     records.write(tmp_path)
     (folder,) = list_runs(tmp_path)
     known = store.read_run(folder)

@@ -1,4 +1,4 @@
-"""Whole runs on servers whose true cost is known: what is measured is what is true, and what goes wrong is said."""
+"""Whole runs on fake servers with known cost: trials show the true values, and failures are reported."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not
 
 
 def quick(processes: int = 2, seconds: float | None = 200.0, rounds: int | None = None) -> Profile:
-    """The default profile, shorter."""
+    """Return a shorter default profile."""
     profile = profiles.load_profile("quick")
     rules = profile.interleaved.model_copy(update={"time_seconds": seconds, "rounds": rounds})
     count = profile.processes.model_copy(update={"minimum": processes, "maximum": processes})
@@ -54,13 +54,13 @@ def status(fake: FakeRun) -> dict[tuple[str, int], str]:
     return {(p.implementation, p.process): p.status for p in fake.records().processes}
 
 
-def test_every_trial_shows_the_true_cost_and_rate_of_its_server(tmp_path: Path) -> None:
+def test_trials_show_the_true_cost_and_rate(tmp_path: Path) -> None:
     truth = {"a": 50e-6, "b": 200e-6}
     servers = {name: Behaviour(cpu_per_request=cost) for name, cost in truth.items()}
     outcome = FakeRun(tmp_path, servers, quick(), test_types=SIX).run()
     assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
     assert outcome.records.info.generator == "loadgen"
-    assert {trial.idle_cpu_share for trial in outcome.records.trials} == {0.0}  # the other one is up, and idle
+    assert {trial.idle_cpu_share for trial in outcome.records.trials} == {0.0}  # the other server is running and idle
     for name, cost in truth.items():
         for trial in of(outcome.records.trials, name):
             queries = trial.load.queries or 1
@@ -86,7 +86,7 @@ def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
     assert Counter(t.process for t in records.trials) == {p.process: p.trials for p in records.processes}
 
 
-def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) -> None:
+def test_warm_up_removes_the_cold_starts_cost(tmp_path: Path) -> None:
     servers = {"jit": Behaviour(cold=20.0, warm_cpu_seconds=5.0), "other": Behaviour()}
     trials = FakeRun(tmp_path, servers, quick(seconds=400.0), jit=frozenset({"jit"})).run().records.trials
     costs = [trial.cpu_per_request or 0.0 for trial in of(trials, "jit") if trial.load == ClosedLoop(connections=64)]
@@ -94,9 +94,10 @@ def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) ->
     assert all(trial.steady for trial in of(trials, "jit"))
 
 
-def test_on_a_noisy_machine_a_warm_server_is_not_flagged_and_one_that_stays_cold_is(tmp_path: Path) -> None:
-    """Windows of a second that vary by a fifth, in the default run of four servers: its warm-up decides nothing there,
-    the few trials of each cell do, and a server that is slow to warm up is flagged in some of its tables."""
+def test_noise_flags_only_servers_that_stay_cold(tmp_path: Path) -> None:
+    """With windows that vary by a fifth, the warm-up cannot decide. The trials of each cell must flag the server that
+    stays cold.
+    """
     noisy = Behaviour(window_spread=0.13)
     servers = {**dict.fromkeys("abc", noisy), "cold": replace(noisy, cold=8.0, warm_cpu_seconds=12.0)}
     ranking = FakeRun(tmp_path, servers, profiles.load_profile("quick"), test_types=SIX).run().ranking
@@ -106,15 +107,15 @@ def test_on_a_noisy_machine_a_warm_server_is_not_flagged_and_one_that_stays_cold
     assert flagged.total() - flagged["cold"] <= 1  # of 18
 
 
-def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Path) -> None:
+def test_late_responses_count_for_cpu_only(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)})
     real = fake.generator.result
 
     def result(run: LoadRun, output: str) -> LoadResult:
-        found = real(run, output)
-        assert found.account
-        account = replace(found.account, received=2 * found.requests)
-        return found.model_copy(update={"account": account, "in_time": found.requests // 4})
+        counted = real(run, output)
+        assert counted.account
+        account = replace(counted.account, received=2 * counted.requests)
+        return counted.model_copy(update={"account": account, "in_time": counted.requests // 4})
 
     fake.generator.result = result  # type: ignore[method-assign]
     (trial,) = fake.run().records.trials
@@ -122,7 +123,7 @@ def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Pat
     assert trial.throughput == pytest.approx(500, rel=0.01)
 
 
-def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_path: Path) -> None:
+def test_wrong_responses_under_load_fail_the_test_type(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, {"a": Behaviour()}, world=FakeWorld(objections=(WRONG,))).run()
     (trial,) = outcome.records.trials
     assert {check.name for check in trial.validity if check.outcome is Outcome.FAIL} == {"wrong-answers"}
@@ -141,7 +142,7 @@ def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_pat
     ],
     ids=["before the loads", "after the loads", "rows that the database never had", "deadlocks of those that write"],
 )
-def test_what_does_not_verify_is_not_ranked(
+def test_unverified_test_types_are_not_ranked(
     tmp_path: Path, when: str, what: object, out: set[tuple[str, str]], warned: set[str]
 ) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(1, 60.0), test_types=("json", "db", "update"))
@@ -158,22 +159,20 @@ def test_what_does_not_verify_is_not_ranked(
     assert {v.test_type for v in outcome.records.verdicts if v.outcome is Outcome.WARN} == warned
 
 
-def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str] = []
+def test_tables_are_restored_after_verification_wrote_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
 
-    def noted(method: Callable[..., Any], what: str) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
-            seen.append(what)
-            return method(*given, **named)
+    def recording(method: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls.append(what)
+            return method(*args, **kwargs)
 
         return call
 
     for kind, name in ((FakeVerifier, "verify_test_type"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
-        monkeypatch.setattr(kind, name, noted(getattr(kind, name), name))
+        monkeypatch.setattr(kind, name, recording(getattr(kind, name), name))
     FakeRun(tmp_path, {"a": Behaviour()}, profiles.load_profile("techempower"), test_types=("db", "update")).run()
-    assert seen[seen.index("verify_test_type") :][:4] == ["verify_test_type"] * 2 + ["restore", "__enter__"]
+    assert calls[calls.index("verify_test_type") :][:4] == ["verify_test_type"] * 2 + ["restore", "__enter__"]
 
 
 @pytest.mark.parametrize(
@@ -187,14 +186,14 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
         ([*[(1.0, 5.0)] * 2, (0.0, 5.0), *[(1.0, 5.0)] * 3], "nnnnny"),
     ],
 )
-def test_an_idle_server_disturbs_that_three_looks_in_a_row_find_busy(
+def test_three_consecutive_busy_checks_make_a_server_disturb(
     looks: Sequence[tuple[float, float]], disturbs: str
 ) -> None:
     running = RunningProcess(process=Process("a", 0), implementation=implementation(), log=Path(), started_at=0.0)
     assert ["ny"[running.disturbs(*look)] for look in looks] == list(disturbs)
 
 
-def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
+def test_cpus_need_two_readings_at_different_times() -> None:
     def at(moment: float, cpu: float) -> Reading:
         return Reading(at=moment, cpu_seconds=cpu, rss=None, run_seconds=None, wait_seconds=None)
 
@@ -204,11 +203,11 @@ def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
 
 def test_a_failed_check_is_a_sentence() -> None:
     assert format_result(WRONG) == "row (db.1): not in the database"
-    told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert format_result(told) == "row (db.1): not in the database. Expected 1, got 2"
+    result = WRONG.model_copy(update={"expected": "1", "actual": "2"})
+    assert format_result(result) == "row (db.1): not in the database. Expected 1, got 2"
 
 
-def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
+def test_a_busy_idle_server_is_stopped(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(idle_cpu=0.5), "c": Behaviour()}, quick(seconds=300.0))
     trials = fake.run().records.trials
     late = [trial for trial in trials if trial.process == 1 and trial.implementation != "b"]
@@ -217,7 +216,7 @@ def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
     assert of(trials, "b")[-1].process == 1
 
 
-def test_servers_that_do_not_fit_into_memory_are_never_up_together(tmp_path: Path) -> None:
+def test_servers_beyond_memory_never_run_together(tmp_path: Path) -> None:
     servers = {name: Behaviour(rss=2e9) for name in "abc"}
     fake = FakeRun(tmp_path, servers, quick(seconds=300.0), world=FakeWorld(memory=3.5e9), jit=frozenset("abc"))
     trials = fake.run().records.trials
@@ -225,8 +224,8 @@ def test_servers_that_do_not_fit_into_memory_are_never_up_together(tmp_path: Pat
     assert {trial.implementation for trial in trials} == set("abc")
 
 
-def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> None:
-    """Answers are held against the time of day."""
+def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
+    """Responses are checked against the time of day."""
     undisturbed = FakeRun(tmp_path / "undisturbed", {"a": Behaviour()}, quick(1, 60.0)).run()
     fake = FakeRun(tmp_path / "set", {"a": Behaviour()}, quick(1, 60.0))
     clock = fake.world.clock
@@ -236,13 +235,13 @@ def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> N
     assert all(trial.rankable and trial.duration < 10 for trial in trials)
     again, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
     again.world.clock.drift = 0.5
-    (_,) = again.run().records.trials  # taken as it comes after so many that were no better
+    (_,) = again.run().records.trials  # kept after repeated clock changes
     assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
     assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["the result is kept as it is"]
 
 
-def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
+def test_a_dead_database_does_not_blame_the_server(tmp_path: Path) -> None:
     world = FakeWorld()
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(), world=world)
     fake.verifier.seconds = 20.0
@@ -254,7 +253,7 @@ def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_
     assert not any("fake.1" in line for line in (*fake.display.lines, *outcome.failures))
 
 
-def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+def test_a_lost_machine_ends_the_run_with_records(tmp_path: Path) -> None:
     world = FakeWorld()
     world.vanishes_at = world.clock.monotonic() + 150.0
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), world=world)
@@ -262,11 +261,11 @@ def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_
     with pytest.raises(MachineLostError) as lost:
         fake.run()
     records = fake.records()
-    assert (records.info.status, bool(records.trials)) == ("interrupted", True)  # a bare --resume goes on with it
+    assert (records.info.status, bool(records.trials)) == ("interrupted", True)  # a bare --resume continues it
     assert str(lost.value) in records.info.problems
 
 
-def test_a_time_that_has_no_room_for_the_plan_is_told(tmp_path: Path) -> None:
+def test_insufficient_time_for_the_plan_is_reported(tmp_path: Path) -> None:
     for seconds, told in ((10.0, 1), (200.0, 0)):
         fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(seconds=seconds))
         fake.run()
@@ -274,7 +273,7 @@ def test_a_time_that_has_no_room_for_the_plan_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 12, 30, 45])
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> None:
+def test_an_interrupted_run_continues_on_resume(tmp_path: Path, after: int) -> None:
     servers = {"a": Behaviour(cpu_per_request=50e-6), "b": Behaviour(cpu_per_request=100e-6)}
     fake = FakeRun(tmp_path, servers, quick(), seed=4)
     real, loads = fake.generator.result, itertools.count(1)
@@ -301,13 +300,11 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     assert max(ids.values()) == 1
     expected, left = (next(line for line in one.display.lines if "expected end" in line) for one in (fake, again))
     assert (expected.rpartition("(")[2] != left.rpartition("(")[2]) is bool(finished)
-    whole = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()  # the time that was left has been used
+    whole = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()  # the remaining time has been used
     assert 0.9 * len(whole.records.trials) < len(outcome.records.trials) <= len(whole.records.trials)
 
 
-def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verdicts_after_an_interruption_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick())
     fake.verifier.fails_before = frozenset({("a", "json")})
     real = fake.verifier.verify_test_type
@@ -317,7 +314,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 
     def check(*arguments: Any, **named: Any) -> VerificationRecord:
         verdict = real(*arguments, **named)
-        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it came while the server was asked
+        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it arrived during a request
         return verdict
 
     fake.verifier.verify_test_type = check  # type: ignore[method-assign]
@@ -327,7 +324,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
     assert all(verdict.outcome is not Outcome.FAIL for verdict in fake.records().verdicts)
 
 
-def test_rates_of_the_profile_latency_follow_the_closed_loop_and_close_in_on_the_true_capacity(tmp_path: Path) -> None:
+def test_the_latency_profile_finds_the_true_capacity(tmp_path: Path) -> None:
     profile = profiles.load_profile("latency")
     trials = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, profile).run().records.trials
     assert {t.purpose for t in trials} >= {"measure", "share", "common", "search"}
@@ -345,7 +342,7 @@ def test_rates_of_the_profile_latency_follow_the_closed_loop_and_close_in_on_the
         assert trial.cpu_per_request == pytest.approx(1e-3, rel=0.05)
 
 
-def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_database_deaths_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeDatabase, "crash_reason", lambda _: "PostgreSQL ended (killed by SIGKILL)")
     fake = FakeRun(tmp_path, {"a": Behaviour(dies_after=1.0, deaths=99)}, quick())
     with pytest.raises(DatabaseDiedError):
@@ -353,7 +350,7 @@ def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monke
     assert fake.records().info.status == "failed"
 
 
-def test_a_server_that_dies_never_answers_or_restarts_fails_alone(tmp_path: Path) -> None:
+def test_faulty_servers_do_not_affect_others(tmp_path: Path) -> None:
     servers = {
         "good": Behaviour(),
         "dies": Behaviour(dies_after=12.5),

@@ -1,4 +1,4 @@
-"""Every gate at its limit: within it passes, beyond it has its flag, what is unknown passes."""
+"""Every validity check below and above the limit, and with unknown figures."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
         "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
 )  # fmt: skip
-# Ten seconds of 1,000 requests a second.
+# Ten seconds of 1,000 requests per second.
 AT_RATE = SOUND.model_copy(
     update={
         "load": OpenLoop(rate=1_000.0, connections=64), "requests": 10_000, "bytes": 10_000 * 150, "due": 10_000,
@@ -57,11 +57,11 @@ def two(**changes: object) -> tuple[ClientUsage, ClientUsage]:
 
 SHORT = SOUND.model_copy(update={"duration": 2.0})
 FREE = {"cpu_per_request": None}
-IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # an answer in 40 ms on every connection
+IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # a response per connection every 40 ms
 LATE: Changes = {"lag_p99": 1e-3}
 WRK: Changes = {"generator": "wrk"}
 
-# By gate: what is changed of a trial, of what its server used, or of what it is held against.
+# By check: changes of the trial, of the server's usage, or of the context.
 CLOSED: dict[str, tuple[Changes, ...]] = {
     "errors": ({"errors": ErrorCounts(timeout=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
     "connections": (
@@ -74,7 +74,7 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     ),
     "response-size": (
         *({"bytes": 640_000 * size} for size in (151, 153, 155, 149, 147, 145)),
-        {"bytes": 640_000 * 155, "load": ClosedLoop(connections=640, depth=16)},  # so much may be under way
+        {"bytes": 640_000 * 155, "load": ClosedLoop(connections=640, depth=16)},  # this much may be unfinished
         *({"requests": 1, "bytes": size} for size in (147, 145, 0)),
         {"requests": 0, "bytes": 0},
         {"response_bytes": None},
@@ -143,7 +143,7 @@ RATES: dict[str, tuple[Changes, ...]] = {
     "errors": tuple({"errors": ErrorCounts(timeout=lost), "unfinished": 2} for lost in (2, 3)),
     "achieved-rate": (
         *({"requests": answered} for answered in (9_895, 9_880)),
-        *({"latency": latency(50e-3), "requests": answered} for answered in (9_840, 9_820)),  # 50 under way
+        *({"latency": latency(50e-3), "requests": answered} for answered in (9_840, 9_820)),  # 50 unfinished requests
         {"latency": latency(50e-3), "requests": 9_840, "load": OpenLoop(rate=1_000.0, connections=1)},
         {"latency": latency(1e-3).model_copy(update={"percentiles": {}})},
         {"latency": None},
@@ -164,34 +164,34 @@ RATES: dict[str, tuple[Changes, ...]] = {
 }
 
 
-def told(trial: Trial, changes: Changes) -> dict[str, str]:
-    """What each gate says."""
+def outcomes(trial: Trial, changes: Changes) -> dict[str, str]:
+    """Return the outcome of each validity check."""
     kinds = (ValidityContext.__dataclass_fields__, ServerUsage.model_fields)
     beside, used = ({key: value for key, value in changes.items() if key in kind} for kind in kinds)
-    own = {key: value for key, value in changes.items() if key not in beside and key not in used}
-    own["server"] = USE.model_copy(update=used)
-    known = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
-    found = check_validity(trial.model_copy(update=own), ValidityContext(**known))
+    trial_changes = {key: value for key, value in changes.items() if key not in beside and key not in used}
+    trial_changes["server"] = USE.model_copy(update=used)
+    context = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
+    checks = check_validity(trial.model_copy(update=trial_changes), ValidityContext(**context))
     return {
         check.name: f"{check.outcome}: {'unknown' if check.value is None else format(check.value, '.4g')} against "
         f"{check.threshold:.4g} {check.flag}".rstrip()
-        for check in found
+        for check in checks
     }
 
 
-def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_is_unknown() -> None:
+def test_checks_match_approved_results_around_their_limits() -> None:
     approve(
         "experiment-validity",
         {
-            "sound": told(SOUND, {}),
-            "sound at a rate": " ".join(told(AT_RATE, {})),
-            "sound arrivals": " ".join(told(AT_RATE, {"load": Scenario(factor=8.0, connections=64)})),
+            "sound": outcomes(SOUND, {}),
+            "sound at a rate": " ".join(outcomes(AT_RATE, {})),
+            "sound arrivals": " ".join(outcomes(AT_RATE, {"load": Scenario(factor=8.0, connections=64)})),
             "closed": {
-                gate: [told(SOUND, changes).get(gate, "does not apply") for changes in cases]
+                gate: [outcomes(SOUND, changes).get(gate, "does not apply") for changes in cases]
                 for gate, cases in CLOSED.items()
             },
             "rate": {
-                gate: [told(AT_RATE, changes).get(gate, "does not apply") for changes in cases]
+                gate: [outcomes(AT_RATE, changes).get(gate, "does not apply") for changes in cases]
                 for gate, cases in RATES.items()
             },
         },
@@ -199,5 +199,5 @@ def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_
 
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 20.0, 1_000.0])
-def test_a_count_is_beyond_chance_once_in_a_thousand(mean: float) -> None:
+def test_the_poisson_bound_covers_all_but_one_permille(mean: float) -> None:
     assert pdtrc(poisson_bound(mean), mean) < 2e-3

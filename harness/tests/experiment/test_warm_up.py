@@ -1,4 +1,4 @@
-"""The steady rule: what it waits for, how often it errs on noisy windows, and what it records."""
+"""The rule for a steady state: conditions, error rates on noisy windows, and records."""
 
 import math
 import random
@@ -27,12 +27,12 @@ def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
 
 
 def feed(route: WarmUpTracker, costs: Sequence[float | None]) -> int | None:
-    """Windows until steady, or None."""
+    """Return the number of windows until the steady state, or None."""
     return next((count for count, cost in enumerate(costs, start=1) if route.add_window(window(cost))), None)
 
 
 def decays(excess: float, seconds: float) -> Callable[[int], float]:
-    """Costs that fall towards 1."""
+    """Return costs that decline towards 1."""
     return lambda second: 1 + excess * math.exp(-(second + 0.5) / seconds)
 
 
@@ -42,7 +42,7 @@ def decays(excess: float, seconds: float) -> Callable[[int], float]:
         ([20e-6] * 30, 10, 5.0),  # the later span began after five windows
         ([20e-6 * 1.1**second for second in range(40)], 10, 5.0),
         ([20e-6] * 2 + [90e-6] + [20e-6] * 10, 10, 5.0),
-        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # of the earlier span most is of after the fall
+        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # most of the earlier span is after the decline
         ([20e-6, None] * 12, 19, 10.0),
         ([None] * 20, None, None),
         ([0.0] * 20, None, None),
@@ -59,7 +59,7 @@ def decays(excess: float, seconds: float) -> Callable[[int], float]:
         "falling",
     ],
 )
-def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cost_no_longer_falls(
+def test_steady_needs_two_spans_without_decline(
     costs: Sequence[float | None], windows: int | None, since: float | None
 ) -> None:
     route = WarmUpTracker(CELL, RULE, jit=False)
@@ -68,7 +68,7 @@ def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cos
     assert route.seconds == (windows or len(costs))
 
 
-def test_a_stalled_window_is_the_opposite_of_steady() -> None:
+def test_a_stalled_window_resets_the_spans() -> None:
     route = WarmUpTracker(CELL, RULE, jit=False)
     feed(route, [20e-6] * 9)
     assert not route.add_window(window(20e-6, responses=0.0))
@@ -87,12 +87,11 @@ def test_a_stalled_window_is_the_opposite_of_steady() -> None:
         (QUICK, decays(2, 4), 0.9, 0.25),
     ],
 )
-def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_does_not(
+def test_the_rule_separates_warm_from_cold_with_noise(
     rule: WarmUpLimits, truth: Callable[[int], float], steady: float, cold: float
 ) -> None:
-    """``cold``: the share that may pass with 20 % of the cost still to fall; six windows cannot tell a slow fall.
-
-    What they miss the trials show: ``Cell.warm`` of stats holds all of them against their later half.
+    """``cold`` is the share that may pass although 20 % of the cost remain to decline: few windows cannot detect a slow
+    decline. Trials detect it later, because ``stats`` compares the halves of a cell's trials.
     """
     dice, passed, early = random.Random(1), 0, 0
     for _ in range(1_000):
@@ -107,7 +106,7 @@ def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_doe
     assert early / 1_000 <= cold
 
 
-def test_after_the_first_round_jit_platforms_come_first_and_of_them_those_whose_cost_fell_most() -> None:
+def test_later_rounds_begin_with_declining_jit_platforms() -> None:
     falls = {"calm": 1.0, "cold": 9.0, "late": 1.5, "slow": 2.0, "native": 9.0}
     cells = {replace(CELL, process=Process(name, 0)): name != "native" for name in falls}
     warming = warm_up_all(cells, profile.load_profile("quick"), until=1.0, seed="any")

@@ -1,4 +1,4 @@
-"""As whom builds and servers run: root gives servers an account of no one."""
+"""Accounts of builds and servers."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ as_root = pytest.mark.skipif(
         (0, 8080, ("dac_read_search",)),
     ],
 )
-def test_root_s_servers_have_a_number_that_no_account_has_and_may_read_and_bind_a_low_port(
+def test_accounts_may_bind_low_ports_if_needed(
     user: int, port: int | None, rights: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
@@ -31,14 +31,14 @@ def test_root_s_servers_have_a_number_that_no_account_has_and_may_read_and_bind_
 
 
 @as_root
-def test_a_server_s_uid_belongs_to_no_account() -> None:
+def test_server_uid_belongs_to_no_account() -> None:
     with accounts.server_accounts(None).account("one") as account:
         assert account.uid in accounts.UIDS
         assert account.rights == ("dac_read_search",)
 
 
 @as_root
-def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) -> None:
+def test_server_account_reads_everything_and_writes_nothing(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     (tmp_path / "secret").write_text("read")
     (tmp_path / "secret").chmod(0o600)
@@ -52,7 +52,7 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
 
 
 @as_root
-def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) -> None:
+def test_missing_program_is_named_for_any_account(tmp_path: Path) -> None:
     (tmp_path / "text").touch()
     account = process.Account(
         name="no one", uid=accounts.UIDS[0], gid=accounts.UIDS[0], rights=(accounts.READ_CAPABILITY,)
@@ -62,9 +62,7 @@ def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) 
             process.run([program], seconds=20, cwd=tmp_path, account=account)
 
 
-def test_an_account_of_no_one_has_a_home_of_its_own_that_shows_root_s(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_home_links_to_the_home_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".m2").mkdir()
     (tmp_path / ".cache").mkdir()
     (tmp_path / ".cache" / "of root").touch()

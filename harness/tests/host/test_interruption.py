@@ -1,4 +1,4 @@
-"""Signals at any moment end a command in order, with a status of its own and without a traceback."""
+"""Signals end a command in order, with a separate exit status and without a traceback."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def started(*words: str, cwd: Path = REPOSITORY) -> "subprocess.Popen[bytes]":
 
 
 def changed(code: str) -> "subprocess.Popen[bytes]":
-    """The command line, changed by the code."""
+    """Return the command line of tfb, modified by ``code``."""
     return started("-c", f"{HEARS}\n{code}\n{RUNS}")
 
 
@@ -45,12 +45,12 @@ atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))
 """
 
 
-def test_a_signal_at_the_end_interrupts_neither_the_stopping_nor_the_exit() -> None:
+def test_signal_during_exit_interrupts_nothing() -> None:
     child = changed(END)
     assert (*child.communicate(timeout=60), child.returncode) == (b"done\nstopped\n", b"", 0)
 
 
-def test_an_interrupt_while_the_launcher_starts_python_is_heard_once_it_has(tmp_path: Path) -> None:
+def test_interrupt_during_python_startup_is_delivered(tmp_path: Path) -> None:
     for name in ("requirements.lock", "requirements-dev.lock"):
         shutil.copy(REPOSITORY / name, tmp_path / name)
     script(tmp_path / "bin" / "python", f'[ "$1" = -c ] || kill -INT $$\nexec {sys.executable} "$@"')
@@ -60,12 +60,12 @@ def test_an_interrupt_while_the_launcher_starts_python_is_heard_once_it_has(tmp_
 
 
 def of(folder: Path) -> list[list[str]]:
-    """Command lines of living processes that name a folder."""
+    """Return the command lines of running processes that contain a folder."""
     found = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
     return [words for words in found if any(str(folder) in word for word in words)]
 
 
-def test_a_launcher_that_is_ended_while_it_installs_takes_along_all_that_it_started(tmp_path: Path) -> None:
+def test_terminated_launcher_stops_its_installation(tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     environment = {**os.environ, "TFB_VENV": str(venv), "TFB_PYTHON": sys.executable}
     with subprocess.Popen(["/bin/sh", str(REPOSITORY / "tfb"), "--version"], env=environment) as child:
@@ -106,7 +106,7 @@ cli.main = lambda: cli.guarded(command)
 
 
 def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGTERM, moment: float = 0) -> bytes:
-    """What a command prints that hears a signal so long after its first line: it ends soon, and says no more of it."""
+    """Send a signal after the first line of output; return the remaining output."""
     child.stdout.readline()
     time.sleep(moment)
     began = time.monotonic()
@@ -121,21 +121,19 @@ def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signa
 @pytest.mark.parametrize(
     ("step", "moment"), [("interruption.raise_if_pending()", 0.02), ("interruption.sleep(5)", 0.07)]
 )
-def test_a_library_sees_no_interruption_which_comes_between_two_steps(
-    number: signal.Signals, step: str, moment: float
-) -> None:
+def test_interrupt_between_steps_does_not_reach_libraries(number: signal.Signals, step: str, moment: float) -> None:
     out = interrupted(changed(STEPS.replace("STEP", step)), number, moment)
     assert set(out.splitlines()) <= {b'{"values":[1]}'}
 
 
-def test_an_interrupt_that_passes_the_exec_of_a_text_ends_with_our_status(tmp_path: Path) -> None:
-    """Python itself would end by SIGINT afterwards."""
-    waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # a signal just before a wait is heard after it
+def test_interrupt_during_exec_exits_with_status_130(tmp_path: Path) -> None:
+    """Without tfb's handler, Python would exit by SIGINT."""
+    waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # Python handles a signal after each wait
     code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
     (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")
     interrupted(started(str(tmp_path / "changed.py"), cwd=tmp_path))
 
 
-def test_a_step_that_never_ends_is_interrupted_all_the_same() -> None:
+def test_endless_step_is_interrupted() -> None:
     patience = "from harness.host import interruption\ninterruption.KILL_DELAY_SECONDS = 0.2\n"
     interrupted(changed(patience + STEPS.replace("STEP", "time.sleep(60)")))

@@ -1,4 +1,4 @@
-"""What killed runs have left is told by its owner's mark, and nobody else's is touched."""
+"""Leftovers of killed runs are recognised by their owner; others remain."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ from harness.host import leftovers, ownership
 
 
 def dead() -> str:
-    """A process that has ended."""
+    """Return the identity of an exited process."""
     with subprocess.Popen(["sleep", "60"]) as child:
         start = ownership.process_start(child.pid)
         child.kill()
     return f"{child.pid}.{start}.{ownership.own_identity().split('.', 2)[2]}"
 
 
-def test_an_owner_is_alive_dead_or_not_known_here() -> None:
+def test_owner_is_alive_dead_or_unknown() -> None:
     pid, start, namespace, boot = ownership.own_identity().split(".")
     assert (int(pid), ownership.owner_state(ownership.own_identity())) == (os.getpid(), "alive")
     assert ownership.owner_state(dead()) == "dead"
@@ -35,10 +35,8 @@ def folder(below: Path, name: str, owner: str = "", *, age: float = 0.0) -> None
     os.utime(made, (time.time() - age,) * 2)
 
 
-def test_folders_that_nobody_owns_any_more_are_named_and_removed_and_others_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody's: their maker is dead, was of an earlier boot, or was killed before it wrote its name."""
+def test_only_folders_of_exited_owners_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owners have exited, belong to an earlier boot, or were killed before they wrote the owner file."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     pid, start, namespace, boot = ownership.own_identity().split(".")
     folder(tmp_path, "dead", dead())

@@ -1,4 +1,4 @@
-"""Facts of the machine and its grade."""
+"""Facts and grade of a machine."""
 
 import os
 import resource
@@ -28,7 +28,7 @@ def graded(**facts: object) -> tuple[str, tuple[str, ...]]:
     return known.grade, known.concerns
 
 
-def test_facts_are_those_of_this_machine() -> None:
+def test_facts_describe_this_machine() -> None:
     known = machine.read_machine()
     assert known.cpus_usable == tuple(sorted(os.sched_getaffinity(0)))
     assert known.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -37,13 +37,13 @@ def test_facts_are_those_of_this_machine() -> None:
     assert known.grade in "ABCD"
 
 
-def test_another_system_than_linux_is_told_what_measuring_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_than_linux_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     with pytest.raises(EnvironmentLacksError, match="Linux only"):
         machine.read_machine()
 
 
-def test_a_quiet_machine_with_a_fixed_clock_has_grade_a() -> None:
+def test_quiet_machine_has_grade_a() -> None:
     assert graded() == ("A", ())
 
 
@@ -62,7 +62,7 @@ def test_a_quiet_machine_with_a_fixed_clock_has_grade_a() -> None:
         ({"pressure_cpu": 30.0}, "D", "CPU pressure 30 %"),
     ],
 )
-def test_what_would_disturb_is_named_and_lowers_the_grade(facts: dict[str, object], grade: str, words: str) -> None:
+def test_concern_is_named_and_lowers_the_grade(facts: dict[str, object], grade: str, words: str) -> None:
     given, concerns = graded(**facts)
     assert given == grade
     assert any(words in concern for concern in concerns), concerns

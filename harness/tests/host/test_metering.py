@@ -1,4 +1,4 @@
-"""CPU, memory and waiting of a process tree, and of control groups, v1 and v2, as the kernel writes their files."""
+"""Meters of process trees and of control groups (v1 and v2)."""
 
 import os
 import subprocess
@@ -13,11 +13,11 @@ from harness.errors import ServerDiedError
 from harness.host.metering import CgroupMeter, ProcessTreeMeter, Reading
 from harness.host.process import Child, running
 
-# Burns CPU in a process of its own, says so, and waits.
+# Uses CPU time in a child, prints a line, and waits.
 BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < {}: pass\n"
 
 
-# Says so, and lives until it is told that something comes next.
+# Prints a line, and waits for a line on stdin.
 SAYS = "\nprint(1, flush=True); import sys; sys.stdin.read()"
 
 
@@ -35,7 +35,7 @@ def line(process: "subprocess.Popen[bytes]") -> bytes:
 
 
 def goes_on(process: "subprocess.Popen[bytes]") -> None:
-    """It does the next thing, and has said that it is done."""
+    """Let the program continue, and wait for its next line."""
     assert process.stdin is not None
     process.stdin.write(b"\n")
     process.stdin.flush()
@@ -43,13 +43,13 @@ def goes_on(process: "subprocess.Popen[bytes]") -> None:
 
 
 def reading_of(code: str) -> tuple[int, Reading]:
-    """Pid of a program, and what it has used when it says something."""
+    """Return the pid of a program, and the reading when it prints a line."""
     with program(code) as process:
         line(process)
         return process.pid, ProcessTreeMeter(process.pid).read()
 
 
-def test_the_cpu_of_a_busy_child_is_counted() -> None:
+def test_cpu_time_of_child_is_counted() -> None:
     pid, reading = reading_of(BURN.format(0.4) + SAYS)
     assert 0.3999 < reading.cpu_seconds < 2
     assert reading.run_seconds == pytest.approx(reading.cpu_seconds, abs=0.1)
@@ -57,12 +57,12 @@ def test_the_cpu_of_a_busy_child_is_counted() -> None:
     assert reading.pids == (pid,)
 
 
-def test_memory_is_that_of_the_tree() -> None:
+def test_memory_includes_the_whole_tree() -> None:
     _, reading = reading_of("x = bytearray(80_000_000)" + SAYS)
     assert 80e6 < (reading.rss or 0) < 200e6
 
 
-def test_pages_that_processes_share_are_counted_once() -> None:
+def test_shared_pages_are_counted_once() -> None:
     code = (
         "import mmap, os\nshared = mmap.mmap(-1, 80_000_000)\n"
         "for at in range(0, 80_000_000, 4096): shared[at] = 1\n"
@@ -71,7 +71,7 @@ def test_pages_that_processes_share_are_counted_once() -> None:
     assert 80e6 < (reading_of(code)[1].rss or 0) < 140e6
 
 
-def test_threads_are_those_of_all_processes_of_the_tree() -> None:
+def test_threads_of_all_processes_are_counted() -> None:
     code = (
         "import subprocess, sys, threading\n"
         f"child = subprocess.Popen([sys.executable, '-c', {SAYS!r}], stdin=-1, stdout=-1)\n"
@@ -80,10 +80,10 @@ def test_threads_are_those_of_all_processes_of_the_tree() -> None:
         "[thread.start() for thread in threads]\n"
         "print(1, flush=True); child.wait()"
     )
-    assert reading_of(code)[1].threads == 4  # the main thread, two more, and the child's
+    assert reading_of(code)[1].threads == 4  # the main thread, two others, and the thread of the child
 
 
-def test_what_a_child_used_stays_counted_after_its_end() -> None:
+def test_cpu_time_of_exited_child_remains_counted() -> None:
     code = (
         "import subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
@@ -102,7 +102,7 @@ def test_what_a_child_used_stays_counted_after_its_end() -> None:
     assert after.cpu_seconds >= before.cpu_seconds
 
 
-def test_children_that_come_and_go_between_two_readings_are_counted() -> None:
+def test_children_between_two_readings_are_counted() -> None:
     code = (
         "import subprocess, sys\nprint(1, flush=True); sys.stdin.readline()\n"
         "for _ in range(5): subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
@@ -117,7 +117,7 @@ def test_children_that_come_and_go_between_two_readings_are_counted() -> None:
     assert 0.4 < after.cpu_seconds - before.cpu_seconds < 3
 
 
-def test_a_root_that_is_gone_is_an_error() -> None:
+def test_exited_root_raises_an_error() -> None:
     with running(Child(["true"])) as child:
         child.wait(10)
         meter = ProcessTreeMeter(child.pid)
@@ -137,8 +137,8 @@ print("worked", flush=True); sys.stdin.readline()
 """
 
 
-def test_what_a_thread_that_has_ended_used_hides_nothing_of_the_others() -> None:
-    """Compilers of a JIT runtime come and go: without them the sum over living threads falls."""
+def test_times_of_exited_threads_remain_counted() -> None:
+    """Compiler threads of a JIT runtime exit, so the sum over running threads can decrease."""
     with program(THREADS_THAT_END) as process:
         meter = ProcessTreeMeter(process.pid)
         line(process)
@@ -159,7 +159,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 
 class Kernel:
-    """/proc and /sys/fs/cgroup of a machine with one container; its process is this one, so that it has threads."""
+    """Files below /proc and /sys/fs/cgroup of a machine with a container, which contains this process."""
 
     def __init__(self, folder: Path, membership: str, cgroup: Mapping[str, str]) -> None:
         self.proc, self.root = folder / "proc", folder / "cgroup"
@@ -204,14 +204,14 @@ def kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Kernel:
     return made
 
 
-def test_cpu_throttling_and_memory_are_the_groups_own_in_seconds_and_bytes(kernel: Kernel) -> None:
+def test_control_group_readings_have_si_units(kernel: Kernel) -> None:
     run, wait, _ = Path("/proc/self/schedstat").read_text().split()
     reading = kernel.meter().read()
     assert reading.cpu_seconds == 1.5
     assert reading.throttled_seconds == 0.25
     assert reading.rss == 1_200_000  # without the page cache
     assert reading.pids == (kernel.pid,)
-    assert 0 <= reading.run_seconds - int(run) / 1e9 < 60  # of its processes' threads
+    assert 0 <= reading.run_seconds - int(run) / 1e9 < 60  # times of the threads
     assert reading.wait_seconds >= int(wait) / 1e9
 
 
@@ -223,9 +223,7 @@ def test_cpu_throttling_and_memory_are_the_groups_own_in_seconds_and_bytes(kerne
     ],
     ids=["without processes", "gone"],
 )
-def test_a_group_without_processes_or_that_is_gone_is_a_server_that_died(
-    spoil: Callable[[Path], object], said: str, kernel: Kernel
-) -> None:
+def test_empty_or_removed_group_means_dead_server(spoil: Callable[[Path], object], said: str, kernel: Kernel) -> None:
     meter = kernel.meter()
     for path in kernel.root.rglob("cgroup.procs"):
         spoil(path)
@@ -235,13 +233,13 @@ def test_a_group_without_processes_or_that_is_gone_is_a_server_that_died(
         CgroupMeter(4_000_000, kernel.proc, kernel.root)
 
 
-def test_without_the_memory_controller_memory_is_unknown(kernel: Kernel) -> None:
+def test_memory_is_unknown_without_memory_controller(kernel: Kernel) -> None:
     for path in kernel.root.rglob("memory.stat"):
         path.unlink()
     assert kernel.meter().read().rss is None
 
 
-def test_without_the_cpu_controller_v2_still_counts_cpu_and_knows_of_no_throttling(tmp_path: Path) -> None:
+def test_v2_counts_cpu_time_without_cpu_controller(tmp_path: Path) -> None:
     kernel = v2(tmp_path)
     write(kernel.root, {f"system.slice/{CONTAINER}/cpu.stat": "usage_usec 40000\nuser_usec 30000\nsystem_usec 10000\n"})
     reading = kernel.meter().read()

@@ -1,4 +1,4 @@
-"""The one door to other programs: bounded, logged, and stopped with everything that they started."""
+"""Programs are logged, limited in time, and stopped with all descendants."""
 
 import contextlib
 import os
@@ -20,12 +20,12 @@ from harness.host.process import Child, CommandTimeoutError, ProcessOptions, run
 from harness.paths import REPOSITORY
 
 IGNORE = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-# A child whose grandchild sleeps: the pid of the grandchild is its first line.
+# A child that prints the pid of its sleeping grandchild.
 GRANDCHILD = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '100']); print(p.pid, flush=True); p.wait()"
 STUBBORN_GRANDCHILD = IGNORE + (
     "if os.fork() == 0:\n  print(os.getpid(), flush=True)\n  time.sleep(100)\nsys.exit(os.wait()[1])"
 )
-# The grandchild leaves the session and its parent ends: nothing of the tree leads to it any more.
+# The grandchild leaves the session and its parent exits, so no process of the tree is its ancestor.
 DAEMON = IGNORE + (
     "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    print(os.getpid(), flush=True)\n    time.sleep(100)\n"
     "  os._exit(0)\nos.wait(); time.sleep(100)"
@@ -34,7 +34,7 @@ DAEMON = IGNORE + (
 
 @contextmanager
 def saying(code: str, grace: float) -> Iterator[tuple[Child, int]]:
-    """A Python program that runs, and the number that it says first."""
+    """Start a Python program; yield the child and the number in the first line of its output."""
     reader, writer = os.pipe()
     command = [sys.executable, "-c", code]
     with os.fdopen(writer, "wb") as output, running(Child(command, stdout=output), grace=grace) as child:
@@ -50,14 +50,14 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("code", [GRANDCHILD, STUBBORN_GRANDCHILD, DAEMON], ids=["plain", "stubborn", "daemon"])
-def test_a_grandchild_is_stopped_with_the_child(code: str) -> None:
+def test_grandchild_is_stopped_with_the_child(code: str) -> None:
     with saying(code, grace=0.3) as (child, grandchild):
         assert alive(grandchild)
     assert not alive(child.pid)
     assert not alive(grandchild)
 
 
-def test_a_child_that_stops_when_asked_is_not_killed() -> None:
+def test_child_that_stops_on_request_is_not_killed() -> None:
     code = "import signal, sys; signal.signal(15, lambda *a: sys.exit(5)); print(1, flush=True); signal.pause()"
     with saying(code, grace=10) as (child, _):
         pass
@@ -65,8 +65,8 @@ def test_a_child_that_stops_when_asked_is_not_killed() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_a_daemon_without_a_mark_is_put_down_to_a_child_that_was_there_before_it(*, before: bool) -> None:
-    """An engine that was started otherwise stays; what a server has made of itself ends with it."""
+def test_unmarked_daemon_belongs_to_the_last_earlier_child(*, before: bool) -> None:
+    """Programs that tfb has not started keep running; a server's daemon is stopped."""
     with contextlib.ExitStack() as stack:
         child = stack.enter_context(running(Child(["sleep", "100"]))) if before else None
         started = subprocess.run(
@@ -75,7 +75,7 @@ def test_a_daemon_without_a_mark_is_put_down_to_a_child_that_was_there_before_it
         daemon = int(started.stdout)
         while os.getsid(daemon) != daemon:
             time.sleep(0.01)
-        time.sleep(0.05)  # moments of start are known to a hundredth of a second
+        time.sleep(0.05)  # start times have a resolution of 10 ms
         stack.callback(process.run, ["true"], seconds=10)
         assert child is None or child.adopted() == [daemon]
     assert alive(daemon) is not before
@@ -84,7 +84,7 @@ def test_a_daemon_without_a_mark_is_put_down_to_a_child_that_was_there_before_it
         os.waitpid(daemon, 0)
 
 
-def test_another_child_and_a_stranger_are_left_alone() -> None:
+def test_other_processes_are_not_stopped() -> None:
     stranger = subprocess.Popen(["sleep", "100"])
     try:
         with running(Child(["sleep", "100"])) as other:
@@ -96,8 +96,8 @@ def test_another_child_and_a_stranger_are_left_alone() -> None:
         stranger.wait()
 
 
-def test_children_of_several_threads_leave_each_other_alone() -> None:
-    """A child that has just been started is nobody's orphan, while the ends of others are looked through for some."""
+def test_threads_do_not_adopt_children_being_started() -> None:
+    """While a thread searches for orphans, another thread's new child must not be taken for an orphan."""
 
     def short(_: int) -> int:
         return process.run(["sh", "-c", "exit 3"], seconds=20).status
@@ -106,26 +106,26 @@ def test_children_of_several_threads_leave_each_other_alone() -> None:
         assert set(pool.map(short, range(120))) == {3}
 
 
-def test_a_command_that_takes_too_long_is_stopped_and_named() -> None:
+def test_command_is_stopped_after_its_time_limit() -> None:
     began = time.monotonic()
     with pytest.raises(CommandTimeoutError, match=r"^sleep 100: still running after 0 s, stopped$"):
         process.run(["sleep", "100"], seconds=0.2)
     assert time.monotonic() - began < 10
 
 
-def test_a_command_s_output_and_status_come_back() -> None:
+def test_run_returns_output_and_status() -> None:
     done = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], seconds=20)
     assert (done.status, done.stdout) == (3, "out\nerr\n")
 
 
-def test_output_goes_to_the_log_behind_the_command_itself(tmp_path: Path) -> None:
+def test_log_contains_the_command_and_its_output(tmp_path: Path) -> None:
     log = tmp_path / "log"
     assert process.run(["echo", "two words"], seconds=20, log=log).stdout == ""
     process.run(["echo", "again"], seconds=20, log=log)
     assert log.read_text() == "$ echo 'two words'\ntwo words\n$ echo again\nagain\n"
 
 
-def test_what_cannot_be_run_says_why(tmp_path: Path) -> None:
+def test_unrunnable_program_raises_the_reason(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("not a program")
     with pytest.raises(EnvironmentLacksError, match=r"^no-such-program: not found"):
@@ -143,18 +143,18 @@ def test_what_cannot_be_run_says_why(tmp_path: Path) -> None:
     ("status", "text"),
     [(3, "exit status 3"), (-9, "killed by SIGKILL"), (-15, "killed by SIGTERM"), (-63, "killed by ")],
 )
-def test_a_status_in_words(status: int, text: str) -> None:
+def test_exit_status_is_described(status: int, text: str) -> None:
     assert process.describe_status(status).startswith(text)
 
 
-def test_the_tail_of_a_long_log_is_its_last_lines(tmp_path: Path) -> None:
+def test_tail_returns_last_lines_of_long_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {n}\n" for n in range(100_000)))
     assert process.tail(log, 2) == "line 99998\nline 99999"
     assert process.tail(tmp_path / "none") == ""
 
 
-def test_an_interrupt_is_held_back_until_the_block_has_ended() -> None:
+def test_interrupt_is_held_until_the_block_ends() -> None:
     code = (
         "import os, signal\nfrom harness.host import interruption\n"
         "interruption.KILL_DELAY_SECONDS = 1.0\n"

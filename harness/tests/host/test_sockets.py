@@ -1,4 +1,4 @@
-"""Byte counters of real loopback sockets."""
+"""Byte counters of loopback sockets."""
 
 import socket
 import time
@@ -35,7 +35,7 @@ def read(meter: SocketMeter) -> SocketCounters:
     return reading
 
 
-def test_bytes_received_by_the_clients_of_a_port_and_no_other_are_counted() -> None:
+def test_only_connections_to_the_port_are_counted() -> None:
     with (
         listening() as server,
         listening() as other,
@@ -53,17 +53,17 @@ def test_bytes_received_by_the_clients_of_a_port_and_no_other_are_counted() -> N
         meter.close()
 
 
-def test_a_port_that_is_served_here_shows_the_same_of_its_clients() -> None:
+def test_served_port_counts_bytes_of_its_clients() -> None:
     with listening() as server, connected(server) as (client, here):
         meter = SocketMeter(server.getsockname()[1], served=True)
         transfer(here, client, 1_000)
         transfer(client, here, 77)
-        time.sleep(0.1)  # an acknowledgement may come later
+        time.sleep(0.1)  # acknowledgements can be delayed
         assert read(meter) == SocketCounters(connections=1, bytes_received=1_000, bytes_sent=77)
         meter.close()
 
 
-def test_a_connection_that_closes_keeps_what_it_had_received() -> None:
+def test_closed_connection_remains_counted() -> None:
     with listening() as server:
         meter = SocketMeter(server.getsockname()[1])
         with connected(server) as (client, here):
@@ -73,7 +73,7 @@ def test_a_connection_that_closes_keeps_what_it_had_received() -> None:
         meter.close()
 
 
-def test_many_connections_fit_into_several_messages() -> None:
+def test_many_connections_need_several_messages() -> None:
     with listening() as server:
         pairs = [socket.create_connection(server.getsockname()) for _ in range(300)]
         meter = SocketMeter(server.getsockname()[1])

@@ -1,4 +1,4 @@
-"""What is missing of a tool is told with what was found, and a remedy that works."""
+"""Messages about missing tools name the installed version and a remedy."""
 
 from pathlib import Path
 
@@ -18,12 +18,12 @@ OLD = Tool(kind="go", version=(1, 19, 8), program=Path("/usr/bin/go"))
 
 @pytest.fixture
 def old_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with Go 1.19, whose distribution has Go 1.24."""
+    """Simulate a machine with Go 1.19 whose distribution has Go 1.24."""
 
     def policy(*_: object, **__: object) -> CompletedCommand:
         return CompletedCommand(status=0, stdout="golang-go:\n  Installed: (none)\n  Candidate: 2:1.24~2\n")
 
-    monkeypatch.delenv("COLUMNS", raising=False)  # a pipe has no edge
+    monkeypatch.delenv("COLUMNS", raising=False)  # unlimited line length
     monkeypatch.setattr(
         toolchain, "find_tool", lambda _, condition=">=0", **_more: OLD if condition in (">=0", ">=1.19") else None
     )
@@ -40,7 +40,7 @@ def old_go(monkeypatch: pytest.MonkeyPatch) -> None:
         ("==1.23", "apt has golang-go 2:1.24~2 only: install it from https://go.dev/dl"),
     ],
 )
-def test_doctor_and_a_skipped_build_say_the_same(
+def test_doctor_and_skipped_build_give_same_advice(
     old_go: None, condition: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = f"found 1.19.8 (/usr/bin/go); {remedy}"
@@ -51,7 +51,7 @@ def test_doctor_and_a_skipped_build_say_the_same(
     assert f"missing: {told}" in capsys.readouterr().out
 
 
-def test_a_tool_that_is_there_gets_no_advice(old_go: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_installed_tool_gets_no_advice(old_go: None, capsys: pytest.CaptureFixture[str]) -> None:
     doctor.show_tools([ToolRequirement(kind="go", condition=">=1.19", required_by=("chi",), tool=OLD)])
     assert "missing" not in capsys.readouterr().out
 
@@ -67,11 +67,11 @@ def test_a_tool_that_is_there_gets_no_advice(old_go: None, capsys: pytest.Captur
         ("x", None),
     ],
 )
-def test_the_version_of_a_package_is_that_of_its_program(version: str, numbers: tuple[int, ...] | None) -> None:
+def test_upstream_version_is_parsed_from_package_version(version: str, numbers: tuple[int, ...] | None) -> None:
     assert advice.parse_upstream_version(version) == numbers
 
 
-def test_a_package_that_apt_does_not_know_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "golang-go-doc:\n  Candidate: 1\ngone:\n  Installed: (none)\n  Candidate: (none)\n"
     monkeypatch.setattr(process, "run", lambda *_, **__: CompletedCommand(status=0, stdout=said))
     advice.apt_version.cache_clear()

@@ -1,4 +1,4 @@
-"""Programs of the toolset are built once per state of their sources; what is missing is named."""
+"""Rust programs of the toolset are built once for each version of their sources."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ def crate(folder: Path) -> Path:
     return folder
 
 
-def test_the_digest_names_the_sources_and_not_what_lies_beside(tmp_path: Path) -> None:
+def test_digest_depends_on_sources_only(tmp_path: Path) -> None:
     source = crate(tmp_path / "tiny")
     before = crates.source_digest(source)
     (source / "README.md").write_text("x")
@@ -27,7 +27,7 @@ def test_the_digest_names_the_sources_and_not_what_lies_beside(tmp_path: Path) -
     assert crates.source_digest(source) != before
 
 
-def test_without_cargo_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cargo_raises_an_error_with_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("TFB_STATE", str(tmp_path))
     monkeypatch.setattr(toolchain, "find_tool", lambda *_: None)
@@ -37,7 +37,7 @@ def test_without_cargo_the_error_says_what_to_do(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.e2e
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")
-def test_a_build_is_made_once_and_a_broken_one_shows_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crate_is_built_once_and_failure_shows_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crates, "TOOLSET", tmp_path)
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     source = crate(tmp_path / "tiny")

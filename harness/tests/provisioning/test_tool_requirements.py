@@ -21,13 +21,13 @@ BUN = ToolRequirement(kind="bun", condition=">=1.2", required_by=("elysia",), to
 
 
 def policy(package: str, version: str | None) -> str:
-    """What apt-cache says of a package; nothing of one that it does not know."""
+    """Return the output of apt-cache for a package; it is empty for an unknown package."""
     return f"{package}:\n  Installed: (none)\n  Candidate: {version}\n  Version table:\n" if version else ""
 
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Commands that would have been run; the package of Java 25 is not there."""
+    """Record commands instead of running them; installing Java 25 fails."""
     made: list[str] = []
 
     def run(command: Sequence[str], **_: object) -> CompletedCommand:
@@ -44,7 +44,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-def test_the_harness_needs_wrk_and_its_own_database_and_each_implementation_its_tools(
+def test_requirements_include_tools_of_tfb_and_implementations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(toolchain, "find_tool", lambda _kind, _condition: None)
@@ -64,15 +64,13 @@ def test_the_harness_needs_wrk_and_its_own_database_and_each_implementation_its_
     assert requirements.tool_requirements([], own_database=False, wrk=False, loads=False) == ()
 
 
-def test_without_consent_the_command_is_named_and_not_run(commands: list[str], tmp_path: Path) -> None:
+def test_nothing_is_installed_without_consent(commands: list[str], tmp_path: Path) -> None:
     notes = requirements.install_missing([WRK, JAVA], "no", tmp_path / "log")
     assert notes == ("To install: sudo apt-get install openjdk-25-jdk-headless wrk",)
     assert commands == []
 
 
-def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_is_told(
-    commands: list[str], tmp_path: Path
-) -> None:
+def test_only_missing_packages_are_installed_with_consent(commands: list[str], tmp_path: Path) -> None:
     notes = requirements.install_missing([WRK, JAVA], "yes", tmp_path / "log")
     assert commands == [
         f"-n /usr/bin/apt-get {words}"
@@ -85,13 +83,13 @@ def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_i
     assert notes == (f"apt-get install openjdk-25-jdk-headless failed; see {tmp_path}/log", "installed wrk")
 
 
-def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_remedy_without_apt_is_manual_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("harness.provisioning.requirements.shutil.which", lambda _name: None)
     (note,) = requirements.install_missing([WRK], "yes", tmp_path / "log")
     assert note.startswith("wrk >=4.1: not found on PATH; install it with this system's package manager")
 
 
-def test_what_the_distribution_lacks_is_neither_named_nor_installed(commands: list[str], tmp_path: Path) -> None:
+def test_packages_missing_in_apt_are_not_installed(commands: list[str], tmp_path: Path) -> None:
     notes = requirements.install_missing([WRK, GO, BUN], "no", tmp_path / "log")
     assert notes[0] == "To install: sudo apt-get install wrk"
     assert "go >=1.25: found /usr/bin/apt-get, which prints no version" in notes[1]

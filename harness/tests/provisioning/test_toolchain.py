@@ -1,4 +1,4 @@
-"""Finding tools: versions as programs print them, conditions, and the newest that fits."""
+"""Versions of installed tools, and the choice of the newest suitable tool."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from harness.tests.scene import script
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A PATH with nothing but this folder."""
+    """Set PATH to a single folder."""
     for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS"):
         monkeypatch.setattr(toolchain, name, ())
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -39,11 +39,11 @@ def program(path: Path, prints: str, *, body: str | None = None) -> None:
         ((4, 10), ">=4.9", True),
     ],
 )
-def test_a_condition_compares_as_many_parts_as_it_names(version: tuple[int, ...], condition: str, met: bool) -> None:
+def test_only_parts_in_the_condition_are_compared(version: tuple[int, ...], condition: str, met: bool) -> None:
     assert toolchain.satisfies(version, condition) is met
 
 
-def test_a_tool_of_the_path_is_found_with_its_version_and_one_that_is_not_there_is_none(folder: Path) -> None:
+def test_tool_is_found_on_path_with_its_version(folder: Path) -> None:
     program(folder / "node", "v22.3.0")
     assert toolchain.find_tool("node") == Tool(kind="node", version=(22, 3, 0), program=folder / "node")
     assert toolchain.find_tool("node", ">=24") is None
@@ -68,22 +68,18 @@ def test_a_tool_of_the_path_is_found_with_its_version_and_one_that_is_not_there_
         ("node", "v24", (24,)),
     ],
 )
-def test_the_version_is_the_number_after_the_name_of_the_tool_or_the_first(
-    name: str, text: str, version: tuple[int, ...] | None
-) -> None:
+def test_version_follows_the_name_or_comes_first(name: str, text: str, version: tuple[int, ...] | None) -> None:
     assert toolchain.parse_version(text, name) == version
 
 
 @pytest.mark.parametrize("form", ["--version", "version", "-V", "-version"])
-def test_a_tool_is_asked_in_the_usual_forms(folder: Path, form: str) -> None:
+def test_usual_version_arguments_are_tried(folder: Path, form: str) -> None:
     body = f'[ "$1" = {form} ] && echo go version go1.26.8 && exit 0; echo "unknown word, see section 9.9"; exit 2'
     program(folder / "go", "", body=body)
     assert toolchain.find_tool("go", ">=1.24") == Tool(kind="go", version=(1, 26, 8), program=folder / "go")
 
 
-def test_the_newest_jdk_that_satisfies_is_chosen_and_a_jre_is_none(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newest_suitable_jdk_is_chosen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "JVM_FOLDERS", (str(folder / "jvm"),))
     for name, version in (("old", "17.0.9"), ("new", "25"), ("jre", "26")):
         home = folder / "jvm" / name
@@ -99,7 +95,7 @@ def test_the_newest_jdk_that_satisfies_is_chosen_and_a_jre_is_none(
     assert environment["PATH"] == f"{folder}/jvm/old/bin{os.pathsep}{folder}"
 
 
-def test_a_postgres_without_initdb_is_none(folder: Path) -> None:
+def test_postgres_requires_initdb(folder: Path) -> None:
     program(folder / "postgres", "postgres (PostgreSQL) 15.1")
     assert toolchain.find_tool("postgres") is None
     toolchain.forget_tools()

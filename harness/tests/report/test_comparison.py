@@ -52,7 +52,7 @@ def test_a_cell_has_one_of_four_words(throughput: Effect, cpu: Effect, word: str
 
 def test_runs_without_a_cell_in_common_cannot_be_told() -> None:
     (nothing,) = report.summarize_comparison(compared())
-    assert nothing.endswith("cannot tell, they have no cell in common")
+    assert nothing.endswith("cannot tell, because they have no cell in common")
 
 
 def test_the_table_has_the_gravest_first_the_same_when_asked_and_why_a_cell_is_missing() -> None:

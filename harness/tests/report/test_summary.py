@@ -10,14 +10,14 @@ def test_groups_are_named_in_their_order_and_ties_together() -> None:
     said = summarize(made.info(), made.ranking(), "json", "cpu")
     assert said.lead == "JSON, by CPU per request: vertx-web first; es4x second; resteasy and express tie."
     assert said.figures == (
-        "vertx-web: 10 µs of CPU a request, es4x 2.00× [1.96, 2.04] of the best, "
+        "vertx-web: 10 µs of CPU per request, es4x 2.00× [1.96, 2.04] of the best, "
         "express 8.00× [7.84, 8.16] of the best (2 processes of each)."
     )
 
 
 def test_a_tie_has_the_figures_of_all_who_are_in_it_and_no_leader() -> None:
     said = summarize(made.info(("one", "two")), made.ranking(TIED), "json", "throughput")
-    assert said.lead == "JSON, by throughput: one and two tie, and nobody is known to lead."
+    assert said.lead == "JSON, by throughput: one and two tie; no leader is established."
     assert said.figures == "one and two: 40,000 to 80,000 requests/s (2 processes of each)."
 
 
@@ -33,19 +33,19 @@ def test_who_is_not_decided_worse_than_all_before_has_no_ordinal() -> None:
     said = summarize(
         made.info(), made.ranking(made.rows({"one": (1, 2), "two": (1, 3), "three": (2, 3)})), "json", "cpu"
     )
-    assert said.lead == "JSON, by CPU per request: one and two tie; three in place 2–3."
+    assert said.lead == "JSON, by CPU per request: one and two tie; three rank 2–3."
 
 
 def test_a_crowd_is_told_briefly() -> None:
     names = [f"f{number:03}" for number in range(1, 301)]
     alone = {name: (place, place) for place, name in enumerate(names, 1)}
     lead = summarize(made.info(), made.ranking(made.rows(alone)), "json", "cpu").lead
-    assert lead.endswith("f001 first; f002 second; f003 third; f004 fourth; 295 more between; f300 last.")
+    assert lead.endswith("f001 first; f002 second; f003 third; f004 fourth; 295 more in between; f300 last.")
     crowd = summarize(made.info(), made.ranking(made.rows(dict.fromkeys(names, (1, 300)))), "json", "cpu").lead
     assert "f001, f002, f003 and 297 more tie" in crowd
     behind = dict.fromkeys(names[:20], (1, 20)) | {"next": (21, 21), "last": (22, 22)}
     assert summarize(made.info(), made.ranking(made.rows(behind)), "json", "cpu").lead.endswith(
-        "; next in place 21; last last."
+        "; next rank 21; last last."
     )
 
 
@@ -53,7 +53,7 @@ def test_the_whole_answer_is_by_the_figure_that_leads_with_the_other_beside_it()
     said = summarize_run(made.info(), made.ranking(leading="throughput"))
     assert said.lead.startswith("Overall, by throughput: vertx-web first")
     assert "Overall, by CPU per request: vertx-web first" in said.figures
-    assert "times as good as the reference" in said.figures
+    assert "times the baseline" in said.figures
     without = summarize_run(made.info(), made.ranking(overall=()))
     assert without.lead.startswith("JSON, by CPU per request: vertx-web first")
 
@@ -61,10 +61,10 @@ def test_the_whole_answer_is_by_the_figure_that_leads_with_the_other_beside_it()
 def test_nothing_measured_one_alone_and_a_run_in_progress_are_answers_too() -> None:
     nothing = made.ranking((made.unranked("a", "missing"),))
     assert summarize(made.info(("a",)), nothing, "json", "cpu").lead == (
-        "JSON, by CPU per request: nothing has been measured that can be ranked."
+        "JSON, by CPU per request: no measurement can be ranked."
     )
     alone = made.ranking(made.rows({"a": (1, 1)}))
-    assert summarize(made.info(("a",)), alone, "json", "cpu").lead == "JSON, by CPU per request: a alone was measured."
+    assert summarize(made.info(("a",)), alone, "json", "cpu").lead == "JSON, by CPU per request: only a was measured."
     running = summarize(made.info(status="running"), made.ranking(), "json", "cpu")
     assert running.lead.startswith("So far: JSON, by CPU per request: vertx-web first")
 
@@ -73,5 +73,5 @@ def test_where_it_was_measured_and_what_would_help_are_said() -> None:
     said = summarize(made.info(machine=made.machine(concerns=("load 10.9 on 2 CPUs",))), made.ranking(), "json", "cpu")
     assert said.place == "Measured on Slow CPU, 2 CPUs, machine grade D, profile quick."
     assert said.surer == (
-        "What would make it surer: more processes (--profile standard); a quieter machine (load 10.9 on 2 CPUs)."
+        "For a more certain result, use more processes (--profile standard); a quieter machine (load 10.9 on 2 CPUs)."
     )

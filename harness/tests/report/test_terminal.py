@@ -61,17 +61,17 @@ def test_a_ratio_has_the_digits_that_the_page_gives_it(ends: tuple[float, float,
 
 def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:
     text = shown(made.info(ranked=False), made.ranking(overall=()))
-    assert "Profile smoke checks that things run: its figures rank nothing." in text
+    assert "Profile smoke only checks that implementations run; its figures do not rank them." in text
     tables = text.partition("json, at")[2]
     assert "80,000" in tables
     assert not {"rank", "ranks", "first", "leads", "overall:"} & set(tables.split())
 
 
 def test_a_row_that_was_kept_out_is_dashes_and_its_reason_stands_below() -> None:
-    rows = (*made.rows({"a": (1, 1), "b": (2, 2)}), made.unranked("c", "kept out by its gates: errors"))
+    rows = (*made.rows({"a": (1, 1), "b": (2, 2)}), made.unranked("c", "excluded by validity checks: errors"))
     text = shown(made.info(("a", "b", "c")), made.ranking(rows, overall=()))
     assert ["–", "c", "–", "–"] in [line.split()[:4] for line in text.splitlines()]
-    assert "kept out by its gates: errors: c" in text
+    assert "excluded by validity checks: errors: c" in text
 
 
 def test_what_is_remarked_of_all_rows_is_said_once() -> None:

@@ -1,4 +1,4 @@
-"""What a server's log says of panics and exceptions under load, in the forms of several runtimes."""
+"""Panics and exceptions in logs of servers in several languages."""
 
 import time
 from pathlib import Path
@@ -34,7 +34,7 @@ BEFORE = 'listening\nException in thread "main" java.lang.Error: of the start\n'
         ("\x1b[31mERROR\x1b[0m \x1b[2Jit", "ERROR \\x1b[2Jit"),
     ],
 )
-def test_what_was_logged_since_is_quoted(log: str, quoted: str, tmp_path: Path) -> None:
+def test_new_errors_in_log_are_quoted(log: str, quoted: str, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"{BEFORE}{log}\n")
     found = find_errors(path, len(BEFORE))
@@ -43,14 +43,14 @@ def test_what_was_logged_since_is_quoted(log: str, quoted: str, tmp_path: Path) 
     assert all(line.isprintable() and len(line) <= 500 for line in found)
 
 
-def test_an_ordinary_log_has_no_complaint(tmp_path: Path) -> None:
+def test_ordinary_log_contains_no_errors(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"{BEFORE}GET /errors 200\n0 errors\nERRORS: none\nno exception here\n")
     assert find_errors(path, len(BEFORE)) == []
     assert find_errors(tmp_path / "none", 0) == []
 
 
-def test_the_same_panic_is_quoted_once(tmp_path: Path) -> None:
+def test_repeated_panic_is_quoted_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     panic = "2026/11/28 15:00:{:02d} http: panic serving 127.0.0.1:{}: boom\n"
     path.write_text("".join(panic.format(n % 60, 4000 + n) for n in range(500)))
@@ -58,7 +58,7 @@ def test_the_same_panic_is_quoted_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["Error ", "a.", "Error: ", "Error\n", "^\n", "** (", "panicked at ", "x" * 999])
-def test_a_hostile_log_takes_no_time(part: str, tmp_path: Path) -> None:
+def test_hostile_log_is_searched_quickly(part: str, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(part * ((1 << 20) // len(part)))
     began = time.monotonic()
@@ -74,6 +74,6 @@ def test_a_hostile_log_takes_no_time(part: str, tmp_path: Path) -> None:
         ("\n", "x: it ended; its log is empty"),
     ],
 )
-def test_the_headline_of_an_end_quotes_the_log(log: str, headline: str, tmp_path: Path) -> None:
+def test_headline_quotes_the_log(log: str, headline: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(log)
     assert crash_reason("x", "it ended", tmp_path / "log").splitlines()[0] == headline

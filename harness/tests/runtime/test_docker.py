@@ -1,4 +1,4 @@
-"""The Docker runtime without an engine: names, refusals, what containers are told, how an engine's answers are read."""
+"""The Docker runtime, tested without an engine."""
 
 import os
 import re
@@ -32,14 +32,14 @@ def settings(**values: Any) -> Settings:
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A client of the test's own: what stands in ``code`` is what it does."""
+    """Return the path of a fake docker client, which a test fills with a shell script."""
     script(tmp_path / "docker", f". {tmp_path}/code")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path / "code"
 
 
-def test_the_image_is_named_after_the_implementation_and_no_other_has_its_name() -> None:
-    """Also where a name holds what a tag may not."""
+def test_each_implementation_has_a_unique_image_tag() -> None:
+    """This includes names with characters that tags cannot contain."""
     assert image_tag(implementation(name="express")) == "tfb/express"
     tags = [image_tag(implementation(name=name)) for name in ("c", "C", "c#", "c++", "c-a", "c@a", "c--a", "日本")]
     assert len(set(tags)) == len(tags)
@@ -77,7 +77,7 @@ NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
         ),
     ],
 )
-def test_what_containers_cannot_do_is_refused_before_anything_is_built(
+def test_unsupported_settings_are_refused_before_the_build(
     values: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(compose, "engine_version", lambda: "26.1")
@@ -85,22 +85,22 @@ def test_what_containers_cannot_do_is_refused_before_anything_is_built(
         choice.choose_runtime(settings(**{"runtime": "docker", **values}), (), tmp_path, run_id="x")
 
 
-def test_without_an_engine_auto_means_local(docker: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_auto_means_local_without_an_engine(docker: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     docker.write_text("echo 'Cannot connect to the Docker daemon'; exit 1")
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
     wanted = settings(runtime="auto", consent="yes")
     assert choice.choose_runtime(wanted, (), tmp_path, run_id="x").name == "local"
 
 
-def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one(docker: Path) -> None:
+def test_ids_are_separated_from_warnings(docker: Path) -> None:
     docker.write_text(f"printf 'WARNING: a\\n{'4f' * 32}\\n{'a0' * 32}\\n'")
     assert compose.find_labelled(compose.RESOURCE_KINDS[0], {"a": "b"}) == ["4f" * 32, "a0" * 32]
     docker.write_text("exit 1")
     assert compose.find_labelled(compose.RESOURCE_KINDS[0], {"a": "b"}) is None
 
 
-def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path, tmp_path: Path) -> None:
-    """The next build or start would not fare better; any other failure is one implementation's."""
+def test_full_engine_disk_raises_an_error_with_remedy(docker: Path, tmp_path: Path) -> None:
+    """A full disk affects all implementations, other failures only a single implementation."""
     (tmp_path / "x.dockerfile").touch()
     runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
     docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")

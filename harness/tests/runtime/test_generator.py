@@ -1,4 +1,4 @@
-"""A load generator that ends too early is an error with what it said; one that is interrupted says what it has."""
+"""Load generators that exit early or are interrupted."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from harness.errors import LoadError
 from harness.runtime.generator import run_generator
 
 
-def test_one_that_ends_before_it_is_ready_is_an_error_with_what_it_said() -> None:
+def test_early_exit_raises_an_error_with_output() -> None:
     with (
         run_generator(["sh", "-c", "printf 'no such option'; exit 2"], waits_for_go=True) as running,
         pytest.raises(LoadError, match="did not become ready; it printed: no such option"),
@@ -14,7 +14,7 @@ def test_one_that_ends_before_it_is_ready_is_an_error_with_what_it_said() -> Non
         running.begin()
 
 
-def test_an_interrupt_ends_it_with_what_it_has() -> None:
+def test_interrupted_generator_prints_its_results() -> None:
     script = "trap 'echo half; exit 0' INT; echo ready; while :; do sleep 0.05; done"
     with run_generator(["bash", "-c", script], waits_for_go=True) as running:
         running.begin()

@@ -1,4 +1,4 @@
-"""Install scripts of npm packages: off in local builds, run for named packages, and suspected where they are missed."""
+"""Install scripts of npm packages run for named packages only."""
 
 import json
 import tarfile
@@ -20,7 +20,7 @@ INSTALL = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder that depends on a package with an install script, packed as registries have it."""
+    """Create a folder that depends on a package with an install script."""
     package, folder = tmp_path / "package", tmp_path / "mine"
     package.mkdir()
     folder.mkdir()
@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.needs("npm", ">=8")
 @pytest.mark.parametrize("named", [[], ["native"]])
-def test_the_script_of_a_named_package_alone_runs(project: Path, named: list[str]) -> None:
+def test_only_scripts_of_named_packages_run(project: Path, named: list[str]) -> None:
     use = ["sh", "-c", "test -e node_modules/native/package.json && touch second"]
     local = {"run": ["true"], "build": [INSTALL, use], "install_scripts": named}
     build = LocalRuntime(work=project).build(implementation(project, local=local), project / "log")
@@ -44,14 +44,14 @@ def test_the_script_of_a_named_package_alone_runs(project: Path, named: list[str
 
 
 @pytest.mark.needs("npm", ">=8")
-def test_a_named_package_that_is_not_there_fails_the_build(project: Path) -> None:
+def test_missing_named_package_fails_the_build(project: Path) -> None:
     local = {"run": ["true"], "build": [INSTALL], "install_scripts": ["native", "other"]}
     build = LocalRuntime(work=project).build(implementation(project, local=local), project / "log")
     assert build.status == "failed"
     assert "local.install_scripts names other, which no build command has put into node_modules" in build.reason
 
 
-def test_packages_of_bun_run_their_scripts_by_bun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bun_runs_scripts_of_bun_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = tmp_path / "said"
     script(tmp_path / "bin" / "bun", f'echo "$PWD $* $npm_config_ignore_scripts" >> {said}')
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
@@ -69,7 +69,7 @@ def test_packages_of_bun_run_their_scripts_by_bun(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("name", ["../x", "-x", "@a/../b", "a b", "a/b", "", "@/x"])
-def test_what_is_no_package_name_is_refused(name: str) -> None:
+def test_invalid_package_name_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="install_scripts"):
         LocalRun.model_validate({"run": ["x"], "install_scripts": [name]})
 
@@ -88,9 +88,7 @@ def test_what_is_no_package_name_is_refused(name: str) -> None:
         ([], "Error: Cannot find module './app'", False),
     ],
 )
-def test_a_failure_that_a_script_would_have_prevented_says_so(
-    command: list[str], said: str, hinted: bool, tmp_path: Path
-) -> None:
+def test_failure_without_script_gets_a_hint(command: list[str], said: str, hinted: bool, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text("{}")
     assert script_hint(tmp_path, said, command=command) == (f"\n{HINT}" if hinted else "")
     (tmp_path / "package.json").unlink()
@@ -98,7 +96,7 @@ def test_a_failure_that_a_script_would_have_prevented_says_so(
         assert script_hint(tmp_path, said) == ""
 
 
-def test_failing_builds_and_servers_carry_the_hint(tmp_path: Path) -> None:
+def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text("{}")
     failing = implementation(tmp_path, local={"run": ["x"], "build": [["sh", "-c", "exit 3 # npm run build"]]})
     assert HINT in LocalRuntime(work=tmp_path).build(failing, tmp_path / "log").reason
@@ -120,7 +118,7 @@ def test_failing_builds_and_servers_carry_the_hint(tmp_path: Path) -> None:
         (["./binary"], "Exec format error"),
     ],
 )
-def test_a_wrong_run_names_framework_and_key(run: list[str], said: str, tmp_path: Path) -> None:
+def test_unrunnable_server_names_implementation_and_key(run: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
     (tmp_path / "folder").mkdir()
     script(tmp_path / "interpreter", "").write_text("#!/no/such/shell\n")

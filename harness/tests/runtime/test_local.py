@@ -17,7 +17,7 @@ from harness.tests.doubles.implementations import implementation
 DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 
 
-def test_builds_run_in_order_in_the_folder_and_are_recorded(tmp_path: Path) -> None:
+def test_build_commands_run_in_order(tmp_path: Path) -> None:
     known = implementation(tmp_path, local={"run": ["x"], "build": [["sh", "-c", "echo 1 > a"], ["cp", "a", "b"]]})
     build = LocalRuntime(work=tmp_path).build(known, tmp_path / "logs" / "build.log")
     assert (build.status, build.commands) == ("ok", ("sh -c 'echo 1 > a'", "cp a b"))
@@ -38,7 +38,7 @@ def running(*command: str) -> Implementation:
 DAEMON = """
 import os, sys, time
 if os.fork():
-    time.sleep(60)  # the parent that is metered and does nothing
+    time.sleep(60)  # the parent process is idle
 os.setsid()
 if os.fork():
     os._exit(0)
@@ -48,8 +48,8 @@ os.execve(sys.executable, [sys.executable, "-m", "harness.tests.doubles.fake"], 
 """
 
 
-def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_path: Path) -> None:
-    """A daemon that forks twice and serves the port: its CPU and memory are in the server's readings."""
+def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
+    """The daemon forks twice and serves the port. Readings of the server include its CPU time and memory."""
     known = running(sys.executable, "-c", DAEMON)
     with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert 0 < server.startup_time < 60
@@ -62,7 +62,7 @@ def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_p
 @pytest.mark.parametrize(
     ("variable", "said"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "of another address")]
 )
-def test_a_server_that_listens_elsewhere_is_told_so_at_once(
+def test_wrong_port_is_reported_immediately(
     variable: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.3)

@@ -1,4 +1,4 @@
-"""Waiting for the first good answer, and telling why there is none."""
+"""Waiting for the first successful response, and explaining why there is none."""
 
 import sys
 import time
@@ -23,7 +23,7 @@ from harness.tests.runtime.test_local import DATABASE, running
 
 
 class Grumpy(ReferenceServer):
-    """Answers 503 until its third request."""
+    """A server that responds with 503 until the third request."""
 
     asked = 0
 
@@ -33,7 +33,7 @@ class Grumpy(ReferenceServer):
 
 
 def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
-    """A server that lives, uses so many CPUs and waits for so many."""
+    """Return a server that uses a number of CPUs and waits for others."""
     began = time.monotonic()
 
     def read() -> Reading:
@@ -48,8 +48,8 @@ def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
     )
 
 
-def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.01)  # of 404 alone
+def test_startup_time_ends_at_first_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.01)  # applies to status 404 only
     with Grumpy() as server:
         began = time.monotonic() - 1
         seconds = wait_until_ready(up(server.endpoint, cpus=0.0), "/json", began)
@@ -57,15 +57,15 @@ def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.Monk
         assert 1 < seconds <= time.monotonic() - began
 
 
-def test_a_service_that_has_no_plain_get_is_up_at_an_answer_that_is_no_error_of_its_own() -> None:
+def test_service_is_ready_without_server_error() -> None:
     with Grumpy() as server:
         found = up(server.endpoint)
         found.implementation = replace(found.implementation, ready_at_200=False)
         assert wait_until_ready(found, "/nothing", time.monotonic()) < 30
-        assert server.asked == 3  # 503 came first
+        assert server.asked == 3  # the first responses were 503
 
 
-def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_route_of_idle_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.2)
     began = time.monotonic()
     with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing has status 404.*use a path"):
@@ -74,9 +74,7 @@ def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch:
 
 
 @pytest.mark.parametrize(("cpus", "waited"), [(0.5, 0.0), (0.0, 0.5)], ids=["working", "waiting for a CPU"])
-def test_one_that_still_has_work_to_do_is_waited_for(
-    cpus: float, waited: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_busy_server_is_waited_for(cpus: float, waited: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "READY_SECONDS", 0.5)
     monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.1)
     with ReferenceServer() as server, pytest.raises(StartError, match="no valid response within"):
@@ -84,14 +82,14 @@ def test_one_that_still_has_work_to_do_is_waited_for(
 
 
 WORKER = "import sys\ntry:\n  import no_such_module\nfinally:\n  sys.stderr.flush()\n"
-# Supervisors that live on: one that lets its worker be, one that starts it anew for ever, one that says so alone.
+# Supervisors that keep running: without a restart of the worker, with endless restarts, and with a message only.
 FORKS = f"import os, time\nif os.fork() == 0:\n  exec({WORKER!r})\nos.wait()\ntime.sleep(100)"
 STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', {WORKER!r}])"
 SAYS = (
     "import time\nfor n in range(100):\n  print('worker', 4711 + n, 'exited with code 1', flush=True); time.sleep(0.3)"
 )
 DAEMON = "run has to stay in the foreground, so a server must not become a daemon"
-# One traceback on the way to an answer.
+# A traceback before the first response.
 RECOVERS = """
 import os, runpy, time, traceback
 try:
@@ -119,7 +117,7 @@ runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
         "a daemon",
     ],
 )
-def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, tmp_path: Path) -> None:
+def test_crash_at_start_is_reported_immediately(code: str, headline: str, tmp_path: Path) -> None:
     began = time.monotonic()
     runtime, known = LocalRuntime(work=tmp_path), running(sys.executable, "-c", code)
     with pytest.raises((StartError, ServerDiedError)) as error:
@@ -128,7 +126,7 @@ def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, 
     assert time.monotonic() - began < 20
 
 
-def test_a_clean_exit_asks_for_the_foreground(tmp_path: Path) -> None:
+def test_clean_exit_suggests_the_foreground(tmp_path: Path) -> None:
     runtime, known = LocalRuntime(work=tmp_path), running("true")
     with pytest.raises((StartError, ServerDiedError)) as error:
         runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
@@ -136,14 +134,14 @@ def test_a_clean_exit_asks_for_the_foreground(tmp_path: Path) -> None:
     assert str(error.value).startswith(told)
 
 
-def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Path) -> None:
+def test_server_that_survives_exception_is_waited_for(tmp_path: Path) -> None:
     known = running(sys.executable, "-c", RECOVERS)
     with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert server.startup_time > 0
     assert find_crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
 
 
-CRASHES: Mapping[str, str | None] = {  # what a program logs -> what is told of it
+CRASHES: Mapping[str, str | None] = {  # log of a program -> reported crash
     "INFO x\nERROR:    Traceback (most recent call last):\n  File 'a'\n    b\nKeyError: 'x'\nend": "KeyError: 'x'",
     "panic: runtime error: index out of range\n\ngoroutine 1 [running]:": "panic: runtime error: index out",
     "thread 'main' panicked at src/main.rs:5:9:\nno port\nnote: run": "thread 'main' panicked at src/main.rs:5:9: no",
@@ -178,7 +176,7 @@ CRASHES: Mapping[str, str | None] = {  # what a program logs -> what is told of 
 
 
 @pytest.mark.parametrize(("text", "headline"), CRASHES.items())
-def test_crashes_are_told_from_what_programs_log(text: str, headline: str | None, tmp_path: Path) -> None:
+def test_crashes_are_found_in_logs(text: str, headline: str | None, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text)
     found = find_crashes(tmp_path / "log")
     assert found[0].startswith(headline) if headline else found == []

@@ -1,4 +1,4 @@
-"""An upstream folder: the arguments by which its container is built and run."""
+"""Arguments that build and start the container of a TechEmpower folder."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -24,12 +24,12 @@ def arguments(of: Implementation, **more: object) -> list[str]:
     return run_arguments(of, image="tfb/x", network="net", labels=labels, limits=limits, **more)  # type: ignore[arg-type]
 
 
-def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> None:
+def test_build_arguments_contain_the_declared_name() -> None:
     given = build_arguments(implementation(), "Citrine")[1::2]
     assert given == ["BENCHMARK_ENV=Citrine", "TFB_TEST_NAME=x-raw", "TFB_TEST_DATABASE=postgres"]
 
 
-def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privileged() -> None:
+def test_container_has_limits_of_toolset_without_privileges() -> None:
     found = arguments(implementation())
     for pair in (
         ("--ulimit", "nofile=200000:200000"),
@@ -42,23 +42,23 @@ def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privile
     assert {"--privileged", "--cap-add", "--read-only", "--publish", "--security-opt"}.isdisjoint(found)
 
 
-def test_its_command_is_split_as_a_shell_does() -> None:
+def test_command_is_split_like_a_shell() -> None:
     assert arguments(implementation(docker_cmd="run 'a b' --port=1"))[-4:] == ["tfb/x", "run", "a b", "--port=1"]
 
 
-def test_an_existing_database_goes_by_the_toolset_s_name() -> None:
+def test_external_database_has_the_host_name_of_toolset() -> None:
     assert "tfb-database:10.0.0.9" in arguments(implementation(), database_host="10.0.0.9")
 
 
 @pytest.mark.parametrize(
     ("privilege", "argument"), [("io_uring", f"seccomp={SECCOMP}"), ("privileged", "--privileged")]
 )
-def test_a_consent_gives_what_it_names_and_no_more(privilege: str, argument: str) -> None:
+def test_allow_grants_only_named_privileges(privilege: str, argument: str) -> None:
     assert argument in arguments(implementation(allowed=(privilege,)))
     assert argument not in arguments(implementation())
 
 
-def test_consents_are_read_by_name() -> None:
+def test_allow_is_parsed_by_name() -> None:
     assert parse_allow(["a=io_uring,io_uring", "b=privileged", "a=privileged"]) == {
         "a": ("io_uring", "privileged"),
         "b": ("privileged",),

@@ -1,4 +1,4 @@
-"""The upstream of the fan-out test counts what it is asked."""
+"""Counters of the fan-out test's upstream."""
 
 import http.client
 import os
@@ -23,9 +23,9 @@ def asked(url: str, times: int) -> int:
     return total
 
 
-@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.gallery  # compiles the upstream
 @pytest.mark.needs("cargo", ">=1.85")
-def test_calls_and_their_sum_are_counted_from_the_reset_on_however_late_it_is_read_until_it_ends() -> None:
+def test_upstream_counts_calls_since_the_reset() -> None:
     running = UpstreamProcess()
     try:
         asked(running.url, 3)

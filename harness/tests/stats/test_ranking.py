@@ -95,12 +95,13 @@ def test_the_headline_is_the_load_with_most_visits_or_queries_or_arrivals_else_e
 
 
 @pytest.mark.parametrize(
-    ("rounds", "note"), [(1, "nothing says how far others would differ"), (2, "fresh ones are taken to differ by 5%")]
+    ("rounds", "note"),
+    [(1, "the variance between processes is unknown"), (2, "intervals assume that processes differ by 5%")],
 )
 def test_one_process_of_each_is_said_with_what_its_intervals_rest_on(rounds: int, note: str) -> None:
     made = [trial(name, 1000.0 + r, 0, r) for name in "ab" for r in range(rounds)]
     ranking = ranked(run_info(["a", "b"], TWO), made)
-    assert f"one process of each: {note}" in ranking.notes
+    assert f"one process of each implementation: {note}" in ranking.notes
     (first, *_) = ranking.test_types["json"].headline.rows
     assert (first.throughput.estimate.low is None) == (rounds == 1)
 
@@ -324,7 +325,7 @@ def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
         validity = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
         spoiled.append(t.model_copy(update={"validity": validity, "throughput": t.throughput * (9 if failed else 1)}))
     rows = {row.implementation: row for row in ranked(info, spoiled).test_types["db"].headline.rows}
-    assert rows["express"].reason == "kept out by its gates: errors"
+    assert rows["express"].reason == "excluded by validity checks: errors"
     assert (rows["es4x"].dropped, rows["es4x"].trials, rows["es4x"].ranked) == (2, 10, True)
     assert rows["es4x"].throughput.estimate.median == pytest.approx(1000 * math.exp(0.7), rel=0.2)
     assert rows["vertx"].flags == ("contended", "provisional")

@@ -1,4 +1,4 @@
-"""Server doubles as verification sees a server, and what it says of them."""
+"""Helpers that present server doubles to verification and format the results."""
 
 import threading
 from collections import Counter
@@ -22,12 +22,12 @@ from harness.verify.verification import PLAIN, run_checks
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
 
-TIMEOUT_SECONDS = 0.7  # seconds to wait for bytes of a rogue: it is in this process
-WAITING_TIMEOUT_SECONDS = 5.0  # of one that waits or calls others
+TIMEOUT_SECONDS = 0.7  # for responses of a rogue, which runs in this process
+WAITING_TIMEOUT_SECONDS = 5.0  # for rogues that wait or call an upstream
 
 
 def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: Rules = "tfb") -> Server:
-    """What a runtime would have started."""
+    """Return the double as a runtime returns a server."""
     types = {name: TEST_TYPES[name] for name in double.urls if name in TEST_TYPES}
     implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules=rules)
     return cast("Server", SimpleNamespace(implementation=implementation, endpoint=double.endpoint, upstream=upstream))
@@ -64,7 +64,7 @@ def exchange(
 
 
 def said(*results: CheckResult) -> list[str]:
-    """What checks found, a line each, to be approved."""
+    """Return a line for each finding, for approval."""
     return [
         f"{'waived ' * one.waived}{one.outcome} {one.check} ({one.rule}): {one.message} | {one.expected} | {one.actual}"
         for one in results
@@ -73,31 +73,31 @@ def said(*results: CheckResult) -> list[str]:
 
 
 def found(evidence: Evidence, rule: str) -> list[str]:
-    """What the checks of a group of rules object to."""
+    """Return the findings of a group of rules, for approval."""
     return said(*(result for result in run_checks(evidence) if result.rule.startswith(rule)))
 
 
 class Listening(ReferenceServer):
-    """Keeps the head of each request, by connection."""
+    """A server that records the head of each request by connection."""
 
     def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         super().__init__(database, upstream)
-        self.heard: dict[threading.Thread, list[str]] = {}
+        self.heads: dict[threading.Thread, list[str]] = {}
 
     def parse(self, head: bytes) -> ReceivedRequest | None:
         with self.lock:
-            self.heard.setdefault(threading.current_thread(), []).append(head.decode("latin-1"))
+            self.heads.setdefault(threading.current_thread(), []).append(head.decode("latin-1"))
         return super().parse(head)
 
     @property
     def told(self) -> list[str]:
-        """Of the connections so far: how many asked for what how often, and each head that there was but for that."""
-        connections = [[head.partition("\r\n") for head in one] for one in self.heard.values()]
+        """Return the headers of all requests, and how many connections sent which requests; then forget them."""
+        connections = [[head.partition("\r\n") for head in one] for one in self.heads.values()]
         lines = ([ascii(first[:80].removesuffix(" HTTP/1.1"))[1:-1] for first, _, _ in one] for one in connections)
         alike = Counter(", ".join(f"{len([*same])} × {line}" for line, same in groupby(one)) for one in lines)
-        self.heard.clear()
-        others = {rest for one in connections for _, _, rest in one if rest}
-        return sorted(others) + sorted(f"{n} connections: {of}" for of, n in alike.items())
+        self.heads.clear()
+        headers = {rest for one in connections for _, _, rest in one if rest}
+        return sorted(headers) + sorted(f"{n} connections: {of}" for of, n in alike.items())
 
 
 def objections(verdict: VerificationRecord) -> dict[str, CheckResult]:

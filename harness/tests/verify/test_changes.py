@@ -1,4 +1,4 @@
-"""What is changed behind a server while a load is on."""
+"""Changes of the tables during a load."""
 
 import time
 
@@ -15,7 +15,7 @@ from harness.verify.database_tables import DatabaseTables, open_tables
 
 @pytest.fixture
 def versions(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> list[TableVersion[str]]:
-    """Of the fortunes, over a load."""
+    """Return the versions of the fortunes during a load."""
     monkeypatch.setattr(changes, "INTERVAL_SECONDS", (0.0, 0.001))
     with open_tables(database) as view:
         before, until = view.read_fortunes(), time.monotonic() + 30
@@ -27,7 +27,7 @@ def versions(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> list
         return load.fortunes
 
 
-def test_one_fortune_after_another_moves_and_has_to_be_escaped(versions: list[TableVersion[str]]) -> None:
+def test_changed_fortunes_move_and_need_escaping(versions: list[TableVersion[str]]) -> None:
     seeded = versions[0].rows
     changed = [{i: m for i, m in version.rows.items() if m != seeded[i]} for version in versions[1:]]
     assert all(len(rows) == 1 and "<b>&amp;" in message for rows in changed for message in rows.values())
@@ -44,7 +44,7 @@ def test_pages_keep_their_length(versions: list[TableVersion[str]]) -> None:
 
 
 @pytest.mark.parametrize(("inside", "raised"), [(None, psycopg.OperationalError), (ValueError(), ValueError)])
-def test_what_could_not_be_put_back_is_raised_unless_the_load_has_failed_already(
+def test_failed_restore_is_raised_unless_the_load_failed(
     database: DatabaseAddress, inside: Exception | None, raised: type[Exception]
 ) -> None:
     def load(view: DatabaseTables) -> None:

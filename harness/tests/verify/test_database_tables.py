@@ -1,4 +1,4 @@
-"""The harness's own view of the tables: what it waits for, and how it dates what it changes."""
+"""Reading and changing the tables: waiting for writes, and times of changes."""
 
 import random
 import threading
@@ -17,7 +17,7 @@ from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.verify import database_tables
 
 
-def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDatabase) -> None:
+def test_waiting_continues_while_sessions_write(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
 
     def write() -> None:
@@ -36,7 +36,7 @@ def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDataba
         assert view.read_world()["world"][1] == 20
 
 
-def test_settling_ends_when_some_looks_in_a_row_find_the_same_and_nobody_at_work() -> None:
+def test_waiting_ends_after_several_unchanged_reads() -> None:
     looks = iter([(1, 1, 0), (1, 1, 2), (1, 1, 2), (1, 1, 0), (1, 2, 0), (1, 2, 0), (1, 2, 0), (1, 2, 0)])
     view = database_tables.DatabaseTables(
         cast("psycopg.Connection", SimpleNamespace(execute=lambda _: Cursor(next(looks)))), admin=True
@@ -53,7 +53,7 @@ class Cursor:
         return self.row
 
 
-def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_has_a_time_limit(postgres: EmbeddedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_tables, "MAX_IDLE_WAIT_SECONDS", 0.05)
     with connect(postgres.address) as busy, database_tables.open_tables(postgres.address) as view:
         sleeper = threading.Thread(target=busy.execute, args=("SELECT pg_sleep(1)",))
@@ -64,10 +64,10 @@ def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, mon
 
 
 @pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
-def test_a_change_is_dated_by_the_database_on_both_sides_of_its_commit(
+def test_changes_are_dated_by_the_database_around_commit(
     database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
-    """Not by the statement's beginning and end: of a clock that is an hour off, one bound is its own."""
+    """With a clock that is an hour off, one bound comes from our own clock."""
     monkeypatch.setattr(database_tables, "clock_lead_bounds", lambda _: (ahead, ahead))
     with database_tables.open_tables(database) as view:
         begun = time.time()
@@ -75,15 +75,13 @@ def test_a_change_is_dated_by_the_database_on_both_sides_of_its_commit(
         done = time.time()
     assert changes.keys() == {"world", "World"}
     for change in changes.values():
-        if ahead < 0:  # it was an hour later than the database says
+        if ahead < 0:  # the database's clock is an hour behind
             assert change.begun > done >= change.done
         else:
             assert change.begun >= begun > change.done
 
 
-def test_a_look_is_of_one_moment_however_long_reading_takes(
-    database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_snapshots_show_one_moment(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     with database_tables.open_tables(database) as view, database_tables.open_tables(database) as other:
         before, read = view.read_world(), view.read_texts
 
@@ -99,7 +97,7 @@ def test_a_look_is_of_one_moment_however_long_reading_takes(
         other.restore_world(before)
 
 
-def test_what_was_changed_is_told_and_put_back(database: DatabaseAddress) -> None:
+def test_changes_are_reported_and_restored(database: DatabaseAddress) -> None:
     with database_tables.open_tables(database) as view:
         before = view.read_world()
         changes = view.change_rows(1000, random.Random(1))
@@ -110,7 +108,7 @@ def test_what_was_changed_is_told_and_put_back(database: DatabaseAddress) -> Non
         assert view.read_world() == before
 
 
-def test_a_change_that_fails_changes_nothing_and_leaves_the_connection_usable(database: DatabaseAddress) -> None:
+def test_failed_changes_leave_the_connection_usable(database: DatabaseAddress) -> None:
     with database_tables.open_tables(database) as view:
         before = view.read_fortunes()
         with pytest.raises(psycopg.errors.UndefinedTable):

@@ -1,4 +1,4 @@
-"""A service of one's own is judged by what it declares, before and under load, without any database."""
+"""A service is judged by its declared expectations, before and under load, without a database."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ def version(request: ReceivedRequest) -> bool:
 
 
 def changed(of: Callable[[ReceivedRequest], bool], **change: Any) -> Wrong:
-    """These answers are otherwise."""
+    """Return a change of the replies to selected requests."""
     return lambda request, reply: replace(reply, **change) if of(request) else reply
 
 
@@ -51,7 +51,7 @@ def cut_short(request: ReceivedRequest, reply: Reply) -> Reply:
     return replace(reply, headers=promised, close=True) if item(request) else reply
 
 
-WRONG: list[tuple[Wrong, str, str]] = [  # what, the one request that it is seen of, and the check that says so
+WRONG: list[tuple[Wrong, str, str]] = [  # change of replies, affected request, failing check
     (changed(version, status=500, body=b"out of\x1border"), "version", "declared-status"),
     (wrong_for_some_values, "item", "declared-json"),
     (changed(item, content_type="text/html"), "item", "declared-content-type"),
@@ -63,7 +63,7 @@ WRONG: list[tuple[Wrong, str, str]] = [  # what, the one request that it is seen
 
 
 def checked(service: ServiceDouble, *names: str, thorough: bool = True) -> dict[str, set[str]]:
-    """The checks that object, by test type: of these, or of all."""
+    """Return the failed checks by test type, for these or all test types."""
     verifier = Verifier()
     verifier.start_process(NO_DATABASE)
     assert verifier.verify_http(service.server, process=0, thorough=thorough).outcome is Outcome.PASS
@@ -85,14 +85,14 @@ def trial(service: ServiceDouble, name: str, load: ClosedLoop | OpenLoop = MANY)
 
 
 @pytest.mark.parametrize("thorough", [True, False])
-def test_a_service_that_keeps_its_word_passes(*, thorough: bool) -> None:
+def test_a_correct_service_passes(*, thorough: bool) -> None:
     with ServiceDouble() as service:
         found = checked(service, thorough=thorough)
-        assert {body.decode() for body in service.came} >= {'{"name": "ink äöü", "count": 3}'}
+        assert {body.decode() for body in service.bodies} >= {'{"name": "ink äöü", "count": 3}'}
     assert found == {str(request["name"]): set() for request in REQUESTS}
 
 
-def test_a_brief_verification_asks_for_the_values_that_were_drawn_first() -> None:
+def test_brief_verification_sends_the_first_values() -> None:
     came: list[str] = []
 
     def noted(request: ReceivedRequest, reply: Reply) -> Reply:
@@ -107,7 +107,7 @@ def test_a_brief_verification_asks_for_the_values_that_were_drawn_first() -> Non
 PARTS = {"id": 7, "tags": ["a", {"b": 1}], "on": True}
 SIZED, AS_JSON, TYPED = {"size": [4, 6]}, {"json": PARTS}, {"content_type": "text/plain; charset=utf-8"}
 BODY, BOUNDED = {"body": "hello"}, {"json_schema": {"properties": {"id": {"maximum": 6}}}}
-JUDGED: dict[str, Any] = {  # what is expected, and what comes
+JUDGED: dict[str, Any] = {  # expectation and response
     "right": (SIZED | BODY, b"hello", {}),
     "other status": ({"status": 404}, b"h" * 81, {}),
     "other everything": (SIZED | BODY | TYPED | AS_JSON, b"", {"status": 500}),
@@ -158,18 +158,18 @@ def judged(expect: dict[str, Any], body: bytes, came: dict[str, Any]) -> list[st
     return found(Evidence(test_type="declared", exchanges=[answer]), "declared")
 
 
-def test_what_is_objected_to_of_an_answer_is_as_approved() -> None:
+def test_findings_for_declared_responses_are_as_approved() -> None:
     approve("verify-declared", {name: judged(*each) for name, each in JUDGED.items()})
 
 
 @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
-def test_what_is_wrong_is_seen_of_its_request_alone(wrong: Wrong, name: str, check: str) -> None:
+def test_wrong_responses_fail_only_their_request(wrong: Wrong, name: str, check: str) -> None:
     with ServiceDouble(wrong) as service:
         found = checked(service, name, "head")
     assert found == {name: {check}, "head": set()}
 
 
-def test_a_name_of_one_of_techempower_s_tests_brings_none_of_its_rules() -> None:
+def test_request_names_do_not_select_techempower_rules() -> None:
     one = next(request for request in REQUESTS if request["name"] == "version")
     with ServiceDouble(requests=tuple({**one, "name": name} for name in ("json", "db", "update", "order"))) as service:
         found = checked(service)
@@ -180,17 +180,17 @@ class TestUnderLoad:
     pytestmark = WITH_GENERATOR
 
     @pytest.mark.parametrize("load", [MANY, OpenLoop(rate=300, connections=16)])
-    def test_a_service_that_keeps_its_word_passes(self, load: ClosedLoop | OpenLoop) -> None:
+    def test_a_correct_service_passes_under_load(self, load: ClosedLoop | OpenLoop) -> None:
         with ServiceDouble() as service:
             seen = {name: trial(service, name, load) for name in service.test_types}
         assert {name: evidence.objections for name, evidence in seen.items()} == dict.fromkeys(seen, ())
         assert min(evidence.judged for evidence in seen.values()) > 100
 
     @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
-    def test_what_is_wrong_only_when_it_is_busy_is_seen_in_the_trial(self, wrong: Wrong, name: str, check: str) -> None:
+    def test_wrong_responses_under_load_fail_the_trial(self, wrong: Wrong, name: str, check: str) -> None:
         with ServiceDouble(wrong, when_busy=True) as service:
             assert checked(service, name) == {name: set()}
             evidence = trial(service, name)
-        # Of a connection that ends within an answer there is none to look at: the account misses it.
+        # A truncated response cannot be judged, so the request counts reveal it.
         wanted = "one-answer-a-request" if check == "declared-answer" else check
         assert wanted in {result.check for result in evidence.objections}

@@ -1,4 +1,4 @@
-"""No check objects to a server that keeps every requirement in another way than the reference server does."""
+"""Honest servers pass, also if they meet the requirements differently than the reference server."""
 
 import pytest
 

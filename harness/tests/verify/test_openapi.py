@@ -1,4 +1,4 @@
-"""docs/orders.openapi.json is a whole description, and of the service that verification asks."""
+"""docs/orders.openapi.json is complete, and describes the requests of verification."""
 
 import json
 import re
@@ -17,14 +17,14 @@ DESCRIPTION = json.loads(TEXT)
 METHODS = {"get", "put", "post", "delete"}
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_resolves() -> None:
     found = set(re.findall(r'"\$ref": "([^"]*)"', TEXT))
     assert len(found) > 10
     for reference in found:
         reduce(getitem, reference.removeprefix("#/").split("/"), DESCRIPTION)
 
 
-def test_what_verification_asks_is_all_that_is_described() -> None:
+def test_verification_sends_exactly_the_described_requests() -> None:
     calls = refused(Calls("/orders"), 1, 2, 3)
     asked = {(*OPERATIONS[call.operation][:2], call.status) for call in calls} | set(OPERATIONS.values())
     described = {
@@ -36,13 +36,13 @@ def test_what_verification_asks_is_all_that_is_described() -> None:
     assert asked == described
 
 
-def test_the_load_asks_for_what_is_described() -> None:
+def test_the_load_sends_described_requests() -> None:
     steps = {(step.operation, step.method, step.status) for case in USE_CASES for step in case.steps}
     assert steps <= {(operation, method, status) for operation, (method, _, status) in OPERATIONS.items()}
 
 
 @pytest.mark.parametrize(("operation", "status"), [("create order", 201), ("create order", 400), ("read items", 200)])
-def test_what_is_expected_is_the_response_of_the_description(operation: str, status: int) -> None:
+def test_expectations_match_the_described_responses(operation: str, status: int) -> None:
     expect = expected(operation, status)
     assert expect.content_type == ("application/json" if status < 400 else "application/problem+json")
     assert expect.schema_validator.is_valid([]) == (operation == "read items")

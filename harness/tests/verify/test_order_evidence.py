@@ -1,4 +1,4 @@
-"""Verification of an order service: an honest one passes, and what cannot be looked at is said."""
+"""Evidence of an order service: an honest one passes, and missing observations are reported."""
 
 import threading
 from dataclasses import replace
@@ -24,7 +24,7 @@ def objected(server: OrderServer, database: DatabaseAddress | None, *, thorough:
 
 @pytest.mark.gallery
 @pytest.mark.parametrize("thorough", [True, False])
-def test_an_honest_service_passes_and_nothing_is_left_behind(thorough: bool, database: DatabaseAddress) -> None:
+def test_an_honest_service_passes_and_leaves_nothing(thorough: bool, database: DatabaseAddress) -> None:
     with OrderServer(database) as server, connect(database, admin=True) as admin:
         before = read_server_state(admin, "benchmarkdbuser")
         assert objections(verified(server, "http")) == {}
@@ -33,7 +33,7 @@ def test_an_honest_service_passes_and_nothing_is_left_behind(thorough: bool, dat
 
 
 @pytest.mark.gallery
-def test_without_an_administrator_writes_are_held_up_by_the_role_s_own_lock(database: DatabaseAddress) -> None:
+def test_without_administrator_the_role_locks_the_tables(database: DatabaseAddress) -> None:
     nobody = replace(database, admin_user=None, admin_password=None)
     with OrderServer(database) as server:
         assert objected(server, nobody) == {}
@@ -44,14 +44,14 @@ def test_without_an_administrator_writes_are_held_up_by_the_role_s_own_lock(data
 
 
 @pytest.mark.gallery
-def test_without_the_tables_nothing_is_told(database: DatabaseAddress) -> None:
+def test_missing_tables_are_reported(database: DatabaseAddress) -> None:
     with OrderServer(database) as server:
         for unseen in (None, replace(database, port=1)):
             assert list(objected(server, unseen)) == ["tables-seen"]
 
 
 @pytest.mark.gallery
-def test_what_a_load_left_under_way_is_waited_for_before_its_rows_are_looked_at(database: DatabaseAddress) -> None:
+def test_reading_rows_waits_for_open_writes(database: DatabaseAddress) -> None:
     with connect(database) as late, order_tables(database) as view:
         view.empty()
         late.autocommit = False

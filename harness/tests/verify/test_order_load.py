@@ -1,4 +1,4 @@
-"""A load of arrivals is held against the rows: what was answered is there, and nothing else."""
+"""The rows after a load of orders are exactly those that the responses report."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ VARIABLES = {"customer": 17, "card": "4000000000000001", "card2": "4000000000000
 
 
 def order(*items: int, card: str = "4000000000000001") -> Order:
-    """An order of the arrival: n of item n."""
+    """Return an order with n of each item n."""
     lines = {item: OrderItem(quantity=item, price=PRICES[item]) for item in items}
     total = sum((item * PRICES[item] for item in items), Decimal(0))
     return Order(customer=17, card=card, total=total, lines=lines)
@@ -47,7 +47,7 @@ def step(operation: str, status: int | None, text: str = "") -> dict[str, object
 
 
 def arrival(use_case: str, number: int | None, *steps: Mapping[str, object]) -> dict[str, object]:
-    """Its answers come 10, 20, 30 ns after the load began."""
+    """Return an arrival whose responses come 10, 20, 30 ns after the beginning of the load."""
     timed = [{**one, "received_ns": 10 * place if one["status"] else None} for place, one in enumerate(steps, 1)]
     return {"use_case": use_case, "variables": VARIABLES, "order": number, "steps": timed, "complete": True}
 
@@ -107,7 +107,7 @@ OTHERWISE: list[dict[int, Order | None]] = [
 ]
 
 
-def test_rows_that_are_otherwise_are_named(tmp_path: Path) -> None:
+def test_wrong_rows_are_named(tmp_path: Path) -> None:
     assert objections(tmp_path, HONEST, ROWS) == set()
     for rows in OTHERWISE:
         changed = {number: found for number, found in {**ROWS, **rows}.items() if found is not None}
@@ -117,16 +117,16 @@ def test_rows_that_are_otherwise_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("since", "above", "rows", "named"),
     [
-        (5, 0, {}, set()),  # nothing was answered yet
-        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 2)}, set()),  # 6 may be gone: what was asked next
+        (5, 0, {}, set()),  # before the first response
+        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 2)}, set()),  # 6 may have been deleted by the next request
         (15, 0, {5: order(1, 2), 6: order(1, 2), 7: NEW_CARD, 8: order(1, 2, 3)}, set()),
-        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 3)}, WRONG),  # what was asked after that
+        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 3)}, WRONG),  # a later request cannot have changed 8
         (15, 0, {7: order(1, 2), 8: order(1, 2)}, WRONG),
-        (15, 5, {7: order(1, 2), 8: order(1, 2)}, set()),  # older ones are not looked at
+        (15, 5, {7: order(1, 2), 8: order(1, 2)}, set()),  # older orders are not read
         (25, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 2, 3)}, WRONG),
     ],
 )
-def test_what_was_answered_before_a_look_is_there_then(
+def test_snapshots_contain_earlier_responses(
     tmp_path: Path, since: float, above: int, rows: dict[int, Order], named: set[str]
 ) -> None:
     assert objections(tmp_path, HONEST, ROWS, OrdersSnapshot(since=since, above=above, orders=rows)) == named
@@ -149,12 +149,12 @@ def test_each_order_and_each_price_has_a_statement(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [body(5, order(1)), body(6, order(1, 2)), "", "[]", "{"])
-def test_a_body_that_is_not_the_order_s_is_named(tmp_path: Path, text: str) -> None:
+def test_bodies_of_other_orders_are_named(tmp_path: Path, text: str) -> None:
     wrong = arrival(SHOP, 5, created(5), step("read order", 200, text))
     assert objections(tmp_path, (wrong,), {5: order(1, 2)}) == {"load-answers-agree"}
 
 
-def test_an_order_is_of_one_arrival_has_an_id_and_is_not_deleted_by_what_was_refused(tmp_path: Path) -> None:
+def test_orders_are_unique_and_survive_refused_deletes(tmp_path: Path) -> None:
     nameless = arrival(SHOP, None, step("create order", 201, "{}"))
     refused = arrival(RESCINDED, 6, created(6), step("delete order", 409))
     assert objections(tmp_path, (HONEST[0], HONEST[0]), {5: order(1, 2)}) == WRONG
@@ -164,7 +164,7 @@ def test_an_order_is_of_one_arrival_has_an_id_and_is_not_deleted_by_what_was_ref
 
 
 @pytest.mark.parametrize("status", [None, 500, 503])
-def test_what_was_not_answered_may_have_been_carried_out_or_not(tmp_path: Path, status: int | None) -> None:
+def test_requests_without_response_may_have_been_processed(tmp_path: Path, status: int | None) -> None:
     unknown = arrival(SHOP, None, step("create order", status))
     undeleted = arrival(RESCINDED, 6, created(6), step("delete order", status))
     for rows in ({}, {9: order(1, 2)}, {6: order(1, 2)}, {6: order(1, 2), 9: order(1, 2)}):
@@ -176,14 +176,14 @@ def test_what_was_not_answered_may_have_been_carried_out_or_not(tmp_path: Path, 
 @pytest.mark.parametrize(
     "line", ["", "{", "[]", '{"use_case":"x","variables":{},"steps":[]}', '{"use_case":"online shop order"}']
 )
-def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(tmp_path: Path, line: str) -> None:
+def test_invalid_records_are_reported_with_their_line(tmp_path: Path, line: str) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text(json.dumps(HONEST[0]) + "\n" + line + "\n")
     with pytest.raises(LoadError, match="line 2: is not in the format"):
         list(order_load.read(file))
 
 
-def test_prices_rise_before_each_load_so_that_kept_ones_are_seen_and_nothing_is_left_behind(
+def test_prices_rise_before_each_load_and_are_restored(
     database: DatabaseAddress,
 ) -> None:
     with connect(database, admin=True) as admin, order_tables(database) as view:

@@ -1,4 +1,4 @@
-"""What a contributor's folder must hold, and how a server must behave as a process."""
+"""Checks of a contributor's folder and of the server's process."""
 
 import json
 import re
@@ -18,7 +18,7 @@ README = f"# Mine\n\n{'It shows what a server does. ' * 5}\n"
 
 
 def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
-    """Outcome of each check, and the message of those that did not pass."""
+    """Return the outcome of each passed rule, and the message of each other rule."""
     found = verify_conduct(one, conduct, 0.0)
     assert found is not None
     return {result.rule: result.message or result.outcome.value for result in found.results}
@@ -26,7 +26,7 @@ def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A new folder in a clone of the project, finished but for its code."""
+    """Create a complete folder without code, in a clone of the project."""
     for name in ("harness", "frameworks"):
         (tmp_path / name).mkdir()
     (tmp_path / "tfb").touch()
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
-    """What is said of the folder, by rule."""
+    """Return the results for the folder by rule."""
     ((one,), *_) = read_config(folder / CONFIG_FILE)
     return judged(one, ConductFacts(folder=read_folder(one, strict=strict), strict=strict))
 
@@ -50,12 +50,12 @@ def test_a_finished_folder_has_no_violation(folder: Path) -> None:
     assert set(rules(folder).values()) == {"pass"}
 
 
-def test_a_blank_folder_is_told_what_is_open(folder: Path) -> None:
+def test_a_blank_folder_has_violations(folder: Path) -> None:
     (folder / "README.md").unlink()
     words = ["new", "other", "--blank", "--language", "Zig", "--frameworks", str(folder.parent.parent)]
     assert cli.main(words) == 0
     found = rules(folder.parent / "other")
-    assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is legal
+    assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is allowed
     assert "unfilled lines of the template (What it shows: …" in found["folder.3"]
     assert "maintainers of benchmark_config.json is empty" in found["folder.4"]
     assert "README.md does not exist" in rules(folder)["folder.3"]
@@ -68,17 +68,21 @@ def test_a_blank_folder_is_told_what_is_open(folder: Path) -> None:
         (DOCKERFILE.replace("COPY . .", "COPY server lib* /app/"), "folder.1", "copies server, lib*, which the folder"),
         (DOCKERFILE.replace("COPY . .", "COPY ../x ."), "folder.1", "copies ../x"),
         (DOCKERFILE.replace("COPY . .", "COPY README.md ./ ./"), "folder.1", "pass"),
-        (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),  # the engine judges it
+        (
+            DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."),
+            "folder.1",
+            "pass",
+        ),  # only the engine can evaluate the pattern
         (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
         (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),
         (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts a different command than local.run"),
         (DOCKERFILE.replace('["./server"]', "exec /app/server"), "folder.2", "pass"),
         (DOCKERFILE.replace('["./server"]', '["sh", "-c", "exec /app/server"]'), "folder.2", "pass"),
-        (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the base image's
+        (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the command of the base image
         ("\x00\xff", "folder.1", "has no USER"),
     ],
 )
-def test_a_mistake_of_the_dockerfile_is_named(folder: Path, dockerfile: str | None, rule: str, said: str) -> None:
+def test_dockerfile_mistakes_are_named(folder: Path, dockerfile: str | None, rule: str, said: str) -> None:
     path = folder / "mine.dockerfile"
     path.unlink()
     if dockerfile is not None:
@@ -100,7 +104,7 @@ def test_a_mistake_of_the_dockerfile_is_named(folder: Path, dockerfile: str | No
         (["sh", "-c", "THREADS=4 exec ./server"], f"{DOCKERFILE}ENV WORKERS=2\n", None, "does not set THREADS=4"),
     ],
 )
-def test_a_setting_that_the_container_lacks_is_named(
+def test_variables_missing_in_the_container_are_named(
     folder: Path, run: list[str], dockerfile: str, docker_cmd: str | None, said: str
 ) -> None:
     (folder / "mine.dockerfile").write_text(dockerfile)
@@ -111,7 +115,7 @@ def test_a_setting_that_the_container_lacks_is_named(
     assert said in rules(folder)["folder.2"]
 
 
-def test_another_command_is_shown_as_written(folder: Path) -> None:
+def test_a_different_command_is_shown_as_written(folder: Path) -> None:
     (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("./server", "./other"))
     ((one,), *_) = read_config(folder / CONFIG_FILE)
     found = verify_conduct(one, ConductFacts(folder=read_folder(one, strict=True)), 0.0)
@@ -120,7 +124,7 @@ def test_another_command_is_shown_as_written(folder: Path) -> None:
     assert (result.expected, result.actual) == ('CMD ["./server"]', 'CMD ["./other"]')
 
 
-def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
+def test_files_excluded_by_dockerignore_are_named(folder: Path) -> None:
     (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("COPY . .", "COPY README.md src ./"))
     (folder / "src").mkdir()
     ignore = folder / "mine.dockerfile.dockerignore"
@@ -141,13 +145,13 @@ def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
         (ConductFacts(root_processes=()), "process.3", "pass"),
     ],
 )
-def test_the_process_is_judged_by_what_was_seen(folder: Path, conduct: ConductFacts, rule: str, outcome: str) -> None:
+def test_process_rules_have_the_expected_outcome(folder: Path, conduct: ConductFacts, rule: str, outcome: str) -> None:
     ((one,), *_) = read_config(folder / CONFIG_FILE)
     found = verify_conduct(one, conduct, 0.0)
     assert {result.rule: result.outcome.value for result in found.results}[rule] == outcome
 
 
-def test_folders_of_other_trees_are_held_to_the_process_alone(folder: Path) -> None:
+def test_other_trees_are_judged_only_by_process_rules(folder: Path) -> None:
     (folder.parent.parent.parent / "tfb").unlink()
     (folder / "README.md").unlink()
     assert set(rules(folder)) == {"process.1"}
@@ -163,11 +167,11 @@ OWN = own_implementations()
 
 
 @pytest.mark.parametrize("one", OWN, ids=lambda one: str(one.name))
-def test_the_projects_own_folders_are_complete(one: Implementation) -> None:
+def test_the_project_s_folders_are_complete(one: Implementation) -> None:
     found = judged(one, ConductFacts(folder=read_folder(one, strict=True), strict=True))
     assert {"folder.1", "folder.2", "folder.3", "folder.4"} <= found.keys()
     assert set(found.values()) == {"pass"}
     assert one.local is not None
     profiles = [words[1] for words in one.local.build if words[0] == "./build" and len(words) > 1]
-    if profiles:  # the image is built of the same profile
+    if profiles:  # the image has the same build profile
         assert re.findall(r"\./build ([\w-]+)", one.dockerfile.read_text(encoding="utf-8")) == profiles

@@ -1,4 +1,4 @@
-"""What fails under TechEmpower's rules, and what only warns."""
+"""Outcomes under TechEmpower's rules: failures and warnings."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
     ("json-message", "json", [exchange('{"Message":"Hi","message":"Hello, World!"}')]),
     ("calls-and-sum", "fan-out", [exchange('{"calls":1,"sum":5,"more":1}')]),
     ("plaintext-body", "plaintext", [exchange("Hello, World!\n")]),
-    *(("plaintext-body", "plaintext", [exchange("a" * size)]) for size in (160, 161)),  # is shown so far
+    *(("plaintext-body", "plaintext", [exchange("a" * size)]) for size in (160, 161)),  # the limit of excerpts
     ("count-exact", "query", [exchange("[]", FRACTION)]),
     ("count-exact", "query", [exchange("[]", TWO)]),
     ("date-form", "json", [exchange("{}", headers=[DATE])]),
@@ -44,7 +44,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
     ("answered", "query", [replace(SILENT, case=FRACTION)]),
     ("answered", "query", [replace(SILENT, case=TWO)]),
     ("answered", "db", [replace(SILENT, error="not a status line: b'<html>'", error_kind="grammar")]),
-    ("count-exact", "query", [exchange("[]", FRACTION), exchange("[]", TWO)]),  # one that binds outweighs the others
+    ("count-exact", "query", [exchange("[]", FRACTION), exchange("[]", TWO)]),  # a binding finding takes precedence
     ("one-number-a-row", "update", [TWICE]),
     *((name, "json", [exchange("no JSON", status=500)]) for name in ("json-valid", "json-message", "status-ok")),
     *(("update-stored", "update", [replace(TWICE, sent_at=-stored)]) for stored in (2.0, 3.0, 4.0)),
@@ -52,7 +52,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
 
 
 def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
-    """By both rules; where a row may have been written, it holds the number that the request's time says."""
+    """Return the finding under TechEmpower's rules, after a check of the outcome under tfb's rules."""
     evidence = Evidence(test_type=test_type, exchanges=exchanges, history={"world": [TABLE]})
     world = {1: -int(exchanges[0].sent_at)}
     evidence.snapshots = [
@@ -64,6 +64,6 @@ def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
     return "".join(said(theirs)).replace(f" | {theirs.expected} | ", " | got ")
 
 
-def test_what_fails_under_techempower_s_rules_and_what_only_warns_is_as_approved() -> None:
-    """What is missing or wrong in data fails; what another status carries is its own check's business."""
+def test_outcomes_under_techempower_rules_are_as_approved() -> None:
+    """Missing or wrong data fails. Other statuses are findings of status-ok."""
     approve("verify-rules", [judged(*one) for one in JUDGED])

@@ -1,4 +1,4 @@
-"""Verification of a whole test type: the reference server passes, and what can't be checked is said."""
+"""Verification of test types: the reference server passes, and checks that cannot run are reported."""
 
 import dataclasses
 import time
@@ -52,40 +52,42 @@ def reference(database: DatabaseAddress, upstream: FakeUpstream) -> Iterator[Lis
 
 
 @pytest.mark.parametrize("thorough", [True, False])
-def test_the_reference_server_is_asked_as_approved_and_passes_every_check(
+def test_the_reference_server_passes_every_check(
     thorough: bool, reference: Listening, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:
     versions = "SELECT sum(xmin::text::bigint) FROM world"
     found: dict[str, dict[str, object]] = {}
     common: list[str] = []  # checks of the first test type
     for name in (*URLS, "http"):
-        reference.heard.clear()
+        reference.heads.clear()
         with connect(database) as view:
             before = view.execute(versions).fetchone()
             verdict = run(reference, name, database, upstream, thorough=thorough)
             changed = view.execute(versions).fetchone() != before
         assert objections(verdict) == {}
         assert 0 < verdict.duration < 600
-        of_time = thorough and name in ("http", "delay")  # asks until a second is over, or again what came late
+        of_time = thorough and name in ("http", "delay")  # the number of requests depends on time
         ran = [result.check for result in verdict.results]
         known = {c.name for c in CHECKS.values() if c.applies(name) and not c.rule.startswith(("declared", "load"))}
-        assert not thorough or known - {*ran} == (set() if name == "http" else {"date-moves"})  # which takes seconds
+        assert not thorough or known - {*ran} == (
+            set() if name == "http" else {"date-moves"}
+        )  # date-moves takes seconds
         asked = [] if of_time else reference.told
         checks = [
             check for check in ran if thorough and (name == "json" or check not in common)
-        ]  # briefly fewer of them
+        ]  # a brief verification has fewer
         common = common or ran
         summary = f"{verdict.outcome}, database {'changed' if changed else 'unchanged'}"
         found[name] = {"": ", ".join((summary, *checks)), "bytes": " ".join(map(str, verdict.response_bytes.values()))}
         found[name]["requests"] = "; ".join(line for line in asked if name == "json" or not line.startswith("Host:"))
-        if name in ("fan-out", "fortune"):  # sums, and messages, of chance
+        if name in ("fan-out", "fortune"):  # sums and messages are random
             del found[name]["bytes"]
             ((least, most),) = verdict.response_bytes.values()
             assert most <= 1.02 * least
     approve(f"verify-asked-{'thoroughly' if thorough else 'briefly'}", found, ("duration_seconds",))
 
 
-def test_a_server_is_judged_by_its_own_rules() -> None:
+def test_the_implementation_selects_the_rules() -> None:
     with ROGUES["closes-each-time"].server() as double:
         server, verify = as_server(double, rules="techempower"), verifier.Verifier()
         found = [verify.verify_http(server, process=0, thorough=False)]
@@ -93,9 +95,7 @@ def test_a_server_is_judged_by_its_own_rules() -> None:
     assert [{one.check for one in each.results if one.waived} for each in found] == [{"keep-alive"}] * 2
 
 
-def test_without_an_administrator_it_says_that_statements_were_not_counted(
-    reference: ReferenceServer, database: DatabaseAddress
-) -> None:
+def test_uncounted_statements_warn_without_administrator(reference: ReferenceServer, database: DatabaseAddress) -> None:
     nobody = dataclasses.replace(database, admin_user=None, admin_password=None)
     verdict = run(reference, "db", nobody)
     assert verdict.outcome is Outcome.WARN
@@ -104,15 +104,13 @@ def test_without_an_administrator_it_says_that_statements_were_not_counted(
     assert "administrator" in objection.message
 
 
-def test_without_a_database_the_shape_of_rows_is_still_checked(database: DatabaseAddress) -> None:
+def test_row_shapes_are_checked_without_database(database: DatabaseAddress) -> None:
     with ROGUES["string-ids"].server(database) as server:
         verdict = run(server, "db", None)
     assert [check for check, result in objections(verdict).items() if result.outcome is Outcome.FAIL] == ["rows-exact"]
 
 
-def test_nothing_that_a_server_can_read_tells_it_that_it_is_verified(
-    reference: ReferenceServer, database: DatabaseAddress
-) -> None:
+def test_servers_cannot_detect_verification(reference: ReferenceServer, database: DatabaseAddress) -> None:
     with connect(database) as measured:
         before = measured.execute("SELECT name, setting FROM pg_settings ORDER BY name").fetchall()
         extensions = measured.execute("SELECT extname, extversion FROM pg_extension").fetchall()
@@ -123,7 +121,7 @@ def test_nothing_that_a_server_can_read_tells_it_that_it_is_verified(
             measured.execute("SELECT * FROM pg_stat_statements")
 
 
-def test_the_measured_role_owns_nothing_and_creates_nothing(database: DatabaseAddress) -> None:
+def test_the_server_role_owns_and_creates_nothing(database: DatabaseAddress) -> None:
     with connect(database) as measured:
         for statement in ("CREATE TABLE mine (id int)", "CREATE TEMPORARY TABLE mine (id int)", "CREATE SCHEMA mine"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -133,9 +131,7 @@ def test_the_measured_role_owns_nothing_and_creates_nothing(database: DatabaseAd
 
 
 @pytest.mark.parametrize(("jumps", "expected"), [(0, 1), (2, 3), (9, 4)])
-def test_what_was_judged_while_the_clock_was_set_is_judged_again(
-    jumps: int, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verification_repeats_after_a_clock_jump(jumps: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     real: Callable[[], float] = time.time
     judged = list[int]()
     monkeypatch.setattr(time, "time", lambda: real() - 3600 * min(len(judged), jumps))

@@ -1,4 +1,4 @@
-"""The raw HTTP/1.1 client: what is a response, to the byte, and what is none."""
+"""The strict HTTP/1.1 client: valid and invalid responses, to the byte."""
 
 import re
 import socket
@@ -21,7 +21,7 @@ HELLO = OK + b"Server: t\r\nContent-Length: 5\r\n\r\nhello"
 
 @contextmanager
 def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Iterator[Connection]:
-    """A connection to a peer that sends these bytes whatever it hears, and ``drip`` each 20 ms from then on."""
+    """Connect to a peer that sends ``data`` without waiting for a request, then ``drip`` every 20 ms."""
 
     class Peer(ReferenceServer):
         def converse(self, line: socket.socket, session: ClientSession) -> None:
@@ -34,7 +34,7 @@ def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Itera
         yield connection
 
 
-PEERS: dict[str, bytes] = {  # what is sent; then the connection is closed
+PEERS: dict[str, bytes] = {  # sent bytes, followed by the end of the connection
     "chunks": CHUNKED + b"3;x=y\r\nhel\r\n2 \r\nlo\r\n0\r\nExpires: 0\r\n\r\nrest",
     "until the end": OK + b"Content-Type:\ttext/plain \r\n\r\nhello",
     "other protocol": b"HTTP/1.1 101 Switching\r\n\r\n" + HELLO,
@@ -88,7 +88,7 @@ PEERS: dict[str, bytes] = {  # what is sent; then the connection is closed
 
 
 def heard(name: str) -> object:
-    """The response, or what is wrong with it, and what follows."""
+    """Return the response with unsolicited bytes, or the error."""
     with saying(PEERS[name], then_close=True) as connection:
         connection.timeout = 30.0
         try:
@@ -102,11 +102,11 @@ def heard(name: str) -> object:
                 f"body {len(response.body)} bytes {text!r}" + f", stray {stray!r}" * bool(stray))  # fmt: skip
 
 
-def test_whatever_a_server_sends_is_a_response_to_the_byte_or_said_to_be_none_and_read_within_bounds() -> None:
+def test_responses_and_errors_are_as_approved() -> None:
     approve("verify-wire", {name: heard(name) for name in PEERS})
 
 
-def test_a_peer_that_closes_is_noticed() -> None:
+def test_a_closed_connection_is_detected() -> None:
     with saying(b"", then_close=True) as connection:
         assert connection.wait_for_close(1.0)
         with pytest.raises(WireError) as error:
@@ -114,7 +114,7 @@ def test_a_peer_that_closes_is_noticed() -> None:
     assert error.value.kind == "closed"
 
 
-def test_a_peer_that_stops_reading_is_silent() -> None:
+def test_a_peer_that_stops_reading_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         host, port = deaf.getsockname()
         with closing(Connection(Endpoint(host=host, port=port), timeout=0.2)) as connection:
@@ -123,7 +123,7 @@ def test_a_peer_that_stops_reading_is_silent() -> None:
             assert caught.value.kind == "silent"
 
 
-def test_nobody_listening_is_refused() -> None:
+def test_a_closed_port_refuses() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = listener.getsockname()
     with pytest.raises(WireError) as error:
@@ -140,7 +140,7 @@ def test_nobody_listening_is_refused() -> None:
         (OK + b"Content-Length: 500\r\n\r\n", b"y", r"short: .* 500 bytes of body: \d+ bytes came, then nothing"),
     ],
 )
-def test_no_bytes_and_bytes_that_keep_coming_do_not_move_the_deadline(begun: bytes, drip: bytes, said: str) -> None:
+def test_slow_bytes_do_not_extend_the_deadline(begun: bytes, drip: bytes, said: str) -> None:
     with saying(begun, drip=drip) as connection:
         began = time.monotonic()
         with pytest.raises(WireError) as caught:

@@ -23,7 +23,7 @@ export interface Documents {
   Embedded?: Embedded;
 }
 /**
- * One run in the list of runs.
+ * An entry in the list of runs.
  */
 export interface RunSummary {
   run_id: string;
@@ -48,7 +48,7 @@ export interface ReadProblem {
   message: string;
 }
 /**
- * A folder of results/ whose run.json cannot be read.
+ * A folder in results/ whose run.json cannot be read.
  */
 export interface BrokenRun {
   run_id: string;
@@ -66,7 +66,7 @@ export interface RunList {
   };
 }
 /**
- * The worst outcome of one implementation x test type over its processes, with the checks that did not pass.
+ * The worst outcome over the processes of an implementation and test type, and the checks that did not pass.
  */
 export interface VerdictSummary {
   implementation: string;
@@ -87,7 +87,7 @@ export interface CheckResult {
   waived: boolean;
 }
 /**
- * A run as its page first needs it: what was asked, and the headline table of each test type.
+ * A run without details: its settings, and the headline table of each test type.
  */
 export interface RunDocument {
   run: RunInfo;
@@ -318,7 +318,7 @@ export interface TestTypeRanking {
   tables: Table[];
 }
 /**
- * One ranking: a test type at a load, or at each implementation's best load (``load`` None).
+ * The ranking of a test type at a load, or at each implementation's best load if ``load`` is None.
  */
 export interface Table {
   test_type: string;
@@ -375,9 +375,9 @@ export interface RankInterval {
   high: number;
 }
 /**
- * An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
+ * A ratio with its 95 % interval, such as ``1.12x [1.08, 1.17]``.
  *
- * It compares geometric means over the rounds that both have, so it can differ slightly from the ratio of medians.
+ * The ratio compares geometric means over common rounds, so it can differ slightly from the ratio of medians.
  */
 export interface Ratio {
   value: number;
@@ -395,9 +395,10 @@ export interface ClosedLoopLatency {
   maximum: number;
 }
 /**
- * Overall score: geometric mean of ratios to the reference over the scored test types; higher is better.
+ * The geometric mean of ratios to the baseline over the scored test types; higher is better.
  *
- * ``throughput`` is own requests/s over the reference's. ``cpu`` is the reference's CPU per request over its own.
+ * ``throughput`` is the ratio of requests/s to the baseline. ``cpu`` is the ratio of the baseline's CPU per request to
+ * the implementation's.
  */
 export interface Score {
   implementation: string;
@@ -468,7 +469,7 @@ export interface OrderTable {
   rows: OrderRow[];
 }
 /**
- * An implementation of the order service at a factor. Its requests are arrivals.
+ * A row of the order service at a factor. Its requests are arrivals.
  */
 export interface OrderRow {
   implementation: string;
@@ -507,7 +508,7 @@ export interface OrderPoint {
   failed: number;
 }
 /**
- * The latency distribution of a cell in seconds: mean and percentiles are medians over its processes.
+ * The latency distribution of a cell in seconds. Mean and percentiles are medians over processes.
  */
 export interface CellLatency {
   implementation: string;
@@ -529,7 +530,7 @@ export interface CellLatency {
   trials: number;
 }
 /**
- * One test type in full: the table of every load, and what verification found.
+ * A test type with a table for every load, and its verification results.
  */
 export interface TestDocument {
   test_type: string;
@@ -538,21 +539,21 @@ export interface TestDocument {
   problems: ReadProblem[];
 }
 /**
- * The latency of every cell of a test type; empty where requests were pipelined.
+ * The latency of every cell of a test type; empty if requests were pipelined.
  */
 export interface LatencyDocument {
   test_type: string;
   cells: CellLatency[];
 }
 /**
- * Overall scores over some of a run's test types.
+ * Overall scores for a selection of a run's test types.
  */
 export interface OverallDocument {
   test_types: string[];
   scores: Score[];
 }
 /**
- * Two runs compared by harness.stats.
+ * A comparison of two runs.
  */
 export interface ComparisonDocument {
   comparison: Comparison;
@@ -590,7 +591,7 @@ export interface Effect {
   verdict: "failed" | "slower" | "cannot tell" | "faster" | "same" | "not in base";
 }
 /**
- * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
+ * All records of an implementation and test type; trials have no histograms and no operations of arrivals.
  */
 export interface CellDocument {
   implementation: string;
@@ -812,7 +813,7 @@ export interface ProcessRecord {
   };
 }
 /**
- * The last verdict on every claim that was measured into these results; ``problem``: why there are none.
+ * The latest verdict on every claim in these results. ``problem`` says why the verdicts cannot be read.
  */
 export interface ClaimsDocument {
   verdicts: ClaimVerdict[];
@@ -874,7 +875,7 @@ export interface StatementVerdict {
   remarks: string[];
 }
 /**
- * A log's text; ``skipped`` bytes at its start are left out when it is long.
+ * The end of a log; ``skipped`` is the number of bytes omitted at its start.
  */
 export interface LogDocument {
   path: string;
@@ -882,7 +883,7 @@ export interface LogDocument {
   skipped: number;
 }
 /**
- * Where a run in progress stands: small, as a page asks for it every second.
+ * The state of a run in progress. It is small, because a page requests it every second.
  */
 export interface LiveDocument {
   status: string;
@@ -907,7 +908,7 @@ export interface RunProgress {
   windows: Window[];
 }
 /**
- * One run in one file: everything that the page would have asked the server for.
+ * All documents of a run, for a page that works without a server.
  */
 export interface Embedded {
   document: RunDocument;

@@ -1,4 +1,4 @@
-"""What a rogue is: the reference server with one or a few methods replaced, and the check that is meant to catch it."""
+"""Rogues: the reference server with replaced methods, and the check that is meant to catch each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,21 +8,20 @@ from typing import Any
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 
-# A method's replacement: a function of the server and whatever the method takes. The gallery is the one place where a
-# signature is not spelt out, because each entry replaces another method.
+# Replacements of methods by name. Signatures are not declared, because each rogue replaces another method.
 Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 
 
 @dataclass(frozen=True)
 class Rogue:
     name: str
-    test_type: str  # the test in which it misbehaves; "http" where it is the server as a whole
-    caught_by: str  # the check meant for it
-    does: str  # what it does wrong, in a few words
+    test_type: str  # the affected test type; "http" for the server as a whole
+    caught_by: str  # name of the check that is meant for it
+    does: str  # its violation, in a few words
     change: Change
-    base: type[ReferenceServer] = ReferenceServer  # what it changes
-    under_load: bool = False  # misbehaves only while many connections are open, or after many requests
-    seconds: float = 1.5  # of the load that shows it, then
+    base: type[ReferenceServer] = ReferenceServer  # the class that it changes
+    under_load: bool = False  # whether it cheats only under load
+    seconds: float = 1.5  # of the load that reveals it
 
     def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
         rogue: ReferenceServer = type("RogueServer", (self.base,), dict(self.change))(database, upstream)
@@ -34,7 +33,7 @@ def under_load(name: str, test_type: str, caught_by: str, does: str, change: Cha
 
 
 def every(server: ReferenceServer, count: int) -> bool:
-    """True at each ``count``-th call."""
+    """Return True at every ``count``-th call."""
     with server.lock:
         server.state["calls"] = server.state.get("calls", 0) + 1
         return bool(server.state["calls"] % count == 0)

@@ -1,4 +1,4 @@
-"""Rogues that are honest until many connections are open: what they spare or spoil then."""
+"""Rogues that cheat only while many connections are open."""
 
 import contextlib
 import threading
@@ -13,29 +13,29 @@ from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceSe
 from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 
-LASTING = 12  # connections that are asked again and again; verification opens 8 of them
-OPEN = 30  # connections at once; verification opens 24, which ask twice each
+LASTING = 12  # lasting connections; verification opens 8
+OPEN = 30  # connections at once; verification opens 24, with two requests each
 
 When = Callable[[ReferenceServer, ClientSession], bool]
 
 
 def busy(server: ReferenceServer) -> bool:
-    """Whether there is a load, on a machine that stands still for most of it, too."""
+    """Return whether there is a load, also if the machine stalls."""
     return server.lasting_connections > LASTING or server.open_connections > OPEN
 
 
 def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) -> Change:
-    """The same replacements, each in force only while many ask."""
+    """Return the same replacements, effective only under load."""
 
     def chosen(cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any]) -> Callable[..., Any]:
-        # Either way it is bound to its server as Python binds a method.
+        # Bind the chosen function to the server, like a method.
         return lambda self, *args: (cheat if busy(self) else honest).__get__(self)(*args)
 
     return {name: chosen(cheat, getattr(base, name)) for name, cheat in change.items()}
 
 
 def remembered(self: ReferenceServer, connection: DatabaseConnection) -> dict[int, int]:
-    """The table, read once."""
+    """Return the table, which is read only once."""
     with self.lock:
         if "table" not in self.state:
             self.state["table"] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
@@ -44,7 +44,7 @@ def remembered(self: ReferenceServer, connection: DatabaseConnection) -> dict[in
 
 
 def deadlocking(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Writes two rows in both orders at the same time beside its answers, and swallows the deadlock."""
+    """Write two rows in both orders concurrently, and ignore the deadlock."""
     ReferenceServer.write(self, session, connection, rows)
     with self.lock:
         first = busy(self) and "locked" not in self.state
@@ -65,7 +65,7 @@ def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, i
 
 
 def rolled_back(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Writes, and takes it back: statements, rows and updates are counted all the same."""
+    """Write and roll back; statements, rows and updates are still counted."""
     with connection.transaction(force_rollback=True):
         ReferenceServer.write(self, session, connection, rows)
 
@@ -84,13 +84,13 @@ def leaving(statement: str) -> Change:
 
 
 def fast(self: ReferenceServer, session: ClientSession, after: int = 20) -> bool:
-    """Whether many ask and this connection has asked often: the probe's never does."""
-    session.state["asked"] = session.state.get("asked", 0) + 1
-    return busy(self) and session.state["asked"] > after
+    """Return whether there is a load, and this connection has sent many requests."""
+    session.state["sent"] = session.state.get("sent", 0) + 1
+    return busy(self) and session.state["sent"] > after
 
 
 def instead(step: str, when: When, cheat: Callable[..., Any]) -> Change:
-    """Another way to take a step of a connection, then."""
+    """Replace a step of the server when ``when`` returns True."""
     honest: Callable[..., Any] = getattr(ReferenceServer, step)
 
     def taken(self: ReferenceServer, session: ClientSession, *arguments: Any) -> Any:

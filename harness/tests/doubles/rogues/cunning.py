@@ -1,6 +1,6 @@
-"""Rogues that try to tell a load from a look: by connections, by what a database says.
+"""Rogues that try to distinguish a load from verification, by connections or by database sessions.
 
-Each is honest to whoever asks slowly, and while few are connected.
+Each is honest at low rates, and with few connections.
 """
 
 import html
@@ -32,7 +32,7 @@ def one_in(count: int) -> When:
 
 
 def nobody_else_looks(self: ReferenceServer, session: ClientSession) -> bool:
-    """While the database has no session but its own, as far as it may see: it may not see any other's."""
+    """Return whether there is a load and no other session is visible; its role cannot see other roles' sessions."""
     with self.lock:
         asked, others = self.state.get("others", (0.0, 1))
         if time.monotonic() - asked > 0.1:
@@ -48,10 +48,10 @@ def _other_sessions(self: ReferenceServer) -> int:
             row = line.execute(query).fetchone()
             return int(row[0]) if row else 1
     except psycopg.Error:
-        return 0  # it is not told
+        return 0  # not permitted
 
 
-# ---- what ------------------------------------------------------------------------------------------------------------
+# ---- cheats ----------------------------------------------------------------------------------------------------------
 
 
 def hullo(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
@@ -73,7 +73,7 @@ def from_memory(when: When) -> Change:
 
 
 def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """As many SELECTs as rows, all of row 1, and the answer out of a copy that is read anew each second."""
+    """Select row 1 as often as rows are needed, and respond from a copy that is refreshed every second."""
     with self.lock:
         read, table = self.state.get("copy", (0.0, {}))
         if time.monotonic() - read > 1.0:
@@ -84,7 +84,7 @@ def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
 
 
 def page_with_a_hole(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes:
-    """Sorted and escaped once: the message of row 7 is put in as it is."""
+    """Sort and escape once, and insert the current message of row 7 unescaped."""
     message = dict(fortunes)[7]
     if "page" not in self.state:
         self.state["page"] = ReferenceServer.page(self, fortunes).replace(html.escape(message).encode(), b"{hole}")
@@ -99,7 +99,7 @@ def same_numbers(
 
 
 def old_numbers(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
-    """Writes rows as they are, and answers them so: the table holds what was answered."""
+    """Write and return rows unchanged, so that the table agrees with the response."""
     rows = self.rows(session, connection, sorted(self.draw_different(session, count)))
     same_numbers(self, session, connection, rows)
     return rows
@@ -117,16 +117,16 @@ def into_the_twin(
 
 ROGUES = (
     under_load("another-message", "json", "json-message", "another message of the same size on fast connections", another_greeting(fast)),
-    under_load("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, while many ask", another_greeting(one_in(100))),
-    under_load("broken-worker-of-rows", "query", "equals-row", "other numbers on every fourth connection, while many ask", other_numbers(on_every_fourth_connection)),
+    under_load("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, under load", another_greeting(one_in(100))),
+    under_load("broken-worker-of-rows", "query", "equals-row", "other numbers on every fourth connection, under load", other_numbers(on_every_fourth_connection)),
     under_load("looks-who-looks", "db", "equals-row", "other numbers while nobody else is connected to the database", other_numbers(nobody_else_looks)),
-    under_load("spares-one-in-twenty", "query", "rows-read", "one request in twenty out of memory, while many ask", from_memory(one_in(20))),
-    under_load("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, while many ask", while_busy({"rows": decoys})),
-    under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
-    under_load("page-with-a-hole", "fortune", "fortunes-in-order", "puts row 7 into a page that it sorted and escaped once, while many ask", while_busy({"page": page_with_a_hole})),
-    under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes rows as they are and answers them so, while many ask", while_busy({"update": old_numbers})),
-    under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead("write", one_in(20), nothing)),
-    under_load("writes-the-same", "update", "update-stored", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
+    under_load("spares-one-in-twenty", "query", "rows-read", "one request in twenty out of memory, under load", from_memory(one_in(20))),
+    under_load("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, under load", while_busy({"rows": decoys})),
+    under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, under load", while_busy({"rows": read_ahead})),
+    under_load("page-with-a-hole", "fortune", "fortunes-in-order", "puts row 7 into a page that it sorted and escaped once, under load", while_busy({"page": page_with_a_hole})),
+    under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes rows as they are and answers them so, under load", while_busy({"update": old_numbers})),
+    under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, under load", instead("write", one_in(20), nothing)),
+    under_load("writes-the-same", "update", "update-stored", "writes the old numbers back, under load", while_busy({"write": same_numbers})),
     under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead("write", on_every_fourth_connection, into_the_twin)),
-    under_load("writes-late-when-busy", "update", "update-stored", "writes 30 ms after the answer, while many ask", while_busy({"write": later(LATE_SECONDS)})),
+    under_load("writes-late-when-busy", "update", "update-stored", "writes 30 ms after the answer, under load", while_busy({"write": later(LATE_SECONDS)})),
 )  # fmt: skip

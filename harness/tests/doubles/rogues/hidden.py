@@ -1,4 +1,4 @@
-"""Rogues of the other pages that are honest until many connections are open: only the answers of a load show them."""
+"""Rogues of other modules that cheat only while many connections are open."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from harness.tests.doubles.rogues import Rogue, constants, http, pages, rows, up
 from harness.tests.doubles.rogues.busy import while_busy
 
 KNOWN = {rogue.name: rogue for module in (constants, http, pages, rows, updates) for rogue in module.ROGUES}
-# By the check that catches them then, where it is another.
+# Rogue -> check that catches it under load; None: the same check as in verification.
 HIDDEN: dict[str, str | None] = {
     "ends-bodies-by-closing": "one-answer-a-request",
     "never-writes": "rows-written",
@@ -17,7 +17,7 @@ HIDDEN: dict[str, str | None] = {
 
 
 def hidden(rogue: Rogue, check: str | None) -> Rogue:
-    name, does, change = f"{rogue.name}-when-busy", f"{rogue.does}, while many ask", while_busy(rogue.change)
+    name, does, change = f"{rogue.name}-when-busy", f"{rogue.does}, under load", while_busy(rogue.change)
     return replace(rogue, name=name, caught_by=check or rogue.caught_by, does=does, change=change, under_load=True)
 
 

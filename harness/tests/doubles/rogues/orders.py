@@ -35,7 +35,7 @@ def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
 
 
 def order_stays(self: OrderServer, db: Db, new: New) -> Document:
-    """Inserts the order before it looks whether the items exist, and forgets to roll back."""
+    """Insert the order before checking the items, and forget to roll back."""
     try:
         return OrderServer.create(self, db, new)
     except RefusedError:
@@ -124,7 +124,7 @@ def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
 def early_commit(self: OrderServer, db: Db, new: New) -> Document:
     another = self.connect()
     another.autocommit = False
-    another.execute("SELECT 1")  # begins what the transaction of ``create`` is a part of
+    another.execute("SELECT 1")  # begins an outer transaction for ``create``
 
     def commit() -> None:
         with another:
@@ -137,7 +137,7 @@ def early_commit(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def behind(self: OrderServer, db: Db, new: New) -> Document:
-    """Takes an id, answers, and writes the order a moment later."""
+    """Take an id, respond, and write the order slightly later."""
     prices = self.priced(db, new)
     (order,), total = self.one(db, "SELECT nextval('orders_id_seq')", ()), self.total(new, prices)
 
@@ -161,7 +161,7 @@ def once_written(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Inserts as many orders at once as there are ids in a lot, and gives each of them out later."""
+    """Insert ten orders at once, and use each of them for a later request."""
     with self.lock:
         if not (lot := self.state.setdefault("lot", [])):
             text = (
@@ -177,7 +177,7 @@ def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total:
 
 
 def inserted_alone(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """On a connection of its own, which commits it."""
+    """Insert on another connection, which commits separately."""
     with self.connect() as another:
         return OrderServer.insert(self, another, customer, card, total)
 
@@ -204,7 +204,7 @@ def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 
 def cached_order(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
-    """Orders are kept once they were read; this server's own writes drop them."""
+    """Cache orders when they are read; only writes through this server invalidate them."""
     kept = self.state.setdefault("kept", {})
     key = tuple(path)
     if request.method == "GET" and len(path) == 1:
@@ -254,8 +254,8 @@ ROGUES = (
     rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=lambda self, db, order: self.there(db, order)),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
     rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
-    under_load("writes-behind-when-busy", "order", "load-as-answered", "writes an order 30 ms after the answer, while many ask", {"route": once_written, **while_busy({"create": behind}, OrderServer)}, base=OrderServer),
-    under_load("keeps-prices-when-busy", "order", "load-statements", "keeps prices of items, while many ask", while_busy({"prices": cached_prices}, OrderServer), base=OrderServer),
-    under_load("inserts-in-lots-when-busy", "order", "load-statements", "inserts orders ten at a time, while many ask", while_busy({"insert": inserted_in_lots}, OrderServer), base=OrderServer),
+    under_load("writes-behind-when-busy", "order", "load-as-answered", "writes an order 30 ms after the answer, under load", {"route": once_written, **while_busy({"create": behind}, OrderServer)}, base=OrderServer),
+    under_load("keeps-prices-when-busy", "order", "load-statements", "keeps prices of items, under load", while_busy({"prices": cached_prices}, OrderServer), base=OrderServer),
+    under_load("inserts-in-lots-when-busy", "order", "load-statements", "inserts orders ten at a time, under load", while_busy({"insert": inserted_in_lots}, OrderServer), base=OrderServer),
     rogue("list-of-a-second", "reads-are-current", "keeps the list for a second", newest=list_of_a_second),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from harness.tests.doubles.rogues.busy import remembered, while_busy
 
 
 def with_the_last(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """The last row would be seldom drawn."""
+    """Draw the last row more often."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
 
 
@@ -50,7 +50,7 @@ def drawn_from(self: ReferenceServer, ids: Ids, session: ClientSession, count: i
 
 
 def opposite(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Each second draw is the one before, half the table further."""
+    """Derive every second draw from the previous one."""
     if (last := session.state.pop("last", None)) is not None:
         return [(i + ROWS // 2 - 1) % ROWS + 1 for i in last]
     session.state["last"] = ReferenceServer.draw(self, session, count)
@@ -107,5 +107,5 @@ ROGUES = (
     Rogue("spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}),
     Rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
     Rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
-    Rogue("makes-up-when-busy", "db", "equals-row", "makes numbers up while many ask", while_busy({"rows": lambda self, session, connection, ids: [(i, 1) for i in ids]}), under_load=True),
+    Rogue("makes-up-when-busy", "db", "equals-row", "makes numbers up under load", while_busy({"rows": lambda self, session, connection, ids: [(i, 1) for i in ids]}), under_load=True),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rogues that answer what the table held some time ago, or what it never will: caches, snapshots, rows read ahead."""
+"""Rogues that return stale rows: caches, old snapshots, prefetched rows."""
 
 import psycopg
 
@@ -15,7 +15,7 @@ def decoy_reads(self: ReferenceServer, session: ClientSession, connection: Datab
 
 
 def old_snapshot(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Reads within one transaction that never ends: as many SELECTs, all of them of the past."""
+    """Execute all SELECTs in one transaction that never ends."""
     if connection.autocommit:
         connection.autocommit = False
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -23,7 +23,7 @@ def old_snapshot(self: ReferenceServer, session: ClientSession, connection: Data
 
 
 def read_ahead(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Answers the rows that it read for the request before, of the same number, but for the first of a connection."""
+    """Return the rows that were read for the previous request with the same number of rows."""
     ready: dict[int, WorldRows] = session.state.setdefault("ready", {})
     rows = ReferenceServer.rows(self, session, connection, ids)
     answer = ready.get(len(ids))
@@ -34,7 +34,7 @@ def read_ahead(self: ReferenceServer, session: ClientSession, connection: Databa
 
 
 def same_count(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Reads the fortunes and renders a copy unless their number has changed."""
+    """Read the fortunes, but render a copy unless their number has changed."""
     rows = ReferenceServer.fortunes(self, connection)
     kept: list[tuple[int, str]] = self.state.setdefault("page", rows)
     if len(kept) != len(rows):

@@ -38,7 +38,7 @@ def _write_later(self: ReferenceServer, waiting: list[tuple[float, WorldRows]]) 
 def wrong_in_a_crowd(
     self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
 ) -> None:
-    """Writes something else while another request is being answered: a race."""
+    """Write other numbers while other requests are in progress."""
     if self.open_connections > 4:
         rows = [(i, number % ROWS + 1) for i, number in rows]
     ReferenceServer.write(self, session, connection, rows)
@@ -51,7 +51,7 @@ def twin_too(self: ReferenceServer, session: ClientSession, connection: Database
 
 
 def two_numbers(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
-    """The last of a few rows is the one before it again, with another number; the last write wins."""
+    """Return the last row twice with different numbers."""
     rows = ReferenceServer.update(self, session, connection, count - 1 if count == 5 else count)
     if count != 5:
         return rows
@@ -78,19 +78,19 @@ def unread(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
 
 
 def nothing(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Writes nothing."""
+    """Write nothing."""
 
 
 ROGUES = (
     Rogue("never-writes", "update", "update-stored", "answers without writing", {"write": nothing}),
     Rogue("loses-single-rows", "update", "update-stored", "does not write when asked for one row", {"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, rows if len(rows) > 1 else [])}),
     Rogue("writes-late", "update", "update-stored", "writes after it has answered", {"write": later(LATE_SECONDS)}),
-    Rogue("races", "update", "update-stored", "writes other numbers while others ask", {"write": wrong_in_a_crowd}),
+    Rogue("races", "update", "update-stored", "writes other numbers during other requests", {"write": wrong_in_a_crowd}),
     Rogue("touches-others", "update", "no-other-row-changed", "also writes a row that was not asked for", {"write": twin_too}),
     Rogue("two-numbers-for-a-row", "update", "one-number-a-row", "answers a row twice, differently", {"update": two_numbers}),
     Rogue("writes-what-it-read", "update", "numbers-change", "keeps the numbers", {"new_number": lambda self, session, old: old}),
     Rogue("small-numbers", "update", "numbers-uniform", "new numbers up to 5000 only", {"new_number": small}),
     Rogue("writes-twice", "update", "rows-written", "writes every row twice", {"write": twice}),
     Rogue("does-not-read", "update", "rows-read", "writes without reading", {"update": unread}),
-    Rogue("spoils-when-busy", "update", "table-sound", "writes zeros while many ask", while_busy({"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, [(i, 0) for i, _ in rows])}), under_load=True),
+    Rogue("spoils-when-busy", "update", "table-sound", "writes zeros under load", while_busy({"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, [(i, 0) for i, _ in rows])}), under_load=True),
 )  # fmt: skip

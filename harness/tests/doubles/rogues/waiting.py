@@ -1,4 +1,4 @@
-"""Rogues of the tests that wait: delay and fan-out."""
+"""Rogues of delay and fan-out."""
 
 import contextlib
 import threading
@@ -11,7 +11,7 @@ from harness.tests.doubles.rogues.busy import while_busy
 
 
 def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
-    """Holds up whoever waits as long, as a pool of few threads does."""
+    """Serialise concurrent delays, like a pool with few threads."""
     turns = self.state.setdefault("turns", {})
     with self.lock:
         now = time.monotonic()
@@ -33,7 +33,7 @@ def extra_call(self: ReferenceServer, count: int) -> bytes:
 
 
 def called_later(self: ReferenceServer, count: int) -> bytes:
-    """Makes the calls behind an answer that it makes up."""
+    """Respond with an invented sum, and call the upstream afterwards."""
 
     def call() -> None:
         with contextlib.suppress(OSError):  # the upstream has stopped
@@ -56,8 +56,8 @@ ROGUES = (
     rogue("cached-calls", "fan-out", "upstream-called", "spares some calls", call=cached_call),
     rogue("a-call-too-many", "fan-out", "upstream-called", "calls once more than asked", fan_out_body=extra_call),
     rogue("another-sum", "fan-out", "upstream-called", "adds up wrongly", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count)) + (count > 1)})),
-    under_load("makes-sums-up-when-busy", "fan-out", "upstream-called", "makes sums up, while many ask", while_busy({"fan_out_body": lambda self, count: self.encode_json({"calls": count, "sum": count * 5000})})),
-    under_load("calls-later-when-busy", "fan-out", "upstream-called", "answers before its calls are, while many ask", while_busy({"fan_out_body": called_later})),
+    under_load("makes-sums-up-when-busy", "fan-out", "upstream-called", "makes sums up, under load", while_busy({"fan_out_body": lambda self, count: self.encode_json({"calls": count, "sum": count * 5000})})),
+    under_load("calls-later-when-busy", "fan-out", "upstream-called", "answers before its calls are, under load", while_busy({"fan_out_body": called_later})),
     rogue("sum-alone", "fan-out", "calls-and-sum", "leaves calls out", fan_out_body=lambda self, count: self.encode_json({"sum": sum(self.call() for _ in range(count))})),
     rogue("calls-without-limit", "fan-out", "calls-clamped", "makes 101 calls", calls=lambda self, text: 101 if text == "101" else ReferenceServer.calls(self, text)),
 )  # fmt: skip

@@ -46,4 +46,4 @@ def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **more: Any) 
 
 
 def judged(said: Claim, records: RunRecords) -> ClaimVerdict:
-    return assessment.of_runs(said, records, [records.info])
+    return assessment.judge_by_runs(said, records, [records.info])

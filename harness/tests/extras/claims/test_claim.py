@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import ConfigError
 from harness.extras.claims.claim import read
-from harness.extras.claims.measure import cells_of, settings_of
+from harness.extras.claims.measure import measurement_settings, merge_cells
 from harness.plan import profile as profiles
 from harness.plan.discovery import scan_folders
 from harness.plan.run_settings import Settings
@@ -28,20 +28,20 @@ ratio = 2.5
 """
 
 
-def test_every_claim_of_the_project_can_be_read_and_measured() -> None:
+def test_all_claims_can_be_read_and_measured() -> None:
     serves = {implementation.name: implementation.urls for implementation in scan_folders().implementations}
     for claim in read().values():
         for cell in claim.cells:
             assert cell.test_type in serves[cell.implementation], f"{claim.name}: {cell.label}"
 
 
-def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(tmp_path: Path) -> None:
+def test_claim_run_measures_only_its_own_cells(tmp_path: Path) -> None:
     lone = GOOD.replace("connections = 512", "connections = 1", 1)
     (tmp_path / "mine.toml").write_text(lone.replace('implementation = "b"', 'implementation = "a"'), encoding="utf-8")
     claim = read(tmp_path)["mine"]
     (statement,) = claim.compare
     heavy, light = ClosedLoop(connections=512, queries=20), ClosedLoop(connections=1, queries=20)
-    cells = cells_of(statement.cells)
+    cells = merge_cells(statement.cells)
     assert cells == {"a": {"query": (heavy, light)}}  # a server is warmed at the heaviest
     given = Settings(
         command=(),
@@ -51,13 +51,13 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
         results_environment="",
         results=tmp_path,
     )
-    asked = settings_of([claim], given)
+    asked = measurement_settings([claim], given)
     assert (asked.cells, asked.claims, asked.selection.test, asked.test_types) == (cells, ("mine",), ("a",), ("query",))
     exactly = given.profile.model_copy(update={"processes": profiles.ProcessLimits(minimum=2, maximum=2)})
-    assert settings_of([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
+    assert measurement_settings([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
 
 
-def test_cpu_per_request_is_context_since_no_talk_speaks_of_it() -> None:
+def test_cpu_per_request_is_always_context() -> None:
     told = {f"{claim.name}: {one.name}": one for claim in read().values() for one in claim.compare}
     assert [name for name, one in told.items() if one.metric == "cpu-per-request" and not one.context] == []
 

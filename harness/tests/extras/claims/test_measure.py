@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import StartError, StoreError
 from harness.extras.claims.claim import Claim
-from harness.extras.claims.measure import evidence, figures_of, groups, keep, settings_of, still_open
+from harness.extras.claims.measure import evidence, groups, keep, measurement_settings, open_part, run_program
 from harness.plan import profile as profiles
 from harness.plan.run_settings import Settings
 from harness.records import claims as recorded
@@ -31,7 +31,7 @@ class ClaimRun(FakeRun):
     claim: Claim = claim(ratio=2.5)  # noqa: RUF009 - frozen
 
     def settings(self) -> Settings:
-        return settings_of([self.claim], super().settings(), 300.0)
+        return measurement_settings([self.claim], super().settings(), 300.0)
 
 
 def run_of(folder: Path, said: Claim, **more: Any) -> RunRecords:
@@ -49,7 +49,7 @@ def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: s
     assert statement.value == pytest.approx(median(statement.figures_of) / median(statement.figures_to), rel=0.05)
 
 
-def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(tmp_path: Path) -> None:
+def test_evidence_accumulates_over_runs_of_equal_builds(tmp_path: Path) -> None:
     results, said = tmp_path / "results", claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)
     assert evidence(results) is None
     first = run_of(tmp_path, said, seed=1)
@@ -67,7 +67,7 @@ def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(t
     assert width(more) < width(alone)
 
 
-def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path) -> None:
+def test_evidence_of_other_machines_or_builds_is_excluded(tmp_path: Path) -> None:
     results, said = tmp_path / "results", claim(ratio=2.5)
     first, again = (run_of(tmp_path, said, seed=seed) for seed in (1, 2))
     file = results / first.info.run_id / "run.json"
@@ -92,7 +92,7 @@ def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path
     assert again.info.run_id not in runs(whole | {"revision": "a commit that git does not know"})
 
 
-def test_claims_that_share_servers_directly_or_by_others_are_measured_together() -> None:
+def test_claims_with_shared_servers_are_measured_together() -> None:
     pairs = {"one": ("a", "b"), "apart": ("e", "f"), "two": ("c", "d"), "joins": ("b", "c")}
     claims = [
         claim(of=side(a), to=side(b), order="higher").model_copy(update={"name": name})
@@ -102,18 +102,16 @@ def test_claims_that_share_servers_directly_or_by_others_are_measured_together()
 
 
 @pytest.mark.parametrize(("more", "found"), [(0.0, False), (3.0, True), (1000.0, False)])
-def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_statements(
-    more: float, found: bool
-) -> None:
+def test_claim_is_open_while_processes_could_decide(more: float, found: bool) -> None:
     said = claim_of(
         {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
         {"name": "shown", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher", "context": True},
     )
     known = judged(said, claim_records.run_of(claim_records.STEADY))
     own, shown = known.statements
-    assert still_open(said, None) == said
+    assert open_part(said, None) == said
     assert shown.value is None
-    left = still_open(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)}))
+    left = open_part(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)}))
     assert [each.name for each in (left.compare if left else ())] == ["rate"] * found
 
 
@@ -123,18 +121,16 @@ def width(statement: StatementVerdict) -> float:
     return statement.high / statement.low
 
 
-def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> None:
+def test_invalid_output_of_a_program_is_quoted() -> None:
     told = {"name": "n", "figures": ["slow", "quick"], "ratio": 4.0}
     printed = '{"slow": 2, "quick": 0.5}'
-    assert figures_of(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
+    assert run_program(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
     for command in (("printf", "no"), ("printf", '{"slow": "2"}'), ("printf", '{"slow": 2}'), ("false",)):
         with pytest.raises(StartError, match=r"claim name: .* has to print a JSON object of numbers"):
-            figures_of(claim_of(told, program=command))
+            run_program(claim_of(told, program=command))
 
 
-def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_stand_where_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newer_verdicts_replace_older_and_published_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "PUBLISHED", tmp_path / "published")
     theirs = judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))
     keep(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])
@@ -147,6 +143,6 @@ def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_sta
 def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path) -> None:
     file = tmp_path / recorded.CLAIMS_FILE
     file.write_text('{"verdicts": {"x": {}}}', encoding="utf-8")
-    with pytest.raises(StoreError, match=r"claims\.json: .*move"):
+    with pytest.raises(StoreError, match=r"claims\.json: .*Move the file away"):
         keep(tmp_path, [judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))])
     assert file.read_text(encoding="utf-8") == '{"verdicts": {"x": {}}}'

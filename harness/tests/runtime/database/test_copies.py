@@ -1,4 +1,4 @@
-"""Servers that are up side by side share no table, no role and no view; what one leaves behind no other meets."""
+"""Private databases isolate servers that run at the same time."""
 
 import psycopg
 import pytest
@@ -24,8 +24,8 @@ LOOKS = (
 )
 
 
-def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabase) -> None:
-    """Though of their names the same is left where nothing but letters and digits may stand."""
+def test_server_cannot_connect_to_database_of_another(postgres: EmbeddedDatabase) -> None:
+    """The names of both servers differ in special characters only."""
     with postgres.private_database("x-1") as one, postgres.private_database("x_1") as two:
         with connect(one.address) as measured:
             assert measured.execute("UPDATE world SET randomnumber = 7 WHERE id = 1").rowcount == 1
@@ -33,7 +33,7 @@ def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabas
             pass
 
 
-def test_a_copy_is_filled_anew_while_its_server_is_connected_even_in_a_transaction(postgres: EmbeddedDatabase) -> None:
+def test_copy_is_refilled_while_server_is_connected(postgres: EmbeddedDatabase) -> None:
     both = 'SELECT * FROM world JOIN "World" USING (id) ORDER BY id'
     change = 'UPDATE world SET randomnumber = 7; UPDATE "World" SET randomnumber = 8'
     order = "INSERT INTO orders (customer_id, card, total) VALUES (1, '4111111111111111', 1) RETURNING id"
@@ -51,8 +51,8 @@ def test_a_copy_is_filled_anew_while_its_server_is_connected_even_in_a_transacti
         assert measured.execute(both).fetchall() == seed
 
 
-def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(postgres: EmbeddedDatabase) -> None:
-    for _ in range(2):  # what the one before has made is gone
+def test_service_may_create_tables_in_empty_database(postgres: EmbeddedDatabase) -> None:
+    for _ in range(2):  # the second database does not contain the tables of the first
         with postgres.private_database("shop", empty=True) as own, connect(own.address) as service:
             tables = service.execute("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'")
             assert tables.fetchone() == (0,)
@@ -60,7 +60,7 @@ def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(post
                 service.execute(statement.encode())
 
 
-def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres: EmbeddedDatabase) -> None:
+def test_role_changes_affect_only_that_server(postgres: EmbeddedDatabase) -> None:
     with postgres.private_database("one") as one, postgres.private_database("two") as two:
         with connect(one.address, admin=True) as admin, connect(two.address, admin=True) as beside:
             before = read_server_state(admin, one.address.user), read_server_state(beside, two.address.user)
@@ -78,12 +78,12 @@ def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_measured_role_does_not_see_who_else_is_there(look: str, postgres: EmbeddedDatabase) -> None:
+def test_measured_role_cannot_see_other_roles(look: str, postgres: EmbeddedDatabase) -> None:
     with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
         measured.execute(look.encode())
 
 
-def test_of_a_database_that_is_gone_nothing_stays_counted(postgres: EmbeddedDatabase) -> None:
+def test_statistics_of_dropped_databases_are_removed(postgres: EmbeddedDatabase) -> None:
     gone = "SELECT count(*) FROM pg_stat_statements WHERE dbid NOT IN (SELECT oid FROM pg_database)"
     with postgres.private_database("one") as one, connect(one.address) as measured:
         measured.execute("SELECT 1")
@@ -92,7 +92,7 @@ def test_of_a_database_that_is_gone_nothing_stays_counted(postgres: EmbeddedData
         assert admin.execute("SHOW pg_stat_statements.max").fetchone() == (str(MAX_STATEMENTS),)
 
 
-def test_what_a_measured_role_can_change_is_undone(postgres: EmbeddedDatabase) -> None:
+def test_changes_of_measured_role_are_undone(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with connect(postgres.address) as measured:
         measured.execute("ALTER ROLE benchmarkdbuser SET search_path = 'nowhere'")
@@ -106,7 +106,7 @@ def test_what_a_measured_role_can_change_is_undone(postgres: EmbeddedDatabase) -
         assert measured.execute("SELECT count(*) FROM world").fetchone() == (10_000,)
 
 
-def test_a_folder_of_another_toolset_may_make_its_tables_anew_and_the_next_one_has_the_seed_s(
+def test_techempower_folder_may_recreate_tables(
     postgres: EmbeddedDatabase,
 ) -> None:
     anew = (

@@ -1,4 +1,4 @@
-"""The PostgreSQL of a run: restored, on the loopback address alone, behind passwords, and its end told."""
+"""The PostgreSQL that tfb starts: restored, on the loopback address only, and with passwords."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ def count(address: DatabaseAddress, query: str) -> int:
         return int(value)
 
 
-def test_restore_brings_the_seed_back_although_a_client_is_still_connected(postgres: EmbeddedDatabase) -> None:
+def test_restore_works_while_a_client_is_connected(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     before = count(postgres.address, "SELECT sum(id::bigint * randomnumber) FROM world")
     with connect(postgres.address) as connection:
@@ -35,13 +35,13 @@ def test_restore_brings_the_seed_back_although_a_client_is_still_connected(postg
     ("user", "password"),
     [("benchmarkdbuser", "wrong"), ("tfb_admin", ""), ("tfb_admin", "tfb_admin"), ("tfb_admin", "benchmarkdbpass")],
 )
-def test_nobody_comes_in_with_another_password(postgres: EmbeddedDatabase, user: str, password: str) -> None:
+def test_wrong_password_is_refused(postgres: EmbeddedDatabase, user: str, password: str) -> None:
     guess = replace(postgres.address, user=user, password=password)
     with pytest.raises(StartError, match=f"refused '{user}'"), connect(guess):
         pass
 
 
-def test_it_listens_on_the_loopback_address_alone(postgres: EmbeddedDatabase) -> None:
+def test_postgres_listens_on_loopback_only(postgres: EmbeddedDatabase) -> None:
     listening = {
         c.laddr.ip
         for c in psutil.net_connections("tcp")
@@ -53,7 +53,7 @@ def test_it_listens_on_the_loopback_address_alone(postgres: EmbeddedDatabase) ->
 KILLED = "server process (PID 12) was terminated by signal 9: Killed"
 
 
-def test_a_killed_process_is_told_once_and_an_orderly_end_of_a_worker_is_none(tmp_path: Path) -> None:
+def test_backend_crash_is_reported_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(f"LOG:  starting\nLOG:  {KILLED}\nLOG:  more\n")
     assert KILLED.partition(") ")[2] in (find_backend_crash(log, 0) or "")

@@ -1,4 +1,4 @@
-"""The tables of the order service: as much as the role may do, and empty again after a restore."""
+"""Tables of the order service: rights of the role, and restored state."""
 
 import psycopg
 import pytest
@@ -18,7 +18,7 @@ def ask(connection: psycopg.Connection, query: str) -> tuple[object, ...]:
     return tuple(row)
 
 
-def test_the_role_makes_and_changes_orders_but_neither_customers_nor_items(postgres: EmbeddedDatabase) -> None:
+def test_role_may_change_orders_only(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with connect(postgres.address) as measured:
         assert ask(measured, MADE) == (1,)
@@ -31,7 +31,7 @@ def test_the_role_makes_and_changes_orders_but_neither_customers_nor_items(postg
                 measured.execute(statement.encode())
 
 
-def test_a_restore_leaves_no_order_and_begins_with_the_first_id(postgres: EmbeddedDatabase) -> None:
+def test_restore_deletes_orders_and_resets_ids(postgres: EmbeddedDatabase) -> None:
     with connect(postgres.address) as connection:
         connection.execute(MADE)
     postgres.restore()
@@ -40,7 +40,7 @@ def test_a_restore_leaves_no_order_and_begins_with_the_first_id(postgres: Embedd
         assert ask(connection, MADE) == (1,)
 
 
-def test_somebody_else_s_database_is_emptied_with_the_rights_of_the_role(postgres: EmbeddedDatabase) -> None:
+def test_external_orders_are_deleted_with_the_role(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with connect(postgres.address) as connection:
         connection.execute(MADE)
@@ -49,7 +49,7 @@ def test_somebody_else_s_database_is_emptied_with_the_rights_of_the_role(postgre
             assert ask(connection, LEFT) == (0, 0)
 
 
-def test_one_with_other_tables_of_these_names_keeps_them(postgres: EmbeddedDatabase) -> None:
+def test_external_tables_with_other_columns_remain(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with connect(postgres.address, admin=True) as admin:
         admin.execute("ALTER TABLE orders RENAME card TO number")

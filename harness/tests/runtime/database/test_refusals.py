@@ -1,4 +1,4 @@
-"""A server that ignores DBHOST, DBPORT, DBNAME, DBUSER or DBPASS is told which one."""
+"""Messages name the database variable that a server ignores."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
-def test_the_fixed_variable_is_named(
+def test_ignored_variable_is_named(
     postgres: EmbeddedDatabase, fixed: dict[str, Any], told: list[str], tmp_path: Path
 ) -> None:
     with postgres.private_database("mine") as own:
@@ -47,7 +47,7 @@ def test_the_fixed_variable_is_named(
         assert words.format(name=own.address.name, user=own.address.user) in found[0]
 
 
-def test_a_server_beside_it_is_not_blamed(postgres: EmbeddedDatabase, tmp_path: Path) -> None:
+def test_refusals_of_other_servers_are_ignored(postgres: EmbeddedDatabase, tmp_path: Path) -> None:
     with postgres.private_database("one") as one, postgres.private_database("two") as two:
         watch = RefusalWatch.of(one.address, postgres.log)
         with pytest.raises(StartError), connect(replace(two.address, name="hello_world")):
@@ -66,9 +66,7 @@ def test_a_server_beside_it_is_not_blamed(postgres: EmbeddedDatabase, tmp_path: 
         'FATAL: password authentication failed for user "benchmarkdbuser"',
     ],
 )
-def test_a_connection_that_never_arrived_names_the_address(
-    postgres: EmbeddedDatabase, said: str, tmp_path: Path
-) -> None:
+def test_missing_connection_is_reported_with_address(postgres: EmbeddedDatabase, said: str, tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text(f"starting\n{said}\nmore\n")
     with postgres.private_database("mine") as own:
@@ -82,7 +80,7 @@ def test_a_connection_that_never_arrived_names_the_address(
         assert f"DBPORT={own.address.port}" in found
 
 
-def test_the_shared_database_is_open_again_after_the_last_copy(postgres: EmbeddedDatabase) -> None:
+def test_shared_database_opens_after_last_copy(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with postgres.private_database("one"):
         with postgres.private_database("two"):

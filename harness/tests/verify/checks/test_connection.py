@@ -1,4 +1,4 @@
-"""What the server as a whole may do with requests that are odd, and with what is no HTTP."""
+"""Checks of unusual requests and of bytes that are not HTTP."""
 
 import socket
 from dataclasses import replace
@@ -30,7 +30,7 @@ ENDED = replace(PLAIN, closed=True)
 LENGTHS = answered(200, 200, 404)
 
 
-def test_what_is_objected_to_of_odd_requests_is_as_approved_and_is_none_of_techempower_s_rules() -> None:
+def test_findings_for_unusual_requests_are_as_approved() -> None:
     seen: dict[str, list[ProbeResult]] = {
         ODD: [*map(answered, (399, 400, 499, 500, 501, 503, 505)), CLOSED, SILENT, replace(CLOSED, alive=False)],
         "oversized": [*map(answered, (200, 431, 500)), replace(answered(200), alive=False), SILENT],
@@ -57,11 +57,11 @@ def test_what_is_objected_to_of_odd_requests_is_as_approved_and_is_none_of_teche
     approve("verify-odd", found)
 
 
-def test_odd_requests_and_what_the_reference_server_answers_are_as_approved() -> None:
+def test_probes_of_the_reference_server_are_as_approved() -> None:
     with Listening() as server:
         found = gather(server.endpoint, ["/json", "/plaintext"], timeout=10.0)
         asked = server.told
-    del found["oversized"]  # its answer may be lost, as the server closes while it is being sent
+    del found["oversized"]  # the server may close before the response is read
     shown = {name: " ".join(f"{r.status} {r.body.decode()}" for r in one.responses) for name, one in found.items()}
     after = {name: f"{one.error} {one.closed} {one.alive}" for name, one in found.items()}
     approve("verify-odd-asked", {"asked": asked, "answers": shown, "after": after})
@@ -71,12 +71,12 @@ def test_odd_requests_and_what_the_reference_server_answers_are_as_approved() ->
     ("answers", "alive"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", True),
-        (b"this is no HTTP\r\n\r\n", True),  # other checks object
+        (b"this is no HTTP\r\n\r\n", True),  # a finding of other checks
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", True),
         (b"", False),
     ],
 )
-def test_a_server_lives_on_that_says_anything(answers: bytes, alive: bool) -> None:
+def test_any_response_shows_that_a_server_is_alive(answers: bytes, alive: bool) -> None:
     class Saying(ReferenceServer):
         def converse(self, line: socket.socket, session: ClientSession) -> None:
             line.recv(65536)

@@ -1,4 +1,4 @@
-"""What holds up everybody alike is the machine's fault; what holds up those that wait is the server's."""
+"""Delays that affect all requests are the machine's fault; delays of waiting requests are the server's."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,27 +15,27 @@ from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.verification_client import Client, VerificationTask
 
-# Case, place within the crowd, earlier crowds of this case -> seconds beyond those that are asked for.
+# Variant, index among concurrent requests, earlier batches of the variant -> seconds beyond the requested delay.
 DelayFunction = Callable[[QueryVariant, int, int], float]
 
 
 class ScriptedClient(Client):
-    """A client whose answers are as late as the script says; nothing is sent."""
+    """A client whose responses are as late as the script says; it sends nothing."""
 
     def __init__(self, late: DelayFunction) -> None:
         super().__init__(Endpoint(host="127.0.0.1", port=1), TEST_TYPES["delay"], "/delay?ms=")
         self.late = late
-        self.crowds: list[str] = []  # the first case of each
-        self.asked_alone: list[str] = []
+        self.batches: list[str] = []  # name of the first variant of each
+        self.sequential: list[str] = []
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
-        asked = list(cases)
-        self.asked_alone += [case.name for case in asked]
-        return [self.exchange(case, 0.01) for case in asked]
+        variants = list(cases)
+        self.sequential += [case.name for case in variants]
+        return [self.exchange(case, 0.01) for case in variants]
 
     def send_concurrently(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
-        earlier = self.crowds.count(cases[0].name)
-        self.crowds.append(cases[0].name)
+        earlier = self.batches.count(cases[0].name)
+        self.batches.append(cases[0].name)
         return [self.exchange(case, self.late(case, place, earlier)) for place, case in enumerate(cases)]
 
     def exchange(self, case: QueryVariant, late: float) -> Exchange:
@@ -55,23 +55,23 @@ def objections(evidence: Evidence) -> list[str]:
     return [check.name for check in CHECKS.values() if check.rule.startswith("delay") and list(check.find(evidence))]
 
 
-def test_a_machine_that_is_slow_for_everybody_is_no_fault_of_the_delay() -> None:
+def test_a_slow_machine_does_not_fail_delays() -> None:
     evidence, _ = gathered(lambda case, place, earlier: place * 0.02 if case.name != "absent" else 0.0)
     assert delay.elapsed_seconds(evidence.concurrent, delay.WITH_DELAY) == pytest.approx(0.2 + 127 * 0.02)
     assert "delays-overlap" not in objections(evidence)
 
 
-def test_a_stall_that_passes_is_tried_again_and_its_answers_are_kept() -> None:
+def test_a_passing_stall_is_tried_again() -> None:
     evidence, script = gathered(lambda case, place, earlier: 3.0 if (case, earlier) == (delay.WITH_DELAY, 0) else 0.01)
     assert objections(evidence) == []
-    assert script.crowds.count("at once") == 2
+    assert script.batches.count("at once") == 2
     assert sum(exchange.case == delay.WITH_DELAY for exchange in evidence.exchanges) == delay.CONCURRENT_REQUESTS
 
 
-def test_what_came_late_among_many_is_asked_again_alone() -> None:
+def test_late_concurrent_responses_are_requested_again() -> None:
     evidence, script = gathered(lambda case, place, earlier: 0.4 if case.suffix == "foo" else 0.01)
     assert objections(evidence) == []
-    assert script.asked_alone == ["plain"] * 3 + ["foo"]
+    assert script.sequential == ["plain"] * 3 + ["foo"]
     suffixes = ("=", "=foo", "=1.5", "=-1", "=0", "=20", "=1000", "=2000", "=12345678901234567890")
     assert {one.target for one in evidence.exchanges} == {
         "/delay",
@@ -80,7 +80,7 @@ def test_what_came_late_among_many_is_asked_again_alone() -> None:
 
 
 @pytest.mark.parametrize(("workers", "objects"), [(1, True), (8, True), (20, False), (128, False)])
-def test_a_pool_of_few_threads_holds_up_those_that_wait(workers: int, objects: bool) -> None:
+def test_small_thread_pools_fail_concurrent_delays(workers: int, objects: bool) -> None:
     evidence, script = gathered(lambda case, place, _: place // workers * 0.2 if case == delay.WITH_DELAY else 0.0)
     assert objections(evidence) == (["delays-overlap"] if objects else [])
-    assert script.crowds.count("at once") == (delay.TRIES if objects else 1)
+    assert script.batches.count("at once") == (delay.TRIES if objects else 1)

@@ -1,4 +1,4 @@
-"""Calls of the upstream against what answers say of them, all of them or a share of a load's."""
+"""Upstream calls compared with the responses, complete or sampled."""
 
 from dataclasses import fields
 from typing import Any
@@ -10,7 +10,7 @@ from harness.verify.checks.fan_out import upstream_called
 
 
 def judged(made: UpstreamStats, *sums: int, answers: int | None = None, took: float = 0.006) -> bool:
-    """Whether these answers of 20 calls each pass; of so many in a load that there were."""
+    """Return whether responses with 20 calls each pass. ``answers`` is the number of responses of the load."""
     counts: dict[str, Any] = {one.name: 0 for one in fields(RequestCounts)}
     account = RequestCounts(**counts | {"successes": answers, "statuses": {}}) if answers else None
     crowd = [exchange(f'{{"calls":20,"sum":{total}}}', target="/x?calls=20", received_at=took) for total in sums]
@@ -20,13 +20,13 @@ def judged(made: UpstreamStats, *sums: int, answers: int | None = None, took: fl
     return not list(upstream_called.find(evidence))
 
 
-def test_of_all_answers_calls_and_sums_are_those_that_were_made_and_of_a_share_as_many_calls_at_least() -> None:
+def test_samples_compare_only_the_least_number_of_calls() -> None:
     for calls, total, passes in ((40, 300, True), (39, 300, False), (41, 300, False), (40, 301, False)):
         assert judged(UpstreamStats(calls=calls, sum=total), 100, 200) is passes
     for calls, passes in ((100, True), (140, True), (99, False)):
         assert judged(UpstreamStats(calls=calls, sum=900), 100, 200, answers=5) is passes
 
 
-def test_no_answer_comes_before_a_call_can_have_been_answered() -> None:
+def test_responses_before_the_upstream_s_delay_fail() -> None:
     made = UpstreamStats(calls=20, sum=100, delay_seconds=0.005)
     assert [judged(made, 100, took=took) for took in (0.0052, 0.0041, 0.003)] == [True, True, False]

@@ -1,4 +1,4 @@
-"""Fortune pages as a browser parses them."""
+"""Checks of fortune pages, parsed as in a browser."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def objections(page: str, fortunes: TableVersion[str] = FORTUNES) -> set[str]:
         PAGE.replace("&#39;", "'").replace("</td>", "").replace("</tr>", ""),
     ],
 )
-def test_pages_that_say_the_same_are_the_same(page: str) -> None:
+def test_equivalent_pages_pass(page: str) -> None:
     assert objections(page) == set()
 
 
@@ -76,13 +76,13 @@ OTHERS = [
 ]
 
 
-def test_what_is_objected_to_of_pages_that_differ_is_as_approved() -> None:
+def test_findings_for_different_pages_are_as_approved() -> None:
     seen = [*(page.encode() for page in OTHERS), PAGE.encode("latin-1", "replace")]
     evidence = [Evidence(test_type="fortune", exchanges=[exchange(one)], fortunes=[FORTUNES]) for one in seen]
     approve("verify-fortunes", [found(one, "fortune") for one in evidence])
 
 
-def test_a_page_of_a_time_of_which_no_version_is_known_is_still_looked_at() -> None:
+def test_pages_outside_all_versions_are_checked() -> None:
     over = TableVersion(rows=FORTUNES.rows, until=-1.0)
     assert "fortunes-in-order" not in objections(PAGE, fortunes=over)
     assert "fortunes-in-order" in objections(PAGE.replace("フ", "?"), fortunes=over)

@@ -7,7 +7,7 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.http import content_type, date_now, parse_date
 
 
-def test_only_the_preferred_form_of_a_date_is_one() -> None:
+def test_only_imf_fixdates_are_dates() -> None:
     assert parse_date("Sun, 06 Nov 1994 08:49:37 GMT") == calendar.timegm((1994, 11, 6, 8, 49, 37))
     for text in (
         "Sunday, 06-Nov-94 08:49:37 GMT",
@@ -26,15 +26,15 @@ NOON = "Sun, 06 Nov 1994 12:00:00 GMT"
 AT_NOON = float(calendar.timegm((1994, 11, 6, 12, 0, 0)))
 
 
-def test_a_date_is_fresh_when_it_lies_between_request_and_response() -> None:
+def test_a_date_lies_between_request_and_response() -> None:
     for sent, received, under_load, fresh in (
         (0.0, 0.01, False, True),
-        (1.99, 2.0, False, True),  # refreshed once a second, and seconds are cut off
+        (1.99, 2.0, False, True),  # refreshed once a second, without fractions
         (2.9, 2.9, False, True),
         (3.1, 3.1, False, False),
         (3.1, 3.1, True, True),
         (9.0, 9.0, True, False),
-        (-6.0, 0.1, False, True),  # an answer that took six seconds
+        (-6.0, 0.1, False, True),  # a response after six seconds
         (-2.0, -1.5, False, False),  # from the future
     ):
         one = exchange(headers=[("Date", NOON)], sent_at=AT_NOON + sent, received_at=AT_NOON + received)
@@ -42,7 +42,7 @@ def test_a_date_is_fresh_when_it_lies_between_request_and_response() -> None:
         assert (list(date_now.find(evidence)) == []) is fresh, sent
 
 
-def test_the_content_type_is_the_test_types_and_comes_once() -> None:
+def test_content_type_matches_and_is_not_repeated() -> None:
     json, plain, page = "application/json", "text/plain", "text/html"
     right = [("json", json), ("json", f"{json};charset=UTF-8"), ("plaintext", f"{plain} ; charset=utf-8")]
     right += [("fortune", 'Text/HTML; charset="UTF-8"')]

@@ -1,4 +1,4 @@
-"""What a write must make of the tables of orders, told apart by what is wrong with them."""
+"""The expected effect of writes on the order tables, and names of differences."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def order(total: str, card: str = CARD, **lines: tuple[int, str]) -> Order:
 
 
 def answer(call: Call, before: OrdersById, prices: Prices = PRICES) -> ObservedCall:
-    """A good answer that names order 5."""
+    """Return a successful response for order 5."""
     return ObservedCall(
         call=call, exchange=exchange('{"id": 5}', call, status=call.status), prices=prices, before=before
     )
@@ -62,12 +62,12 @@ CHANGE = CALLS.call("change card", 5, body={"card": "4" * 12})
         (CALLS.call("delete order", 5, status=404), {5: ASKED}, {}, ["5"]),
     ],
 )
-def test_what_differs_is_named(call: Call, before: OrdersById, after: OrdersById, named: list[str]) -> None:
+def test_differences_are_named(call: Call, before: OrdersById, after: OrdersById, named: list[str]) -> None:
     messages = [finding.message for finding in answer(call, before).differences(after)]
     assert [message.removeprefix(f"{call}: order ").split()[0] for message in messages] == named
 
 
-def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
+def test_a_change_must_return_its_own_order() -> None:
     found = exchange(json.dumps(wanted(CHANGE, 6, OTHER)), CHANGE)
     one = ObservedCall(
         call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER}
@@ -85,7 +85,7 @@ def test_an_integer_has_no_fraction(quantity: str, outcome: Outcome) -> None:
     assert [each.outcome for each in run_checks(seen) if each.check == "reads-are-current"] == [outcome]
 
 
-def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
+def test_a_load_cycles_through_customers_and_items() -> None:
     prices = dict.fromkeys(range(1, 1001), Decimal("2.00"))
     first, second, *_, last = loaded(1000, prices)
     assert (first.customer, tuple(first.lines)) == (1, (1,))
@@ -100,7 +100,7 @@ def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
     ]
 
 
-def test_a_document_has_the_items_by_their_ids() -> None:
+def test_documents_sort_items_by_id() -> None:
     two = order("28.00", i4=(3, "1.00"), i3=(2, "12.50"))
     items = [{"itemId": 3, "quantity": 2, "price": "12.50"}, {"itemId": 4, "quantity": 3, "price": "1.00"}]
     assert wanted(CREATE, 5, two) == {"id": 5, "customerId": 1, "card": CARD, "total": "28.00", "items": items}

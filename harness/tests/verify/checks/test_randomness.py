@@ -1,4 +1,4 @@
-"""The randomness checks: exact, silent on truthful servers, and loud on the others."""
+"""Checks of randomness are exact: honest servers pass, and others fail."""
 
 import math
 import random
@@ -28,7 +28,7 @@ OF_CHANCE = [check for check in CHECKS.values() if check.rule.startswith("random
 
 
 def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
-    """Evidence of requests on eight connections that were answered with these ids."""
+    """Return the evidence of responses with these ids on eight connections."""
     case = QueryVariant(name="rows", count=None if name == "db" else len(answers[0]))
     exchanges = []
     for place, ids in enumerate(answers):
@@ -55,17 +55,17 @@ def different(dice: random.Random, count: int) -> list[int]:
     ("name", "requests", "count", "draw"),
     [("db", 800, 1, independent), ("query", 100, 20, independent), ("update", 100, 20, different)],
 )
-def test_truthful_servers_are_never_accused(name: str, requests: int, count: int, draw: Draw) -> None:
-    """At 10^-9 a check, one accusation in these 50 crowds would be a defect of the check, not chance."""
+def test_honest_servers_never_fail(name: str, requests: int, count: int, draw: Draw) -> None:
+    """At 10^-9 for each check, a single failure would be a defect of the check rather than chance."""
     dice = random.Random(20260509)
     for _ in range(TRIALS):
         assert objections(crowd(name, [draw(dice, count) for _ in range(requests)])) == []
 
 
-def test_a_probe_with_five_answers_accuses_a_fixed_row_only() -> None:
+def test_five_responses_fail_only_a_fixed_row() -> None:
     dice = random.Random(1)
     assert objections(crowd("db", [[7]] * 5)) != []
-    assert objections(crowd("db", [[7]] * 2)) == [], "two equal draws are no proof at 10^-9"
+    assert objections(crowd("db", [[7]] * 2)) == [], "two equal draws are possible at 10^-9"
     assert objections(crowd("db", [independent(dice, 1) for _ in range(5)])) == []
 
 
@@ -87,7 +87,7 @@ OTHER: dict[str, tuple[str, int, Draw]] = {  # test type, requests and draw
 }
 
 
-def test_what_is_objected_to_of_other_draws_is_as_approved() -> None:
+def test_findings_for_other_draws_are_as_approved() -> None:
     dice = random.Random(7)
     seen = {name: crowd(kind, [draw(dice, 20) for _ in range(many)]) for name, (kind, many, draw) in OTHER.items()}
     seen |= {f"a walk of {n}": crowd("db", [[7 * one % 10_000 + 1] for one in range(n)]) for n in (598, 600)}
@@ -101,7 +101,7 @@ def test_what_is_objected_to_of_other_draws_is_as_approved() -> None:
     approve("verify-randomness", {name: [f"{len(own)} objections", *own[:1]] for name, own in said.items()})
 
 
-def test_the_occupancy_distribution_is_the_exact_one() -> None:
+def test_the_occupancy_distribution_is_exact() -> None:
     assert occupancy_distribution(1).tolist() == [0.0, 1.0]
     assert occupancy_distribution(2) == pytest.approx([0, 1e-4, 1 - 1e-4])
     distribution = occupancy_distribution(800)
@@ -113,8 +113,8 @@ def test_the_occupancy_distribution_is_the_exact_one() -> None:
 
 
 @pytest.mark.parametrize("total", [300, 800, 2000])
-def test_a_cell_may_hold_as_many_as_exact_binomial_tails_allow(total: int) -> None:
-    from scipy.stats import binom  # here: it takes a second, of each process that collects these tests
+def test_plausible_counts_follow_binomial_tails(total: int) -> None:
+    from scipy.stats import binom  # imported here, because it slows collection
 
     limit = FALSE_ALARM / 80
     low, high = plausible_counts(total)
@@ -132,17 +132,17 @@ def named(evidence: Evidence) -> set[str]:
 @pytest.mark.parametrize(
     ("draw", "ids"),
     [
-        (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),  # a tenth is never drawn
+        (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),  # a tenth of the rows is never drawn
         (lambda dice, count: dice.sample(range(1, 10_001), count), MIN_VALUES_FOR_PASS),  # a walk through the table
     ],
 )
-def test_from_so_many_ids_on_each_such_server_is_accused(draw: Draw, ids: int) -> None:
+def test_enough_ids_always_fail_dishonest_servers(draw: Draw, ids: int) -> None:
     dice = random.Random(20261123)
     for count, outcome in ((ids, True), (ids * 3 // 4, False)):
         assert all(bool(objections(crowd("db", [[i] for i in draw(dice, count)]))) is outcome for _ in range(20))
 
 
-def test_a_verdict_on_few_answers_names_no_check_of_randomness_but_one_that_objects() -> None:
+def test_few_responses_omit_passes_of_randomness() -> None:
     dice = random.Random(1)
     assert named(crowd("db", [independent(dice, 1) for _ in range(MIN_VALUES_FOR_PASS - 1)])) == set()
     assert named(crowd("db", [independent(dice, 1) for _ in range(MIN_VALUES_FOR_PASS)])) == {

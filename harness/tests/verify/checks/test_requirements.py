@@ -1,4 +1,4 @@
-"""docs/requirements.md and the registered checks are in step."""
+"""docs/requirements.md agrees with the registered checks."""
 
 import re
 from collections import defaultdict
@@ -20,12 +20,12 @@ def paragraphs() -> dict[str, str]:
 
 
 def checks_named(text: str) -> set[str]:
-    """The names in backquotes after the last dash."""
+    """Return the names in backquotes after the last dash."""
     return set(re.findall(r"`([a-z0-9-]+)`", text.rpartition("—")[2]))
 
 
 @pytest.mark.extra("orders")
-def test_every_paragraph_names_exactly_the_checks_that_enforce_it() -> None:
+def test_every_paragraph_names_its_checks() -> None:
     enforced = defaultdict(set)
     for name, check in CHECKS.items():
         enforced[check.rule].add(name)
@@ -45,7 +45,7 @@ def test_paragraphs_are_numbered_without_gaps() -> None:
     assert {s: n for s, n in numbers.items() if n != list(range(1, len(n) + 1))} == {}
 
 
-def test_every_paragraph_says_what_techempower_asks() -> None:
+def test_every_paragraph_is_marked_by_origin() -> None:
     marks = {rule: text.partition(")")[0].removeprefix("(") for rule, text in paragraphs().items()}
     assert set(marks.values()) == {"TE", "data", "ours"}
     assert {rule for rule, mark in marks.items() if mark == "ours"} == STRICTER_THAN_TECHEMPOWER

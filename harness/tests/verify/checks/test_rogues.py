@@ -1,4 +1,4 @@
-"""Every rogue is caught by the check meant for it, and every check has a rogue."""
+"""Every rogue fails the check that is meant for it, and every check has a rogue."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,17 +16,17 @@ from harness.tests.verify.subjects import objections_to as objections
 from harness.verify.checks import CONDUCT, LOAD
 from harness.verify.checks.registry import CHECKS
 
-FURTHER_TRIES = 2  # of a rogue that a stalled machine kept from being judged
-AT_ONCE = 8  # servers without a database: they mostly wait, but more of them stand in each other's way
+FURTHER_TRIES = 2  # if a stalled machine prevents a result
+AT_ONCE = 8  # servers without a database, which mostly wait; more would slow each other down
 
-# Object when something can't be counted, which is no server's fault: they have tests of their own.
+# Checks that fail if something cannot be counted, which no server causes; they have their own tests.
 OF_THE_ENVIRONMENT = {"statements-counted", "tables-seen"}
-# Judge a load of arrivals: test_order_load.py has what they object to.
+# Checks of a load of orders; see test_order_load.py.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
-# Judge a service by what it declares: test_expectations.py has what each of them alone objects to.
+# Checks of declared expectations; see test_expectations.py.
 OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}
 
-# Of the rogues with a database, those that the fast tests try: one a test type.
+# Rogues with a database in the fast tests: one for each test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
 
 Found = Mapping[str, CheckResult]  # by the name of the check
@@ -35,16 +35,16 @@ Found = Mapping[str, CheckResult]  # by the name of the check
 class Gallery:
     def __init__(self, start: Callable[[], EmbeddedDatabase]) -> None:
         self._start = start
-        self._seeded = False  # whether the tables are as the seed has them
+        self._seeded = False  # whether the tables have their seeded rows
 
     def objections(self, rogue: Rogue) -> Found:
-        """The objections to a rogue, on the seeded state where it has a database."""
+        """Return the failed checks of a rogue, on seeded tables if it has a database."""
         found = self._together[rogue.name] if rogue.test_type in WITHOUT_DATABASE else self._once(rogue)
         for _ in range(FURTHER_TRIES):
-            stalled = "answered" in found and rogue.caught_by not in found  # too slow to be judged
+            stalled = "answered" in found and rogue.caught_by not in found  # too slow for a result
             if found and not stalled:
                 break
-            found = self._once(rogue)  # nothing: two segments that a late thread read as one, say
+            found = self._once(rogue)  # for example, a late thread read two segments as one
         return found
 
     def _once(self, rogue: Rogue) -> Found:
@@ -57,12 +57,12 @@ class Gallery:
 
     @cached_property
     def _postgres(self) -> EmbeddedDatabase:
-        """Started by the first rogue that reads it."""
+        """Start PostgreSQL for the first rogue that uses it."""
         return self._start()
 
     @cached_property
     def _together(self) -> Mapping[str, Found]:
-        """Of all servers without a database, several at once; those that wait take longest."""
+        """Return the failed checks of all rogues without a database, several at once, the slowest first."""
         rogues = [rogue for rogue in ROGUES.values() if rogue.test_type in WITHOUT_DATABASE]
         rogues.sort(key=lambda rogue: rogue.test_type != "delay")
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -88,15 +88,15 @@ def param(rogue: Rogue) -> ParameterSet:
     return pytest.param(rogue, id=f"{rogue.name}@{rogue.caught_by}", marks=pytest.mark.gallery)
 
 
-def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
-    # What no answer shows has its own tests: test_process_conduct.py and faults/test_contributor.py.
+def test_every_check_has_a_rogue() -> None:
+    # Process and folder have their own tests: test_process_conduct.py and faults/test_contributor.py.
     of_conduct = {name for name, check in CHECKS.items() if check.applies(CONDUCT)}
     without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | of_conduct
     assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} <= without
 
 
 @pytest.mark.parametrize("rogue", [param(rogue) for rogue in ROGUES.values()])
-def test_the_rogue_is_caught_by_the_check_meant_for_it(rogue: Rogue, gallery: Gallery) -> None:
+def test_the_rogue_fails_its_check(rogue: Rogue, gallery: Gallery) -> None:
     found = gallery.objections(rogue)
     objection = found.get(rogue.caught_by)
     assert objection is not None, f"only {', '.join(found) or 'nothing'} objects to a server that {rogue.does}"

@@ -1,4 +1,4 @@
-"""Statements are told apart by their verb and the tables that they name, whatever comments and strings say."""
+"""Statements are classified by verb and table, ignoring comments and strings."""
 
 import pytest
 
@@ -39,7 +39,7 @@ WRITES = (
 
 
 @pytest.mark.parametrize("text", READS + WRITES)
-def test_what_changes_rows_is_a_write_and_what_only_reads_is_none(text: str) -> None:
+def test_only_statements_that_change_rows_are_writes(text: str) -> None:
     assert statement(text).writes == (text in WRITES)
 
 
@@ -56,7 +56,7 @@ def test_what_changes_rows_is_a_write_and_what_only_reads_is_none(text: str) -> 
         ("SELECT 1 FROM new_world", False),
     ],
 )
-def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool) -> None:
+def test_comments_and_strings_name_no_table(text: str, named: bool) -> None:
     assert statement(text).names_table("world") is named
 
 
@@ -77,7 +77,7 @@ def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool
         ("SELECT id FROM world, pg_catalog.json_array_elements_text ($1) AS i WHERE i::int = id", True),
     ],
 )
-def test_a_select_of_one_id_is_told_from_one_that_may_find_several(text: str, takes: bool) -> None:
+def test_selects_of_several_ids_are_detected(text: str, takes: bool) -> None:
     assert statement(text).accepts_list == takes
 
 
@@ -96,5 +96,5 @@ def test_a_select_of_one_id_is_told_from_one_that_may_find_several(text: str, ta
         ("SELECT id, message FROM fortune ORDER BY 2", False),
     ],
 )
-def test_a_column_that_is_found_as_it_is_is_told_from_what_the_database_makes_of_it(text: str, takes: bool) -> None:
+def test_computed_columns_do_not_count(text: str, takes: bool) -> None:
     assert statement(text).returns_column("message") is takes

@@ -1,4 +1,4 @@
-"""What was counted around a load, against what was answered."""
+"""Statement counts of a load compared with its responses."""
 
 from dataclasses import replace
 from typing import cast
@@ -44,14 +44,14 @@ TOGETHER = counts("UPDATE world SET randomnumber = $1 WHERE id <= $2", 3, 2000, 
 JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
     ("update", [READS, UPDATES]),
     ("fortune", [counts(FORTUNES, 60, 720, 60), counts(f"{FORTUNES} f", 40, 480, 40)]),
-    # Rows that a join makes up are no fortunes of other pages, and a page is made of messages as they are.
+    # Rows from a join are not fortunes of other pages, and pages need plain messages.
     ("fortune", [counts(FORTUNES, 3, 36, 3), counts("SELECT FROM fortune, generate_series($1,$2)", 1, 1164, 1)]),
     ("fortune", [counts("SELECT xmin FROM fortune", 100, 1200, 100)]),
     ("fortune", [counts(f"{FORTUNES} UNION ALL SELECT $1, $2", 100, 1300, 100)]),
     ("fortune", [counts("SELECT ctid FROM fortune", 1, 12, 1), counts(f"{FORTUNES} ORDER BY message", 100, 1200, 100)]),
     ("fortune", [counts("SELECT xmin FROM fortune", 100, 1200, 100), counts(FORTUNES, 100, 1200, 100)]),
-    ("db", [counts("SELECT to_json(w) FROM world w WHERE id = $1", 100, 100, 300)]),  # a document is no row
-    # Many rows of a call are not evened out by calls that find none, and each row takes three pages.
+    ("db", [counts("SELECT to_json(w) FROM world w WHERE id = $1", 100, 100, 300)]),  # a document is not a row
+    # Calls without rows do not offset calls with many rows, and each row takes three pages.
     ("query", [counts("SELECT * FROM world WHERE id = ANY($1)", 2000, 2000, 6000)]),
     ("query", [counts("SELECT * FROM world WHERE $1 @> ARRAY[id]", 2000, 2000, 6000)]),
     ("query", [counts(f"{ONE_ROW} AND $2", 2000, 2000, 5000)]),
@@ -62,8 +62,8 @@ JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
 ]
 
 
-def test_what_is_objected_to_of_statements_behind_a_hundred_answers_is_as_approved() -> None:
-    """Of 20 rows where they have a number of them."""
+def test_findings_for_statements_are_as_approved() -> None:
+    """Judge a hundred responses, with 20 rows each if they have a number of rows."""
     due = [
         ExpectedWork.for_responses(TEST_TYPES[kind], 20 if TEST_TYPES[kind].counts_rows else 1, 100)
         for kind, _ in JUDGED
@@ -93,7 +93,7 @@ def counted(
 
 
 @pytest.mark.parametrize(("different", "objections"), [(MAX_STATEMENTS - 1000, {"rows-read"}), (900, set())])
-def test_a_server_that_floods_the_counters_fails_and_not_those_beside_it(
+def test_only_the_server_that_floods_counters_fails(
     different: int, objections: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = StatementSnapshot(counted={(n, ""): (1, 1, 1) for n in range(different)}, deallocated=8, open_statements=())
@@ -102,7 +102,7 @@ def test_a_server_that_floods_the_counters_fails_and_not_those_beside_it(
     assert {r.check for r in verification.run_checks(evidence) if r.outcome is Outcome.WARN} == {"statements-counted"}
 
 
-def test_between_two_snapshots_are_the_calls_of_known_and_of_new_statements() -> None:
+def test_differences_include_known_and_new_statements() -> None:
     earlier = replace(NOTHING, counted={(1, "a"): (10, 20, 30), (2, "b"): (1, 1, 1)})
     later = replace(NOTHING, counted={(1, "a"): (13, 25, 37), (2, "b"): (1, 1, 1), (3, "c"): (2, 4, 6)})
     assert later.since(earlier) == (
@@ -123,14 +123,14 @@ def test_between_two_snapshots_are_the_calls_of_known_and_of_new_statements() ->
         ([], [ONE_ROW, "BEGIN", "SELECT 1"] * 8, 32),
     ],
 )
-def test_only_what_was_left_open_meanwhile_may_hold_pages_back(
+def test_open_transactions_reduce_the_expected_pages(
     before: list[str], now: list[str], pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, last = (replace(NOTHING, open_statements=tuple(texts)) for texts in (before, now))
     assert counted(monkeypatch, first, last, ExpectedWork(pages=32)).expected_work == ExpectedWork(pages=pages)
 
 
-def test_what_is_counted_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_counts_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     late = replace(NOTHING, counted={(1, ONE_ROW): (20, 20, 60)})
     seen = iter([NOTHING, replace(late, counted={(1, ONE_ROW): (19, 19, 57)}), late, late])
     monkeypatch.setattr(verification, "take_snapshot", lambda _: next(seen))
@@ -142,23 +142,23 @@ def test_what_is_counted_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("each", "answers", "due"),
-    [  # of 21 rows that may be spared, and of one; the first request's rows may all be drawn twice
+    [  # the expected number of spared rows is 21, 1, and nearly 0
         (20, 1000, ExpectedWork(reads=20_000, writes=20_000 - 21 - 34, updates=1000)),
         (1, 10_000, ExpectedWork(reads=10_000, writes=10_000 - 1 - 12, updates=10_000 - 1 - 12)),
         (20, 1, ExpectedWork(reads=20, writes=13, updates=1)),
     ],
 )
-def test_rows_drawn_twice_and_numbers_that_stay_need_not_be_written(each: int, answers: int, due: ExpectedWork) -> None:
-    """Six standard deviations and six rows more than on average."""
+def test_repeated_rows_and_unchanged_numbers_are_spared(each: int, answers: int, due: ExpectedWork) -> None:
+    """The tolerance is six standard deviations and six rows."""
     assert ExpectedWork.for_responses(TEST_TYPES["update"], each, answers) == due
 
 
-def test_a_write_that_waits_may_be_of_many_rows_and_is_no_read() -> None:
+def test_open_writes_may_have_many_rows() -> None:
     texts = [f"{ONE_ROW} FOR UPDATE", "UPDATE world SET randomnumber = $1 WHERE id = $2"]
     assert ExpectedWork.in_open_transactions(texts, 20) == ExpectedWork(reads=1, writes=20, updates=1)
 
 
-def test_the_last_statement_of_an_open_transaction_is_known_to_wait(database: DatabaseAddress) -> None:
+def test_open_transactions_show_their_last_statement(database: DatabaseAddress) -> None:
     with connect(database) as measured, connect(database, admin=True) as admin:
         measured.execute("BEGIN")
         measured.execute("SELECT id FROM world WHERE id = %s", (1,))

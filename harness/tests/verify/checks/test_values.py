@@ -1,4 +1,4 @@
-"""Updates under load of which a share of the answers is judged: none kept, none written late."""
+"""Sampled updates under load: lost and late writes fail, honest servers pass."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -14,19 +14,19 @@ from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, Tab
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.values import count_age_pairs
 
-ROWS = 20  # each request writes
-SHARE = 300  # answers that are judged
+ROWS = 20  # in each request
+SHARE = 300  # judged responses
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """A second of a server that writes rows, and looks at its table."""
+    """A simulated server that updates rows for one second, with snapshots of its table."""
 
-    requests: int = 2500  # in a second in which it does not stand still
-    late: float = -0.01  # seconds from an answer until its rows are written; negative, for an honest server
+    requests: int = 2500  # in a second without pauses
+    late: float = -0.01  # seconds from a response to its write; negative for an honest server
     latency: float = 0.012
-    runs: Callable[[float], bool] = lambda _: True  # or stands still
-    adds: int | None = None  # to the numbers that the table holds before, instead of drawing new ones
+    runs: Callable[[float], bool] = lambda _: True  # False: the server pauses
+    adds: int | None = None  # to the old numbers, instead of new random numbers
 
     def load(self, seed: int) -> Evidence:
         dice = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ def answer(sent_at: float, received_at: float, rows: Iterable[tuple[int, int]], 
 
 
 def objections(simulated: Simulated, trials: int = 4) -> set[str]:
-    """In any of some trials of a process."""
+    """Return the failed checks of several trials of a process."""
     found: set[str] = set()
     seen: Counter[tuple[float, bool]] = Counter()
     for seed in range(trials):
@@ -79,36 +79,36 @@ def objections(simulated: Simulated, trials: int = 4) -> set[str]:
 
 
 @pytest.mark.parametrize("requests", [500, 2500, 5000])
-def test_who_writes_before_it_answers_passes(requests: int) -> None:
+def test_writes_before_responses_pass(requests: int) -> None:
     assert objections(Simulated(requests=requests)) == set()
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("runs", [lambda at: 0.4 < at < 0.7, lambda at: at % 0.25 < 0.05, lambda at: at % 0.3 > 0.2])
-def test_so_does_one_that_stands_still_for_most_of_the_time(runs: Callable[[float], bool]) -> None:
+def test_servers_with_long_pauses_pass(runs: Callable[[float], bool]) -> None:
     assert objections(Simulated(requests=10_000, runs=runs), trials=8) == set()
 
 
 @pytest.mark.parametrize(
     ("requests", "late"), [(1000, 0.003), (2500, 0.005), (2500, 0.01), (5000, 0.01), (2500, 0.05), (2500, 9.0)]
 )
-def test_who_writes_a_moment_later_is_seen(requests: int, late: float) -> None:
+def test_slightly_late_writes_fail(requests: int, late: float) -> None:
     assert objections(Simulated(requests=requests, late=late)) == {"update-stored"}
 
 
 @pytest.mark.parametrize("adds", [0, 1, 9_999])
-def test_numbers_that_follow_from_those_of_before_are_seen_although_the_table_holds_them(adds: int) -> None:
+def test_numbers_derived_from_old_numbers_fail(adds: int) -> None:
     assert objections(Simulated(adds=adds), trials=1) == {"numbers-change"}
 
 
-At = tuple[float, float, int]  # when an answer was asked for and came, and its one row
+At = tuple[float, float, int]  # times of request and response, and the row
 
 
-OLD: At = (9.6, 9.61, 9)  # kept, as 8 is
+OLD: At = (9.6, 9.61, 9)  # stored, like 8
 
 
 def counted(*answers: At) -> str:
-    """Pairs of a young row and an older one, of which one is lost."""
+    """Count pairs of a young and an older row of which one is lost."""
     looks = [TableSnapshot({"world": {8: 8, 9: 9}, "World": {}}, 10.0, 10.0001)]
     crowd = [answer(sent, received, [(row, row)]) for sent, received, row in answers]
     crowd.append(answer(9.9, 9.999, [(1, 1)], response=None))
@@ -120,7 +120,7 @@ def said(evidence: Evidence) -> list[str]:
 
 
 def lost(rows_each: float, *received: float) -> list[str]:
-    """What is said where none of the rows of these answers, 20 of each, is as it was answered."""
+    """Return the findings if all rows of these responses, 20 in each, are lost."""
     rows = [[(20 * place + n, 1) for n in range(1, 21)] for place in range(len(received))]
     crowd = [answer(at - 0.01, at, of_one) for at, of_one in zip(received, rows, strict=True)]
     crowd.append(answer(received[0] - 0.01, received[0], [(9999, 1)], status=500))
@@ -135,7 +135,7 @@ def late(young: int, older: int) -> list[str]:
     return said(Evidence(test_type="update", complete=False, age_pairs=counts, snapshots=[TableSnapshot({})]))
 
 
-def test_what_is_objected_to_of_rows_is_as_approved() -> None:
+def test_findings_for_sampled_rows_are_as_approved() -> None:
     found = {
         "young one": counted(OLD, (9.9, 9.999, 1)),
         "older one": counted((9.6, 9.61, 1), (9.9, 9.999, 9)),

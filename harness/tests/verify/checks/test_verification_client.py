@@ -1,4 +1,4 @@
-"""What is asked in verification, and what is kept of it."""
+"""Requests of verification, and limits of its client."""
 
 import itertools
 from dataclasses import replace
@@ -25,7 +25,7 @@ class Large(ReferenceServer):
         return Reply(status=200, body=b"x" * 1000)
 
 
-def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_responses_reach_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification_client, "MAX_RETAINED_BYTES", 4000)
     with Large() as server:
         found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 20)
@@ -36,7 +36,7 @@ def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: py
 
 
 class Fails(ReferenceServer):
-    """Answers the first requests with 500, or all of them."""
+    """A server that responds with 500 to its first requests, or to all."""
 
     failing = 1 << 30
 
@@ -63,13 +63,13 @@ def test_verification_of_a_failing_server_ends_early(name: str) -> None:
 
 
 class ClosesAfter(ReferenceServer):
-    """Limits the requests on a connection to three."""
+    """A server that closes connections after three requests."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         return replace(super().reply(session, request), close=session.requests == 3)
 
 
-def test_a_limit_of_requests_on_a_connection_is_told() -> None:
+def test_limits_of_requests_per_connection_are_reported() -> None:
     with ClosesAfter() as server:
         exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 4)
     (found,) = [
@@ -79,7 +79,7 @@ def test_a_limit_of_requests_on_a_connection_is_told() -> None:
 
 
 class ClosesUnasked(ReferenceServer):
-    """Ends each connection at its second request, as if it had been idle for too long."""
+    """A server that closes each connection at its second request, as after an idle timeout."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         if session.requests > 1:
@@ -87,14 +87,14 @@ class ClosesUnasked(ReferenceServer):
         return super().reply(session, request)
 
 
-def test_a_request_that_met_the_end_of_an_idle_connection_is_sent_again() -> None:
+def test_requests_on_closed_idle_connections_are_repeated() -> None:
     with ClosesUnasked() as server:
         found = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 3)
     assert [(one.ok, one.case.name, one.reconnected) for one in found] == [(True, "plain", n > 0) for n in range(3)]
 
 
 @pytest.mark.parametrize(("calls_left", "looks"), [(15, 15), (10**9, MAX_POLLS)])
-def test_what_a_load_left_behind_is_waited_for_but_not_for_ever(calls_left: int, looks: int) -> None:
+def test_waiting_for_the_upstream_has_a_limit(calls_left: int, looks: int) -> None:
     calls, slept = itertools.count(1), list[float]()
     busy = SimpleNamespace(stats=lambda: UpstreamStats(calls=min(next(calls), calls_left), sum=0))
     wait_until_idle(cast("Upstream", busy), slept.append)

@@ -104,7 +104,7 @@ test("an unranked run has no ranks and no score", async () => {
   const info = JSON.parse(original);
   writeFileSync(path, JSON.stringify({ ...info, settings: { profile: { ranked: false } } }));
   await openAt("#/run/20250622-second?test=db");
-  await visitor.page.getByText("its figures rank nothing").waitFor();
+  await visitor.page.getByText("its figures do not rank them").waitFor();
   await expectRows(visitor.page, 4);
   await expect.poll(() => visitor.page.getByRole("tab", { name: "Overall" }).count()).toBe(0);
   await expect.poll(() => visitor.page.getByRole("columnheader", { name: "Rank" }).count()).toBe(0);
@@ -264,7 +264,7 @@ test("the crosshair works by pointer and keyboard", async () => {
 test("Overall and each test have a summary", async () => {
   await openAt(RUN);
   const summary = visitor.page.getByRole("region", { name: "Summary" });
-  await expect.poll(() => summary.innerText()).toMatch(/Overall, by [^]*times as good as the reference/);
+  await expect.poll(() => summary.innerText()).toMatch(/Overall, by [^]*times the baseline/);
   await expect
     .poll(() => visitor.page.getByRole("tab", { name: "Overall" }).getAttribute("aria-selected"))
     .toBe("true");
