@@ -65,7 +65,7 @@ def scratch_within(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make_scratch_folder(kind: str) -> Iterator[Path]:
-    """Yield a new folder with mode 0700, and remove it afterwards. Its owner file identifies folders of killed runs."""
+    """Yield a new folder with mode 0700, and remove it afterwards. The owner file identifies folders of killed runs."""
     parent = _parents[-1] if _parents else None
     owner = own_identity()
     folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-{_digest(owner)}-", dir=parent)).resolve()
@@ -92,10 +92,10 @@ class ScratchFolder:
 
 
 def find_scratch_folders() -> Iterator[ScratchFolder]:
-    """Yield the scratch folders of this user's processes, ordered by name; also root does not see those of others.
+    """Yield the scratch folders of this user's processes, ordered by name; ignore those of other users, even as root.
 
-    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. Its owner file then belongs to
-    root, so no other account can forge it.
+    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. The owner file then
+    belongs to root, so no other account can forge it.
     """
     temporary = Path(tempfile.gettempdir())
     with os.scandir(temporary) as entries:
