@@ -130,7 +130,7 @@ def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
     """Yield this user's scratch folders of exited owners, and old folders without an owner."""
     for scratch in ownership.find_scratch_folders():
         if of:
-            gone = scratch.owner == of
+            gone = scratch.belongs_to(of)
         elif scratch.owner:
             earlier_boot = ownership.boot_id(scratch.owner) != ownership.boot_id(ownership.own_identity())
             gone = earlier_boot or ownership.owner_state(scratch.owner) == "dead"
