@@ -32,9 +32,7 @@ recipe_for, dockerfile = MAKE["recipe_for"], MAKE["dockerfile"]
         ("sbtscala/scala-sbt:eclipse-temurin-21.0.6_7_1.10.11_2.13.16", "sbt", "trixie", "openjdk-21-jdk-headless"),
     ],
 )
-def test_a_recipe_is_found_by_the_whole_name_and_the_release_by_the_tag(
-    image: str, kind: str, suite: str, package: str
-) -> None:
+def test_image_name_selects_recipe_and_tag_selects_release(image: str, kind: str, suite: str, package: str) -> None:
     recipe = recipe_for(image)
     assert (recipe.kind, recipe.suite) == (kind, suite)
     assert package in recipe.packages
@@ -42,27 +40,27 @@ def test_a_recipe_is_found_by_the_whole_name_and_the_release_by_the_tag(
     assert dockerfile(recipe, "x").startswith(f"FROM {base}\n")
 
 
-def test_what_has_no_toolchain_in_debian_has_no_recipe_and_an_alpine_image_has_apk() -> None:
+def test_images_without_debian_packages_have_no_recipe() -> None:
     assert [recipe_for(image) for image in ("mcr.microsoft.com/dotnet/sdk:10.0", "somebody/node:1")] == [None, None]
     for image in ("alpine:3.19", "golang:1.25-alpine3.22"):
         assert "COPY --chmod=755 apk /usr/local/bin/" in dockerfile(recipe_for(image), "x")
 
 
 @pytest.mark.parametrize("recipe", MAKE["RECIPES"], ids=lambda recipe: recipe.kind)
-def test_every_package_of_a_recipe_is_installed_once_and_the_label_says_what_it_is(recipe: object) -> None:
+def test_recipes_install_packages_once_and_set_a_label(recipe: object) -> None:
     text = dockerfile(replace(recipe, commands=()), "1")  # type: ignore[type-var]
     words = text.split()
     assert {words.count(name) for name in recipe.packages} == {1}  # type: ignore[attr-defined]
     assert f'LABEL {STAND_IN_LABEL}="' in text
 
 
-def test_newer_toolchains_come_from_backports_and_users_that_dockerfiles_name_are_there() -> None:
+def test_newer_toolchains_come_from_backports() -> None:
     (newer,) = [line for line in dockerfile(recipe_for("rust:1.85"), "1").splitlines() if "trixie-backports " in line]
     assert newer.endswith("cargo rustc")
     assert "useradd --uid 1000 --create-home node\n" in dockerfile(recipe_for("node:20-slim"), "1")
 
 
-def test_what_would_be_made_of_a_folder_or_name_is_listed() -> None:
+def test_list_shows_recipes_of_folders_and_names() -> None:
     words = [str(SCRIPTS / "make"), "--list", str(REPOSITORY / "frameworks" / "Rust" / "axum"), "node:24", "x/y"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     made = ["debian:trixie-slim: plain (trixie)", "node:24: node (trixie)", "x/y: no recipe"]
@@ -99,14 +97,14 @@ def _asked(fakes: Path) -> list[str]:
     return [word for word in words if word not in ("install", "-y", "--no-install-recommends")]
 
 
-def test_modules_come_as_debians_packages_and_what_perl_has_is_not_asked_for(fakes: Path) -> None:
+def test_perl_modules_come_from_debian_packages(fakes: Path) -> None:
     done = _run(fakes, SCRIPTS / "cpanm", "--notest", "-l", "/x", "Mojo::Pg", "JSON::XS@4.03", "Scalar::Util", "Carton")
     assert done.returncode == 0, done.stderr
     assert _asked(fakes) == ["libmojo-pg-perl", "libjson-xs-perl", "carton"]
     assert "from Debian for 4.03" in done.stderr
 
 
-def test_carton_installs_what_its_file_requires_and_runs_commands(fakes: Path) -> None:
+def test_carton_installs_requirements_and_runs_commands(fakes: Path) -> None:
     carton = fakes / "carton"
     carton.symlink_to(SCRIPTS / "cpanm")
     (fakes.parent / "modules").write_text(CPANFILE, encoding="utf-8")
@@ -123,7 +121,7 @@ addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")
 """
 
 
-def test_a_plugin_of_sbts_own_archive_is_one_of_maven_central_instead_and_said(fakes: Path) -> None:
+def test_sbt_plugins_are_replaced_by_maven_central_versions(fakes: Path) -> None:
     script(fakes / "java", 'echo "$@"')
     project = fakes.parent / "project"
     project.mkdir()
@@ -138,5 +136,8 @@ def test_a_plugin_of_sbts_own_archive_is_one_of_maven_central_instead_and_said(f
         'addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "2.3.1")',
         'addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")',
     ]
-    assert "sbt-assembly 1.2.0 of com.eed3si9n for what project/plugins.sbt asks for" in done.stderr
+    assert (
+        "using sbt-assembly 1.2.0 of com.eed3si9n, because Maven Central lacks the release in project/plugins.sbt"
+        in done.stderr
+    )
     assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # once

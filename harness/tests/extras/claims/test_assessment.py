@@ -13,7 +13,7 @@ from harness.tests.extras.claims.claim_records import STEADY, claim, claim_of, j
 from harness.tests.report import made
 
 
-def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
+def test_context_does_not_affect_the_verdict() -> None:
     said = {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5}
     wrong = {**said, "name": "more", "ratio": None, "order": "lower"}
     found = judged(claim_of(said, {**wrong, "context": True}), run_of(STEADY))
@@ -24,7 +24,7 @@ def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
     assert judged(claim_of(said, wrong, can=True), run_of(STEADY)).verdict == "supported"
 
 
-def test_a_rate_that_takes_more_cpus_than_there_are_needs_a_larger_machine() -> None:
+def test_unreachable_rate_needs_a_larger_machine() -> None:
     """By the CPU time of server, generator and database: 2500 requests/s took a CPU second a second and more here."""
     dear = trials(
         {"b": [1.0] * 9}, validity=[made.validity_check("errors", Outcome.FAIL)]
@@ -40,7 +40,7 @@ def test_a_rate_that_takes_more_cpus_than_there_are_needs_a_larger_machine() -> 
     assert statement.value == pytest.approx(2.5, rel=0.01)
 
 
-def test_what_theory_predicts_depends_on_the_cpus_of_the_machine() -> None:
+def test_expected_ratio_depends_on_the_cpus() -> None:
     rounds = {"calls": 20, "less": 1}
     two_cpus = claim(ratio=2.98, rounds=rounds, why="so many rounds")
     (statement,) = judged(two_cpus, run_of({"a": [20_000.0] * 5, "b": [1000.0] * 5})).statements
@@ -48,7 +48,7 @@ def test_what_theory_predicts_depends_on_the_cpus_of_the_machine() -> None:
     assert two_cpus.compare[0].expected(10) == 3.0
 
 
-def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so() -> None:
+def test_missing_or_excluded_cells_are_undecided_with_reason() -> None:
     alone = judged(claim(ratio=2.5), run_of({"a": STEADY["a"]}))
     assert (alone.verdict, alone.statements[0].reason) == ("undecided", "b json c64: not measured")
     bad = [
@@ -62,7 +62,7 @@ def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so()
     assert (refused.verdict, refused.reason) == ("undecided", "b json: verification failed: status-ok")
 
 
-def test_a_verdict_has_the_stamp_of_its_own_runs_and_what_disturbed_any_of_them() -> None:
+def test_verdict_records_its_runs_and_their_concerns() -> None:
     records = run_of(STEADY)
     old = records.info.model_copy(update={"machine": made.machine("D", ("busy", "small")), "revision": "old"})
     own = {"started_at": 2000.0, "completed_at": None, "revision": "new", "run_id": "2"}
@@ -82,7 +82,7 @@ def test_the_startup_time_is_of_processes() -> None:
     assert (found.verdict, found.statements[0].processes) == ("supported", 5)
 
 
-def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
+def test_errors_are_counted_in_excluded_trials_too() -> None:
     errors = claim_of({"name": "n", "metric": "errors", "of": side("a"), "order": "none"})
     clean = trials(STEADY)
     assert judged(errors, run_of(clean)).statements[0].verdict == "supported"
@@ -94,7 +94,7 @@ def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
     assert (nothing.verdict, nothing.reason) == ("undecided", "0 in 0 requests")
 
 
-def test_a_program_is_judged_by_the_figures_of_its_starts() -> None:
+def test_programs_are_judged_by_printed_figures() -> None:
     threads = claim_of(
         {"name": "time", "figures": ["slow", "quick"], "ratio": 9.0},
         {"name": "fails", "figures": ["refused"], "order": "some"},
@@ -137,7 +137,7 @@ def between(low: float, high: float) -> Ratio:
         (1.0, 0.95, 1.3, "undecided"),
     ],
 )
-def test_an_interval_is_held_against_the_tolerance_and_against_1(
+def test_intervals_are_compared_with_tolerance_and_1(
     expected: float, low: float, high: float, word: ClaimConclusion
 ) -> None:
     found = assessment.judge_claimed_ratio(expected, 0.15, between(low, high), processes=5)
@@ -160,9 +160,7 @@ def test_an_interval_is_held_against_the_tolerance_and_against_1(
         ("not higher", 1.06, 1.2, "refuted"),
     ],
 )
-def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
-    order: str, low: float, high: float, word: ClaimConclusion
-) -> None:
+def test_order_is_decided_by_the_interval(order: str, low: float, high: float, word: ClaimConclusion) -> None:
     found = assessment.judge_claimed_order(order, 0.05, between(low, high), processes=5)
     assert found.conclusion == word
     assert bool(found.more) == (word == "undecided")
@@ -171,9 +169,7 @@ def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
 @pytest.mark.parametrize(
     ("low", "high", "word"), [(0.7, 0.9, "supported"), (0.8, 0.95, "undecided"), (0.92, 0.98, "refuted")]
 )
-def test_a_substantial_difference_is_one_of_at_least_what_the_file_says(
-    low: float, high: float, word: ClaimConclusion
-) -> None:
+def test_substantial_difference_has_the_declared_minimum(low: float, high: float, word: ClaimConclusion) -> None:
     assert (
         assessment.judge_claimed_order("lower", 0.10, between(low, high), processes=5, substantial=True).conclusion
         == word
@@ -185,7 +181,7 @@ def test_one_process_each_decides_nothing() -> None:
     assert (found.conclusion, found.more) == ("undecided", 1)
 
 
-def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_the_edge() -> None:
+def test_further_processes_grow_with_squared_width() -> None:
     # Half-width 0.2 on logarithms at 5 processes; 1 is 0.1 away: four times as many. 1.05 is nearer, and takes more.
     found = assessment.judge_claimed_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5)
     assert found.more == pytest.approx(15, abs=1)
@@ -202,5 +198,5 @@ def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_t
         ((), "undecided"),
     ],
 )
-def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[ClaimConclusion, ...], word: ClaimConclusion) -> None:
+def test_claim_has_the_worst_of_its_verdicts(words: tuple[ClaimConclusion, ...], word: ClaimConclusion) -> None:
     assert assessment.combine_conclusions(words) == word

@@ -28,14 +28,14 @@ ratio = 2.5
 """
 
 
-def test_every_claim_of_the_project_can_be_read_and_measured() -> None:
+def test_all_claims_can_be_read_and_measured() -> None:
     serves = {implementation.name: implementation.urls for implementation in scan_folders().implementations}
     for claim in read().values():
         for cell in claim.cells:
             assert cell.test_type in serves[cell.implementation], f"{claim.name}: {cell.label}"
 
 
-def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(tmp_path: Path) -> None:
+def test_claim_run_measures_only_its_own_cells(tmp_path: Path) -> None:
     lone = GOOD.replace("connections = 512", "connections = 1", 1)
     (tmp_path / "mine.toml").write_text(lone.replace('implementation = "b"', 'implementation = "a"'), encoding="utf-8")
     claim = read(tmp_path)["mine"]
@@ -57,7 +57,7 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
     assert measurement_settings([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
 
 
-def test_cpu_per_request_is_context_since_no_talk_speaks_of_it() -> None:
+def test_cpu_per_request_is_always_context() -> None:
     told = {f"{claim.name}: {one.name}": one for claim in read().values() for one in claim.compare}
     assert [name for name, one in told.items() if one.metric == "cpu-per-request" and not one.context] == []
 

@@ -20,7 +20,7 @@ def results(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_the_list_has_every_claim_with_its_last_verdict(results: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_claims_with_latest_verdicts(results: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["claims", "--results", results]) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("multiple-queries"))
@@ -31,9 +31,7 @@ def test_the_list_has_every_claim_with_its_last_verdict(results: str, capsys: py
     assert "a-thousand-threads" not in whole
 
 
-def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_run_shows_cells_and_duration_of_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["multiple-queries", "a-thousand-threads"]
     words = ["claims", "run", "--dry-run", *names, "--time", "5m", "--results", str(tmp_path)]
     assert cli.main(words) == 0
@@ -43,7 +41,7 @@ def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(
     assert "resteasy  query  c512 q20" in out
 
 
-def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
+def test_decided_claims_are_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = read()["multiple-queries"]
@@ -78,7 +76,7 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
         (["multiple-querys"], "did you mean multiple-queries?"),
     ],
 )
-def test_resuming_and_a_name_that_is_no_claim_are_usage_errors(
+def test_resume_and_unknown_claims_are_usage_errors(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["claims", "run", *words]) == 2

@@ -49,7 +49,7 @@ def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: s
     assert statement.value == pytest.approx(median(statement.figures_of) / median(statement.figures_to), rel=0.05)
 
 
-def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(tmp_path: Path) -> None:
+def test_evidence_accumulates_over_runs_of_equal_builds(tmp_path: Path) -> None:
     results, said = tmp_path / "results", claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)
     assert evidence(results) is None
     first = run_of(tmp_path, said, seed=1)
@@ -67,7 +67,7 @@ def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(t
     assert width(more) < width(alone)
 
 
-def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path) -> None:
+def test_evidence_of_other_machines_or_builds_is_excluded(tmp_path: Path) -> None:
     results, said = tmp_path / "results", claim(ratio=2.5)
     first, again = (run_of(tmp_path, said, seed=seed) for seed in (1, 2))
     file = results / first.info.run_id / "run.json"
@@ -92,7 +92,7 @@ def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path
     assert again.info.run_id not in runs(whole | {"revision": "a commit that git does not know"})
 
 
-def test_claims_that_share_servers_directly_or_by_others_are_measured_together() -> None:
+def test_claims_with_shared_servers_are_measured_together() -> None:
     pairs = {"one": ("a", "b"), "apart": ("e", "f"), "two": ("c", "d"), "joins": ("b", "c")}
     claims = [
         claim(of=side(a), to=side(b), order="higher").model_copy(update={"name": name})
@@ -102,9 +102,7 @@ def test_claims_that_share_servers_directly_or_by_others_are_measured_together()
 
 
 @pytest.mark.parametrize(("more", "found"), [(0.0, False), (3.0, True), (1000.0, False)])
-def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_statements(
-    more: float, found: bool
-) -> None:
+def test_claim_is_open_while_processes_could_decide(more: float, found: bool) -> None:
     said = claim_of(
         {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
         {"name": "shown", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher", "context": True},
@@ -123,7 +121,7 @@ def width(statement: StatementVerdict) -> float:
     return statement.high / statement.low
 
 
-def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> None:
+def test_invalid_output_of_a_program_is_quoted() -> None:
     told = {"name": "n", "figures": ["slow", "quick"], "ratio": 4.0}
     printed = '{"slow": 2, "quick": 0.5}'
     assert run_program(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
@@ -132,9 +130,7 @@ def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> Non
             run_program(claim_of(told, program=command))
 
 
-def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_stand_where_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newer_verdicts_replace_older_and_published_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "PUBLISHED", tmp_path / "published")
     theirs = judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))
     keep(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])

@@ -24,7 +24,7 @@ def verdict(said: Claim = SAID) -> ClaimVerdict:
     return judged(said, run_of(STEADY))
 
 
-def test_the_page_has_each_claim_with_its_source_machine_and_what_is_open() -> None:
+def test_page_shows_source_machine_and_open_statements() -> None:
     disturbed = verdict().model_copy(update={"concerns": ("load 10.9 on 2 CPUs",)})
     page = show.page([SAID, NEVER_TRIED], {"name": disturbed})
     assert "| title | **undecided** | Undecided (1 of 3 statements): other: c json c64: not measured. |" in page
@@ -33,7 +33,7 @@ def test_the_page_has_each_claim_with_its_source_machine_and_what_is_open() -> N
     assert "- Sources of noise: load 10.9 on 2 CPUs." in page
 
 
-def test_a_size_that_is_open_is_told_as_open_and_an_interval_that_is_not_there_has_no_picture() -> None:
+def test_open_ratios_and_missing_intervals_are_shown() -> None:
     (exact,) = verdict(claim(ratio=5.0)).statements
     still_open = exact.model_copy(update={"value": 5.0, "low": 3.75, "high": 6.67, "more": 12.0, "takes": "more"})
     assert show.sentence("direction only", [still_open]).startswith("Order as claimed, ratio undecided: 5.00× [")
@@ -49,7 +49,7 @@ def test_the_terminal_lists_what_was_never_measured_too() -> None:
         assert said in out.getvalue()
 
 
-def test_the_page_of_the_repository_is_that_of_the_published_verdicts() -> None:
+def test_docs_page_matches_the_published_verdicts() -> None:
     """``./tfb claims --results results/rounds/1 --output docs/claims.md`` makes it."""
     page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")
     assert page == show.page(list(read().values()), recorded.read_claims(recorded.PUBLISHED).verdicts)

@@ -14,7 +14,7 @@ from harness.host import process
 URL = "http://app:8080/json"
 
 
-def test_connections_and_threads_are_shared_and_none_is_lost_and_every_client_has_a_thread() -> None:
+def test_shares_add_up_and_clients_have_threads() -> None:
     parts = [part.arguments for part in shares("wrk", ["-c", "65", "-t", "4", "--latency", URL], 2)]
     assert parts == [["-c", "33", "-t", "2", "--latency", URL], ["-c", "32", "-t", "2", "--latency", URL]]
     one = ClientShare(connections=1, threads=1, arguments=["-c", "1", "-t", "1", URL])
@@ -34,7 +34,7 @@ def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine,
     return [*zip(machines, parts, commands, strict=True)]
 
 
-def test_nobody_begins_before_all_are_ready_and_each_one_s_share_and_beginning_is_known(tmp_path: Path) -> None:
+def test_generators_begin_together_and_record_their_start(tmp_path: Path) -> None:
     quick = clients(f"date +%s.%N > {tmp_path}/quick")
     slow = clients("", f"date +%s.%N > {tmp_path}/slow", before="sleep 0.3")[1:]
     with gated([*quick, *slow], tell=True) as running:
@@ -49,7 +49,7 @@ def test_nobody_begins_before_all_are_ready_and_each_one_s_share_and_beginning_i
     assert first.go_sent_at <= second.go_sent_at <= first.start_seen_at
 
 
-def test_a_load_is_over_when_all_have_ended_and_the_failure_of_one_ends_the_others() -> None:
+def test_failure_of_one_generator_ends_the_others() -> None:
     with gated(clients("echo a", "sleep 0.5; echo b")) as running:
         running.begin()
         assert running.wait(0.1) is None
@@ -64,7 +64,7 @@ def test_a_load_is_over_when_all_have_ended_and_the_failure_of_one_ends_the_othe
     assert time.monotonic() - began < 20
 
 
-def test_a_machine_whose_ssh_session_has_ended_is_to_blame_and_nobody_waits_for_its_client() -> None:
+def test_ended_ssh_session_is_a_lost_machine() -> None:
     with process.running(process.Child(["true"])) as link, gated(clients("exec sleep 60")) as running:
         running.begin()
         link.wait(5)

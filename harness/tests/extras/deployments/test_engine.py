@@ -71,7 +71,7 @@ def there(child: process.Child, place: Path) -> RemoteContainer:
     return RemoteContainer("express", str(child.pid), place / "log", machine, "run", port=1)
 
 
-def test_one_that_was_killed_is_said_to_be_with_its_machine(place: Path, server: process.Child) -> None:
+def test_killed_container_is_reported_with_its_machine(place: Path, server: process.Child) -> None:
     found = there(server, place)
     server.kill()
     server.wait(5)
@@ -85,16 +85,14 @@ def test_one_that_was_killed_is_said_to_be_with_its_machine(place: Path, server:
         there(server, place)
 
 
-def test_a_reader_that_is_silent_is_a_lost_machine_of_which_nothing_more_is_asked(
-    place: Path, server: process.Child, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_reader_is_a_lost_machine(place: Path, server: process.Child, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "mute").touch()
     monkeypatch.setattr(containers, "OPEN_SECONDS", 0.3)
     with pytest.raises(MachineLostError, match="the machine app has not responded"):
         there(server, place)
 
 
-def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> None:
+def test_connection_lasts_as_long_as_its_session(place: Path) -> None:
     with reached(parse_host("app=10.0.0.2", "--server-host"), place) as machine:
         machine.require_answer()
         assert (machine.address, machine.link is not None) == ("10.0.0.2", True)
@@ -106,9 +104,7 @@ def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> N
             pass
 
 
-def test_doctor_shows_each_machine_with_its_roles_and_the_links(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_shows_machines_roles_and_links(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, two = "context:one=127.0.0.1", "context:two=127.0.0.1"
     hosts = hosts_from_flags(one, one, (one, two))
     assert doctor(hosts, as_json=False) == Exit.OK

@@ -39,7 +39,7 @@ def left(lab: Lab) -> dict[str, str]:
     return {name: found for name in machines.NAMES if (found := lab.docker(name, "ps", "--all", "--quiet"))}
 
 
-def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
+def test_smoke_run_measures_all_cells_and_cleans_up(lab: Lab, tmp_path: Path) -> None:
     words = ("--test", "express", "vertx-web", "--type", "json", "db", "--profile", "smoke", "--seed", "1")
     done = lab.tfb(*words, *WHERE, "--results", str(tmp_path), seconds=800)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -74,7 +74,7 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     assert not own & set(tags)
 
 
-def test_a_machine_whose_host_key_is_another_one_is_refused(lab: Lab, tmp_path: Path) -> None:
+def test_changed_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
     known = lab.folder / "known"
     right = known.read_text()
     key = (lab.folder / "other.pub").read_text()
@@ -109,9 +109,7 @@ BLOWS: dict[str, tuple[Blow, str]] = {
 
 
 @pytest.mark.parametrize("how", BLOWS)
-def test_a_run_whose_machine_vanishes_names_it_and_ends_and_goes_on_when_it_is_back(
-    lab: Lab, tmp_path: Path, how: str
-) -> None:
+def test_run_names_lost_machine_and_can_resume(lab: Lab, tmp_path: Path, how: str) -> None:
     blow, says = BLOWS[how]
     words = ("--test", "express", "--type", "json", "--seed", "1", "--profile", "smoke", "--duration", "12")
     command = lab.laptop(sys.executable, "-m", "harness", *words, *WHERE, "--results", str(tmp_path))
@@ -152,7 +150,7 @@ def mend(lab: Lab) -> None:
             lab.docker(name, "rm", "--force", *left_there)
 
 
-def test_a_full_disk_there_is_named_with_its_machine(tmp_path: Path) -> None:
+def test_full_remote_disk_is_named_with_machine(tmp_path: Path) -> None:
     with machines.machines(("full",), disk="64m", tag=f"f{os.getpid() % 10000:04d}") as lab:
         alone = ("--server-host", "full", "--database-host", "full", "--client-host", "full")
         done = lab.tfb("--test", "express", "--type", "json", "--profile", "smoke", *alone,

@@ -28,9 +28,7 @@ def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes
     return folder
 
 
-def test_runs_of_several_deployments_become_one_which_says_what_was_measured_where(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_merged_run_records_its_deployments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     near = prepared(tmp_path / "near", processes=2)
     prepared(tmp_path / "far", processes=2, status="interrupted")
     assert cli.main(["report", str(near), "far", "--deployments", "--results", str(tmp_path)]) == Exit.OK
@@ -65,7 +63,7 @@ def test_one_run_is_none_of_several_deployments(
         ({"reference": "a"}, "reference"),
     ],
 )
-def test_runs_that_are_not_of_one_thing_are_refused(tmp_path: Path, other: dict[str, object], differs: str) -> None:
+def test_incompatible_runs_cannot_be_merged(tmp_path: Path, other: dict[str, object], differs: str) -> None:
     runs = {"x": prepared(tmp_path / "1"), "y": prepared(tmp_path / "2", **other)}  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=rf"y was measured differently \({differs}\)"):
         merged(runs, tmp_path)

@@ -19,7 +19,7 @@ def found(files: dict[str, str | None], load: str = "0.10 0.1 0.1 1/9 9") -> dic
     return {"nofile": 100_000, "cpus": list(range(8)), "load": load, "files": files}
 
 
-def test_a_machine_has_its_grade_by_its_files_and_what_disturbs_it_is_named_as_of_this_one() -> None:
+def test_remote_machines_are_graded_like_this_machine() -> None:
     quiet = facts(INFO, found({**FILES, "/sys/class/dmi/id/product_name": None}))
     assert (quiet.hostname, quiet.cpu_model, quiet.cpus_usable) == ("app", "Fast CPU", tuple(range(8)))
     assert (quiet.governor, quiet.turbo, quiet.smt, quiet.virtualised) == ("performance", False, False, None)

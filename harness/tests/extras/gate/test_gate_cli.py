@@ -16,7 +16,7 @@ from harness.stats.ranking_model import Ratio
 from harness.tests.extras.gate.test_judge import judged, session
 
 
-def test_a_verdict_is_printed_and_added_to_what_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verdict_is_printed_and_added_to_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     generator, kept = np.random.default_rng(4), tmp_path / "history"
     for number, (slower, code) in enumerate(((1.0, Exit.OK), (1.3, Exit.FAILED))):
         result = judged(session(generator, slower, noise=0.02)).model_copy(update={"head": f"v{number}"})
@@ -47,7 +47,7 @@ def test_a_history_is_drawn_request_by_request(tmp_path: Path, capsys: pytest.Ca
     assert "slower: item" in lines[-1]
 
 
-def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp_path: Path) -> None:
+def test_page_is_escaped_and_self_contained(tmp_path: Path) -> None:
     result = judged(session(np.random.default_rng(1), 1.2)).model_copy(update={"head": "<b>&"})
     first, *others = result.requests
     wide = first.model_copy(update={"ratio": Ratio(value=1.0, low=1e-4, high=1e4)})
@@ -61,7 +61,7 @@ def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp
     assert "http" not in text.replace("http-equiv", "")
 
 
-def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_disk_is_reported_after_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EnvironmentLacksError, match="/dev/full: cannot be written: No space left on device"):
         publish_result(judged(session(np.random.default_rng(1), 1.2)), VerdictOutputs(html="/dev/full"))
     assert "slower: item" in capsys.readouterr().out
@@ -78,7 +78,7 @@ def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: py
         (2, 3, "java", 2, "the time is too short for 3 requests and a just-in-time compiler: use --time 4m or more"),
     ],
 )
-def test_a_time_is_shared_among_processes_and_one_that_is_short_is_told(
+def test_time_determines_processes_and_short_times_warn(
     minutes: int, requests: int, language: str, processes: int, note: str
 ) -> None:
     asked = [{"name": f"r{number}", "path": "/"} for number in range(requests)]
@@ -91,7 +91,7 @@ def test_a_time_is_shared_among_processes_and_one_that_is_short_is_told(
     assert notes == ([note] if note else [])
 
 
-def test_without_a_tfb_toml_no_other_command_is_carried_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_tfb_toml_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compare", "--base", "main", "--markdown"]) == Exit.USAGE
     assert "init writes a tfb.toml" in capsys.readouterr().err
 
@@ -104,7 +104,7 @@ def test_two_folders_need_no_third(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     "words", ["--concurrency-levels 8", "--runtime docker", "--type json", "--server-port 80", "--dry-run", "--copy"]
 )
-def test_a_flag_that_says_nothing_of_a_service_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_without_meaning_for_services_are_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compare", "--base", "dir:.", "--head", "dir:.", *words.split()]) == Exit.USAGE
     assert f"{words.split()[0]}" in (said := capsys.readouterr().err)
     assert "leave" in said or "remove" in said
@@ -120,9 +120,7 @@ def test_what_is_no_history_is_said(
     assert said in capsys.readouterr().err
 
 
-def test_where_a_verdict_cannot_be_put_is_said_before_anything_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unwritable_outputs_are_reported_before_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--base", f"dir:{tmp_path}", "--html", str(tmp_path / "none" / "page.html")]
     assert cli.main(["compare", "--service", str(tmp_path), *where, "--yes"]) == Exit.USAGE
     assert "there is no folder" in capsys.readouterr().err

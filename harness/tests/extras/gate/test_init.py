@@ -70,7 +70,7 @@ UVICORN = "-m uvicorn --port $PORT --log-level warning"
         ({"README": ""}, "None", "./server --port $PORT", ""),
     ],
 )
-def test_a_folder_gets_a_file_that_says_how_its_program_is_built_and_started(
+def test_init_detects_build_and_start_commands(
     tmp_path: Path, files: Mapping[str, str], build: str, start: str, language: str
 ) -> None:
     for name, text in files.items():
@@ -84,7 +84,7 @@ def test_a_folder_gets_a_file_that_says_how_its_program_is_built_and_started(
     assert found.request[0].path == "/"
 
 
-def test_what_has_a_dockerfile_alone_is_started_by_it(tmp_path: Path) -> None:
+def test_dockerfile_is_used_without_other_build_files(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM ruby:3.4\nEXPOSE 3000\n", encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     found = service.read_service(tmp_path).service
@@ -115,7 +115,7 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
         ("Items.java", '@GetMapping("/items/{id}")\n@GetMapping("/items")\n'),
     ],
 )
-def test_the_first_path_that_a_program_declares_is_asked(tmp_path: Path, name: str, text: str) -> None:
+def test_first_declared_route_becomes_the_request(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     assert service.read_service(tmp_path).request[0].path == "/items"

@@ -104,7 +104,7 @@ def judged(records: RunRecords) -> GateResult:
     ],
     ids=str,
 )
-def test_equal_sides_are_hardly_ever_called_slower_or_faster(world: dict[str, Any]) -> None:
+def test_equal_sides_rarely_differ(world: dict[str, Any]) -> None:
     assert verdicts(1.0, sessions=100, **world)["false"] <= MOST_FALSE
 
 
@@ -117,14 +117,14 @@ def test_a_slowdown_is_found(slower: float, size: tuple[int, int], share: float)
 
 
 @pytest.mark.simulation
-def test_what_a_compiler_takes_of_the_first_round_counts_for_nothing() -> None:
+def test_cold_rounds_of_compilers_do_not_count() -> None:
     compiled: dict[str, Any] = {"size": (3, 5), "noise": 0.05, "cold": 2.0}
     assert verdicts(1.10, **compiled)["slower"] >= 0.8 * SESSIONS
     assert verdicts(1.0, sessions=100, **compiled)["false"] <= MOST_FALSE
 
 
 @pytest.mark.simulation
-def test_more_noise_is_never_called_the_same_and_what_is_open_says_how_long_it_would_take() -> None:
+def test_noise_leads_to_open_verdicts_with_minutes() -> None:
     generator = np.random.default_rng(3)
     wide = [judged(session(generator, slower, noise=0.3)).requests[1] for slower in (1.03, 1.10) for _ in range(20)]
     assert "same" not in {one.verdict for one in wide}
@@ -133,13 +133,13 @@ def test_more_noise_is_never_called_the_same_and_what_is_open_says_how_long_it_w
     assert all(one.detectable and one.detectable > 0.03 for one in told)
 
 
-def test_where_base_differs_from_its_own_copy_nothing_is_told_of_head() -> None:
+def test_noisy_control_copy_prevents_a_verdict() -> None:
     found = judged(session(np.random.default_rng(1), 1.3, copy=1.2))
     assert {one.verdict for one in found.requests} == {"cannot tell"}
     assert "control copy" in found.requests[0].reason
 
 
-def test_of_sides_that_run_already_the_luck_of_one_process_stays_in_the_answer() -> None:
+def test_running_services_keep_the_variance_between_processes() -> None:
     generator = np.random.default_rng(8)
     for slower, said in ((1.08, "cannot tell"), (1.5, "slower")):
         records = session(generator, slower, noise=0.01, process=0.0)
@@ -150,7 +150,7 @@ def test_of_sides_that_run_already_the_luck_of_one_process_stays_in_the_answer()
         assert ("single process" in second.reason) is (said == "cannot tell")
 
 
-def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> None:
+def test_wrong_responses_fail_head_but_not_base() -> None:
     wrong = CheckResult(check="declared", rule="declared.1", outcome=Outcome.FAIL, expected="200", actual="500")
     for side, said in ((HEAD, "failed"), (BASE, "cannot tell")):
         failed = verdict(side, "item", Outcome.FAIL).model_copy(update={"results": (wrong,)})
@@ -173,7 +173,7 @@ def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
     }
 
 
-def test_what_is_lost_of_head_under_load_is_not_passed_over_for_what_is_left() -> None:
+def test_lost_trials_of_head_affect_the_verdict() -> None:
     """Three rounds of four of head do not keep up: those in which it did would call it the same."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for flag, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
@@ -187,7 +187,7 @@ def test_what_is_lost_of_head_under_load_is_not_passed_over_for_what_is_left() -
         assert {one.verdict for one in judged(searched).requests} == {"same"}
 
 
-def test_a_request_without_cpu_of_its_own_is_judged_by_response_time_and_added_to_no_other() -> None:
+def test_response_time_decides_where_cpu_is_unknown() -> None:
     def costs_nothing(one: Trial) -> dict[str, Any]:
         return {"cpu_per_request": 0.0} if one.test_type == REQUESTS[2] else {}
 
@@ -211,7 +211,7 @@ def answering_in(seconds: float, spread: float = 0.2) -> Callable[[Trial], dict[
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0.002, "same"), (0.0021, "same"), (0.02, "slower")])
-def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, said: str) -> None:
+def test_waiting_without_cpu_time_is_slower(seconds: float, said: str) -> None:
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for side, time in ((BASE, 0.002), (HEAD, seconds), (COPY, 0.0020001)):
         records = changed(records, side, answering_in(time))
@@ -232,7 +232,7 @@ def test_the_minutes_that_would_tell_are_said(more: float, said: str) -> None:
 
 
 @pytest.mark.parametrize(("share", "said"), [(1.0, "same"), (0.3, "slower")])
-def test_a_change_that_answers_far_fewer_at_most_is_slower(share: float, said: str) -> None:
+def test_far_lower_peak_throughput_is_slower(share: float, said: str) -> None:
     records, dice = session(np.random.default_rng(3), 1.0, noise=0.01), np.random.default_rng(4)
     closed = [
         trial(
@@ -252,7 +252,7 @@ def test_answers_that_have_become_shorter_are_said() -> None:
     assert [note.partition(":")[0] for note in judged(shorter).notes] == ["item"]
 
 
-def test_what_a_session_finds_is_more_than_what_it_calls_the_same() -> None:
+def test_detectable_change_exceeds_the_margin() -> None:
     exact = judged(session(np.random.default_rng(3), 1.0, noise=0.003, process=0.003)).requests
     assert all(one.detectable and 0.04 < one.detectable < 0.05 for one in exact)
 
@@ -273,7 +273,7 @@ def growing(trial: Trial) -> dict[str, Any]:
     ],
     ids=["leak", "errors", "of base", "slow", "restarts"],
 )
-def test_what_a_side_does_under_load_is_said_with_what_to_do(
+def test_failures_under_load_are_reported_with_advice(
     side: str, change: Callable[[Trial], dict[str, Any]], verdict: str, said: str
 ) -> None:
     found = judged(changed(session(np.random.default_rng(2), 1.0, noise=0.02), side, change))
@@ -281,7 +281,7 @@ def test_what_a_side_does_under_load_is_said_with_what_to_do(
     assert said in " ".join((*found.notes, found.requests[0].reason))
 
 
-def test_a_head_that_ends_under_load_is_a_failure_and_one_that_never_was_up_says_why() -> None:
+def test_head_that_ends_is_a_failure_with_reason() -> None:
     whole = session(np.random.default_rng(1), 1.0)
     ended = process(HEAD, 0, "failed").model_copy(update={"reason": "it ended (exit status 3):\nbye"})
     found = judged(replace(whole, processes=[ended]))

@@ -30,7 +30,7 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", *as_somebody, "-C", folder.parent, *words], check=True)
 
 
-def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path, tmp_path: Path) -> None:
+def test_side_has_repository_and_uncommitted_files(shop: Path, tmp_path: Path) -> None:
     (shop / "tfb-verdict.md").touch()  # where a shell puts the verdict before anything runs
     notes: list[str] = []
     for target in ("HEAD", None):
@@ -49,7 +49,7 @@ def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path
         copy_side(shop, "HEAD", tmp_path / "lacking", notes)
 
 
-def test_a_base_that_has_gone_on_since_head_parted_from_it_is_said(shop: Path) -> None:
+def test_commits_of_base_that_head_lacks_are_noted(shop: Path) -> None:
     git(shop, "branch", "head")
     assert divergence_notes(shop, "HEAD", None) == divergence_notes(shop, "HEAD", "head") == []
     git(shop, "commit", "-q", "--allow-empty", "-m", "a quicker shop")
@@ -59,7 +59,7 @@ def test_a_base_that_has_gone_on_since_head_parted_from_it_is_said(shop: Path) -
     assert divergence_notes(shop, note.partition("--base ")[2].split()[0], "head") == []
 
 
-def test_a_base_without_a_file_of_its_own_is_as_head_says(shop: Path, tmp_path: Path) -> None:
+def test_base_without_tfb_toml_uses_that_of_head(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     notes: list[str] = []
     head = copy_side(shop, None, tmp_path / "head", notes).file

@@ -17,12 +17,12 @@ node 9 123/123 7.2:
 """
 
 
-def test_perf_s_stacks_are_turned_around_and_the_kernel_is_marked() -> None:
+def test_perf_stacks_are_reversed_and_kernel_frames_marked() -> None:
     stacks = parse_perf(PERF)
     assert stacks == {("node", "handle<T>", "tcp_sendmsg [k]"): 1, ("node 9", "[libc.so.6]"): 1}
 
 
-def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:
+def test_frame_widths_show_shares_and_names_are_escaped() -> None:
     root = ElementTree.fromstring(flame_graph({("a", "x<T>"): 3, ("a", "y [k]"): 1}, "t & u"))  # noqa: S314 - our own
     widths = {}
     for group in root.iter("{http://www.w3.org/2000/svg}g"):
@@ -31,7 +31,7 @@ def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:
     assert widths == {"a": 1200.0, "x<T>": 900.0, "y [k]": 300.0}
 
 
-def test_processes_of_another_machine_are_not_for_perf_to_see(capsys: pytest.CaptureFixture[str]) -> None:
+def test_profiler_refuses_other_machines(capsys: pytest.CaptureFixture[str]) -> None:
     where = [f"--{role}-host=app" for role in ("server", "database", "client")]
     assert cli.main(["--test", "express", "--type", "json", "--profiler", *where]) == 2
     assert "--profiler cannot be used with other machines" in capsys.readouterr().err

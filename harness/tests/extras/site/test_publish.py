@@ -34,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [results / "20250615-small", results / "20250622-second"]
 
 
-def test_a_round_has_a_page_for_each_run_and_one_an_implementation(runs: list[Path], tmp_path: Path) -> None:
+def test_round_has_pages_for_runs_and_implementations(runs: list[Path], tmp_path: Path) -> None:
     words = ("report", str(runs[0]), "--site", str(tmp_path / "site"), "--round", "Round 1")
     assert cli.main(words) == 0
     files = {str(path.relative_to(tmp_path / "site")) for path in (tmp_path / "site").rglob("*.html")}
@@ -47,7 +47,7 @@ def test_a_round_has_a_page_for_each_run_and_one_an_implementation(runs: list[Pa
     assert "Overall, by throughput: " in (tmp_path / "site/index.html").read_text()
 
 
-def test_every_link_leads_to_a_file_whatever_a_name_has(runs: list[Path], tmp_path: Path) -> None:
+def test_links_lead_to_files_for_all_names(runs: list[Path], tmp_path: Path) -> None:
     shutil.copytree(runs[0], odd := tmp_path / runs[0].name)
     for file in odd.glob("*.json*"):
         file.write_text(file.read_text().replace("es4x", "a/b #100%"))
@@ -59,7 +59,7 @@ def test_every_link_leads_to_a_file_whatever_a_name_has(runs: list[Path], tmp_pa
     assert "a/b #100%" in (site / "implementations" / "a%2Fb%20%23100%25.html").read_text()
 
 
-def test_a_second_round_leaves_the_first_as_it_was_and_continues_the_history(runs: list[Path], tmp_path: Path) -> None:
+def test_second_round_keeps_first_and_extends_history(runs: list[Path], tmp_path: Path) -> None:
     site = tmp_path / "site"
     publish(runs[:1], site, name="Round 1", published_at=invented.EPOCH)
     first = {path: path.read_bytes() for path in (site / "rounds/round-1").iterdir()}
@@ -83,7 +83,7 @@ def test_a_folder_with_other_files_is_left_alone(runs: list[Path], tmp_path: Pat
         publish([runs[0], runs[0]], tmp_path / "site", name="Round 1", published_at=0.0)
 
 
-def test_of_arrivals_a_row_has_the_rank_by_cpu_alone() -> None:
+def test_scenario_rows_are_ranked_by_cpu_only() -> None:
     estimate = Estimate(median=2e-3, low=None, high=None, processes=1, values=())
     place = Standing(
         estimate=estimate, position=1, rank=RankInterval(low=1, high=2), tie_group=1, to_reference=None, to_best=None
