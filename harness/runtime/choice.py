@@ -1,4 +1,4 @@
-"""Chooses the runtime, by default Docker if an engine responds, and checks its requirements."""
+"""Chooses the runtime, by default Docker if an engine responds, and checks the requirements."""
 
 import atexit
 import logging
@@ -74,13 +74,13 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
 def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
-    """Return the Docker runtime; ``prepare`` says whether to build the images of PostgreSQL and wrk."""
+    """Return the Docker runtime; ``prepare`` also builds the images of PostgreSQL and wrk."""
     server_limits = limits.parse_server_limits(settings.container_memory, settings.container_pids)
     techempower = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and techempower:
         raise UsageError(
             f"--network-mode host: {techempower[0].name} has no local block, so it needs a network in which "
-            "tfb-database:5432 is PostgreSQL and its port is free. Remove the flag"
+            "tfb-database:5432 is PostgreSQL and the port is free. Remove the flag"
         )
     if with_local := [i for i in implementations if i.allowed and i not in techempower]:
         raise UsageError(f"--allow {with_local[0].name}: it has a local block, but the flag is for folders without one")

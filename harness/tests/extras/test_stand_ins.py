@@ -136,5 +136,8 @@ def test_sbt_plugins_are_replaced_by_maven_central_versions(fakes: Path) -> None
         'addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "2.3.1")',
         'addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")',
     ]
-    assert "sbt-assembly 1.2.0 of com.eed3si9n for what project/plugins.sbt asks for" in done.stderr
+    assert (
+        "using sbt-assembly 1.2.0 of com.eed3si9n, because Maven Central lacks the release in project/plugins.sbt"
+        in done.stderr
+    )
     assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # once

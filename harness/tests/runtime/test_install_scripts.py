@@ -48,7 +48,7 @@ def test_missing_named_package_fails_the_build(project: Path) -> None:
     local = {"run": ["true"], "build": [INSTALL], "install_scripts": ["native", "other"]}
     build = LocalRuntime(work=project).build(implementation(project, local=local), project / "log")
     assert build.status == "failed"
-    assert "local.install_scripts names other, which no build command has put into node_modules" in build.reason
+    assert "local.install_scripts: no build command has installed other in node_modules" in build.reason
 
 
 def test_bun_runs_scripts_of_bun_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
         (["./absent"], "absent does not exist"),
         (["./plain"], "./plain: cannot be run: Permission denied: chmod +x"),
         (["./folder"], "./folder: cannot be run: it is a folder"),
-        (["./interpreter"], "the interpreter in its first line does not exist"),
+        (["./interpreter"], "the interpreter in the first line does not exist"),
         (["./binary"], "Exec format error"),
     ],
 )
