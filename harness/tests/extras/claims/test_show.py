@@ -1,4 +1,4 @@
-"""Verdicts in words and pictures: what was said, what was measured, and what it would take."""
+"""Verdicts on claims as text and diagrams."""
 
 import io
 
@@ -50,6 +50,6 @@ def test_the_terminal_lists_what_was_never_measured_too() -> None:
 
 
 def test_docs_page_matches_the_published_verdicts() -> None:
-    """``./tfb claims --results results/rounds/1 --output docs/claims.md`` makes it."""
+    """``./tfb claims --results results/rounds/1 --output docs/claims.md`` writes the page."""
     page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")
     assert page == show.page(list(read().values()), recorded.read_claims(recorded.PUBLISHED).verdicts)

@@ -1,4 +1,4 @@
-"""Generators on several clients: the load is shared out, and all begin together."""
+"""Load generators on several clients share the load and begin together."""
 
 import time
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def test_shares_add_up_and_clients_have_threads() -> None:
 
 
 def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine, ClientShare, Sequence[str]]]:
-    """Machines that are this one, each with the script in the place of its generator, behind the gate."""
+    """Start a script as the generator of each machine; all machines are this one."""
     machines = [ConnectedMachine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
     parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
     commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
