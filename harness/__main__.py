@@ -55,7 +55,7 @@ def run() -> int:
         _end()
         return Exit.INTERRUPTED
     except Exception:
-        if interruption.requested():  # a module turned the interrupt into an error of its own while it was imported
+        if interruption.requested():  # an imported module turned the interrupt into another error
             return Exit.INTERRUPTED
         raise
 

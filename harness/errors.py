@@ -1,4 +1,4 @@
-"""All errors of tfb with their exit codes. The message of each error says what to do next."""
+"""All errors of tfb with their exit codes. Each message explains the next step."""
 
 from enum import IntEnum
 
@@ -47,25 +47,25 @@ class BuildError(TfbError):
 
 
 class StartError(TfbError):
-    """A server or database that exited or did not respond during its start."""
+    """A server or database that exited or did not respond during the start."""
 
 
 class ServerDiedError(TfbError):
-    """A server that exited after its start."""
+    """A server that exited after a successful start."""
 
 
 class MachineLostError(TfbError):
-    """A machine of the run that no longer responds; nothing can be measured until it is back."""
+    """A machine of the run that no longer responds; the run cannot continue until it is back."""
 
     exit_code = Exit.ENVIRONMENT
 
 
 class EngineFullError(MachineLostError):
-    """A Docker engine whose disk is full; nothing can be started until there is room."""
+    """A Docker engine with a full disk, which cannot start containers until space is freed."""
 
 
 class DatabaseDiedError(TfbError):
-    """A database that exited, or lost its sessions, during a measurement; no server is at fault."""
+    """A database that exited, or lost sessions, during a measurement; no server is at fault."""
 
 
 class LoadError(TfbError):

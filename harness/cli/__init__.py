@@ -20,13 +20,13 @@ MAX_ERROR_LENGTH = 300  # characters of an internal error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code."""
+    """Run a command line and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return guarded(lambda: _run(arguments))
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Call a command and return its exit code; print an error as one message and return its code."""
+    """Call a command and return the exit code; print errors as messages."""
     logging.getLogger("tfb").addHandler(logging.NullHandler())
     logging.raiseExceptions = False  # do not print a traceback if a log cannot be written
     try:
@@ -38,9 +38,11 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:  # noqa: BLE001 - the only place that turns errors into exit codes
         if not (interruption.requested() or _comes_from_interrupt(error)):
             return _print_error(error)
-        message = INTERRUPTED  # a library turned the interrupt into an error of its own
+        message = INTERRUPTED  # a library turned the interrupt into another error
     else:
-        return code
+        if code == Exit.OK or not interruption.requested():
+            return code
+        message = INTERRUPTED  # a library swallowed the interrupt
     return _print(message, Exit.INTERRUPTED)
 
 
@@ -52,14 +54,14 @@ def _comes_from_interrupt(error: BaseException | None) -> bool:
 
 
 def _print_error(error: Exception) -> int:
-    """Print an error and return its exit code."""
+    """Print an error and return the exit code."""
     match error:
         case TfbError():
             return _print(str(error), error.exit_code)
         case OSError():  # the message names the file
             return _print(str(error), Exit.FAILED)
         case MemoryError():
-            text = "this process has reached its memory limit: raise the limit (ulimit -v), or measure less at a time"
+            text = "this process has reached the memory limit: raise the limit (ulimit -v), or measure less at a time"
             return _print(text, Exit.FAILED)
     if os.environ.get(TRACEBACK):
         return _print("".join(traceback.format_exception(error)), Exit.FAILED)

@@ -1,4 +1,4 @@
-"""``./tfb check``: runs the project's own lint, type checks and tests, and first provides the tools they need."""
+"""``./tfb check``: lints and tests this project, after providing the required tools."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class Stage:
     cwd: Path = REPOSITORY
     needs: tuple[str, ...] = ()  # tools, or ENGINE; without them the stage is skipped
     retry: bool = False  # run failed tests once more: on a busy machine, tests of real servers can fail
-    alongside: tuple[str, ...] = ()  # command that uses idle CPUs; its output and status are ignored
+    alongside: tuple[str, ...] = ()  # command that uses idle CPUs; output and status are ignored
 
 
 def command(
@@ -68,7 +68,7 @@ def command(
     ] = False,
     fast: Annotated[bool, Parameter(help="skip stages that start real servers, containers or a browser")] = False,
     yes: Annotated[bool, Parameter(help="install missing tools without asking")] = False,
-    no_install: Annotated[bool, Parameter(help="never install tools: skip the stages that lack one")] = False,
+    no_install: Annotated[bool, Parameter(help="never install tools: skip stages whose tools are missing")] = False,
 ) -> int:
     """Lint and test this project, and verify its four core servers.
 
@@ -88,7 +88,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     per_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
     waiting = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # for tests that sometimes wait
-    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # an implementation with its database needs a gibibyte
+    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # an implementation and a database need a gibibyte
     two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers, and servers on the machine itself
     cargo = ("cargo", "test", "--locked", "--quiet")
     fuzz = (*python, "harness.tests.fuzz", "--seconds", f"{FUZZ_SECONDS:g}")
@@ -103,7 +103,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     def server_stage(name: str, marks: str, *arguments: str) -> Stage:
         return Stage(name=name, command=(*pytest, "-m", marks, *arguments), retry=True)
 
-    # Compile the tests for all later stages while npm waits for its packages.
+    # Compile the tests for all later stages while npm waits for packages.
     compile_tests = (*python, "pytest", "--collect-only", "-q", "-m", FAST)
     fast = (
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm"), alongside=compile_tests),
@@ -152,7 +152,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
 
 
 def required_tools(extent: Extent) -> tuple[ToolRequirement, ...]:
-    """Return the tools that a check needs, and the detected ones."""
+    """Return the tools that a check needs, with detected versions."""
     kinds = {kind for stage in stages(extent) for kind in stage.needs} - {ENGINE}
     kinds |= {"sshd", "ip"} if extent == "all" else set()  # for tests with several machines
     conditions = ((kind, MINIMUM_VERSIONS.get(kind, ">=0")) for kind in sorted(kinds))
@@ -198,7 +198,7 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
 
 
 def _missing_facilities(tools: Sequence[ToolRequirement]) -> Mapping[str, str]:
-    """Return the missing tools, and the engine if none responds, each with what is missing and a remedy."""
+    """Return a description and a remedy for each missing tool, and for a missing container engine."""
     missing = {}
     for tool in tools:
         if tool.tool is None and toolchain.find_tool(tool.kind, tool.condition) is None:
@@ -288,7 +288,7 @@ def _succeeds(command: Sequence[str]) -> bool:
 
 
 def conclude(failed: Sequence[str], skipped: Sequence[tuple[str, str]], flaky: Sequence[str]) -> Exit:
-    """Print the last line of a check and return its exit code.
+    """Print the last line of a check and return the exit code.
 
     Args:
         failed: Names of failed stages.

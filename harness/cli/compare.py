@@ -58,7 +58,7 @@ def parse_percent(_: object, tokens: Sequence[Token]) -> float:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ComparisonFlags:
-    """Flags that say what is compared, and when two cells differ."""
+    """Flags that select the two sides and the threshold."""
 
     base: Annotated[
         str | None, Parameter(help="measure this commit and the working tree now, instead of two runs", metavar="REV")
@@ -87,7 +87,7 @@ class ServiceFlags:
     """Flags for the comparison of two versions of a service."""
 
     service: Annotated[
-        str, Parameter(help="folder of the service with its tfb.toml; default: the current folder", metavar="DIR")
+        str, Parameter(help="folder of the service, with a tfb.toml; default: the current folder", metavar="DIR")
     ] = "."
     head: Annotated[
         str | None,
@@ -96,7 +96,8 @@ class ServiceFlags:
     strict: Annotated[bool, Parameter(help='service: exit with 1 instead of 4 for "cannot tell"')] = False
     markdown: Annotated[bool, Parameter(help="service: print the verdict as Markdown, for a pull request")] = False
     history: Annotated[
-        str | None, Parameter(help="service: append the verdict to this file and show the latest ones", metavar="FILE")
+        str | None,
+        Parameter(help="service: append the verdict to this file, and show the latest verdicts", metavar="FILE"),
     ] = None
     html: Annotated[
         str | None, Parameter(help="service: write the verdict as an HTML page that works offline", metavar="FILE")
@@ -171,12 +172,12 @@ def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service
     """Raise UsageError if flags are combined that exclude each other, or if names of runs are missing."""
     if service != ServiceFlags(service=service.service) or (comparison.base and INSTALLED):
         raise UsageError(
-            f"to compare a service, give --base REV in the folder of its {FILE} or with --service DIR "
+            f"to compare a service, give --base REV in the folder of the {FILE} or with --service DIR "
             f"({PROGRAM} init writes a {FILE})"
         )
     measures = bool(comparison.base or comparison.copy)
     if len(run) != (0 if measures else 2) or (comparison.base and comparison.copy):
-        raise UsageError("compare takes two runs, or --base REV, or --copy: give exactly one of these")
+        raise UsageError("compare takes two runs, or --base REV, or --copy: these exclude each other")
     if comparison.copy and (len(comparison.test) != 1 or comparison.test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: add --test NAME")
 
@@ -197,13 +198,13 @@ def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, Run
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/: name a commit that has it")
-        accounts.share_folder(scratch)  # servers run under accounts of their own
+        accounts.share_folder(scratch)  # servers run under separate accounts
         copy = ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(run_benchmark(replace(settings, control_copy=copy)).records, BASE)
 
 
 def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
-    """Measure an implementation and its copy; save the noise floor for later runs with this profile."""
+    """Measure an implementation and a control copy; save the noise floor for later runs with this profile."""
     (name,) = settings.selection.test
     copy = ControlCopy(suffix=COPY, frameworks=settings.frameworks)
     records = run_benchmark(replace(settings, control_copy=copy)).records
@@ -224,7 +225,7 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
     """Split the records of a run into two sides.
 
     Returns:
-        The records of implementations whose name ends with the suffix, renamed without it; and all other records.
+        The records of implementations with the suffix, which is removed from their names; and all other records.
     """
 
     def side(*, suffixed: bool) -> RunRecords:
@@ -249,7 +250,7 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 
 def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    """Print a comparison and return the exit code that its verdicts require."""
+    """Print a comparison and return the exit code for the verdicts."""
     verdicts = Counter(report.cell_verdict(cell) for cell in comparison.cells)
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code

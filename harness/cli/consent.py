@@ -1,4 +1,4 @@
-"""Asks for consent: one question for everything that a run may change, before the run begins.
+"""Asks for consent to everything that a run may change, with a single question before the run begins.
 
 Only the command line asks. Code below it receives ``yes`` or ``no``.
 """
@@ -41,7 +41,7 @@ def resolve_consent(settings: Settings) -> Consent:
     as_root = local and os.geteuid() == 0 and not (state_folder() / CONSENT_FILE).exists()
     changes = [*_planned_changes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
-        changes.append("build implementations as root, in this run and in later ones")
+        changes.append("build implementations as root, in this run and in later runs")
     question = "\n".join(("This run would", *(f"  - {change}" for change in changes), "Continue?"))
     consented = bool(changes) and ask_consent("ask", question, default=not as_root)
     if as_root and not consented:
@@ -77,7 +77,7 @@ def ask_consent(consent: Consent, question: str, *, default: bool = True) -> boo
 
 
 def ask_confirmation(question: str) -> bool | None:
-    """Ask a question whose empty reply means no; return None without a terminal."""
+    """Ask a question, with no as the default reply; return None without a terminal."""
     return _ask(f"{question} [y/N] ") in ("y", "yes") if _at_a_terminal() else None
 
 
@@ -92,7 +92,7 @@ def _at_a_terminal() -> bool:
 
 
 def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
-    """Yield what the run would change on this machine, as far as it has the rights."""
+    """Yield the changes that the run would make on this machine, within the rights of this user."""
     if local:
         selected = settings.services or select_implementations(scan_folders(*settings.frameworks), settings.selection)
         needs = requirements.tool_requirements(selected, **settings.requirements)
@@ -104,7 +104,7 @@ def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
 
 
 def find_leftovers() -> Sequence[Leftover]:
-    """Return what killed runs left on this machine, including containers if an engine responds."""
+    """Return the leftovers of killed runs on this machine, including containers if an engine responds."""
     try:
         return (*leftovers.local_leftovers(), *compose.engine_leftovers())
     except EnvironmentLacksError:

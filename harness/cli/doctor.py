@@ -69,7 +69,7 @@ def doctor(
             if leftover.certain:
                 console.print(f"! left by a killed run: {leftover}; remove it with ./tfb clean")
             else:
-                console.print(f"· from a run that is not known here: {leftover}")
+                console.print(f"· from an unknown run: {leftover}")
     return Exit.OK if all(need.tool for need in needs) else Exit.ENVIRONMENT
 
 
@@ -111,7 +111,7 @@ def show_facts(facts: Machine) -> None:
 
 def clean(
     *,
-    dry_run: Annotated[bool, Parameter(help="print what would be removed, without removing it")] = False,
+    dry_run: Annotated[bool, Parameter(help="list leftovers and images without removing them")] = False,
     leftovers: Annotated[bool, Parameter(help="remove leftovers of killed runs only, and keep images")] = False,
     yes: Annotated[bool, Parameter(help="remove leftovers without asking")] = False,
     machines: MachineFlags = NO_MACHINES,
@@ -154,18 +154,18 @@ def _remove_images(*, dry_run: bool) -> bool:
 
 
 def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
-    """List leftovers and remove them with consent; return whether one was not removed."""
+    """List leftovers and remove them with consent; return whether a leftover remains."""
     leftovers = find_leftovers()
     removable = [leftover for leftover in leftovers if leftover.certain]
     for leftover in leftovers:
         if leftover.certain:
             print(f"left by a killed run: {leftover}")
-        else:  # of another machine, another container or an older version, and perhaps in use
-            print(f"kept, from a run that is not known here: {leftover}")
+        else:  # from other machines, containers or older versions, and perhaps in use
+            print(f"not removed, because it belongs to an unknown run: {leftover}")
     if dry_run or not removable:
         return False
     if not ask_consent(consent, f"Remove {len(removable)} leftovers of killed runs?"):
-        print("nothing was removed; ./tfb clean --yes removes leftovers without asking")
+        print("no leftovers were removed; ./tfb clean --yes removes leftovers without asking")
         return True
     kept = host_leftovers.remove_leftovers(removable)
     for reason in kept:

@@ -19,7 +19,7 @@ from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import safe_read
 
 MAX_LEVEL = 1_000_000  # connections, or queries per request
-MAX_LEVELS = 1000  # of one sweep, on the command line as in a profile
+MAX_LEVELS = 1000  # in a sweep, on the command line and in a profile
 MAX_SECONDS = 30 * 86_400
 CONFIG_BYTES = 1 << 20  # limit of a configuration file that shell completion reads
 COMMON, SELECTION, MEASUREMENT, ENVIRONMENT, OUTPUT = (
@@ -208,7 +208,9 @@ class CommonFlags(MachineFlags):
     ] = None
     cpuset_cpus: Annotated[
         str | None,
-        _flag(ENVIRONMENT, "CPUs of the server, such as 0-3; database and load generator use the others", "CPUS"),
+        _flag(
+            ENVIRONMENT, "CPUs of the server, such as 0-3; database and load generator use the remaining CPUs", "CPUS"
+        ),
     ] = None
     test_container_memory: Annotated[
         str | None,
@@ -247,7 +249,7 @@ class VerifyFlags(CommonFlags):
         Literal["text", "github", "junit", "json"], _flag(COMMON, "format of the results; github and junit are for CI")
     ] = "text"
     watch: Annotated[bool, _flag(COMMON, "verify again whenever a file changes")] = False
-    strict: Annotated[bool, _flag(COMMON, "also require what a pull request needs, such as a README.md")] = False
+    strict: Annotated[bool, _flag(COMMON, "check all requirements for pull requests, such as a README.md")] = False
 
 
 @Parameter(name="*")
@@ -274,7 +276,7 @@ class RunFlags(CommonFlags):
             n_tokens=1,
         ),
     ] = None
-    dry_run: Annotated[bool, _flag(COMMON, "print the plan and its expected length without running it")] = False
+    dry_run: Annotated[bool, _flag(COMMON, "print the plan and the expected length, without running")] = False
     resume: Annotated[
         str | bool | None,
         _flag(COMMON, "continue a run; default: the newest interrupted run", "RUN", completer=complete_runs),
@@ -307,8 +309,8 @@ class RunFlags(CommonFlags):
         bool, _flag(MEASUREMENT, "measure in reverse alphabetical order instead of random order")
     ] = False
     accept_command: Annotated[
-        bool, _flag(MEASUREMENT, "with --resume: accept the command that another user or machine recorded")
+        bool, _flag(MEASUREMENT, "with --resume: accept a command recorded by a different user or machine")
     ] = False
     profiler: Annotated[
-        bool, _flag(MEASUREMENT, "make a flame graph of one implementation under one test type's load")
+        bool, _flag(MEASUREMENT, "profile an implementation under the load of a test type, and draw a flame graph")
     ] = False

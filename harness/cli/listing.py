@@ -40,7 +40,7 @@ def command(
 
 
 def _remarks(implementation: Implementation) -> Sequence[str]:
-    """Return what restricts an implementation, in parentheses."""
+    """Return the restrictions of an implementation, in parentheses."""
     if implementation.unsupported_reason:
         return (f"(needs {implementation.entry.database}, which tfb does not run)",)
     return () if implementation.local else ("(Docker)",)

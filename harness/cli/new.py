@@ -1,4 +1,4 @@
-"""``./tfb new NAME``: creates the folder of an implementation, as a copy of another one or without code."""
+"""``./tfb new NAME``: creates the folder of an implementation, as a copy or without code."""
 
 import json
 import re
@@ -58,7 +58,7 @@ BLANK_ENTRY = {
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class NewFlags:
-    """Flags that say how the new folder begins."""
+    """Flags for the contents of the new folder."""
 
     source: Annotated[
         str | None,
@@ -96,7 +96,7 @@ def command(
     folder, origin = create(Path(frameworks) if frameworks else FRAMEWORKS, name, options)
     print(f"{folder}/\nBegun {origin}.\n")
     if options.blank:
-        print("docs/requirements.md says what each route must do. A route without its _url key is not requested.")
+        print("docs/requirements.md specifies each route. Routes without a _url key are not requested.")
     frameworks_flag = f" --frameworks {shlex.quote(frameworks)}" if frameworks else ""
     print(f"Next: {PROGRAM} verify {name}{frameworks_flag} --runtime local --watch")
     return Exit.OK
@@ -109,7 +109,7 @@ def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
         The new folder, and a phrase that names the copied implementation.
 
     Raises:
-        UsageError: The name is invalid or exists, or nothing can be copied; no folder is created.
+        UsageError: The name is invalid or exists, or no implementation can be copied; no folder is created.
     """
     _require_valid(name)
     frameworks = trees.find_tree(frameworks).root
@@ -155,7 +155,7 @@ def _choose_language(known: Mapping[str, Implementation], source: Implementation
 def _choose_source(known: Mapping[str, Implementation], source: str | None, language: str | None) -> Implementation:
     """Return the implementation to copy.
 
-    Of several, prefer the default one, then a core one, then one without tags and with most test types.
+    The order of preference: the default, core implementations, implementations without tags, most test types.
     """
     source = source or (None if language else DEFAULT)
     if source and source not in known:
@@ -173,7 +173,7 @@ def _choose_source(known: Mapping[str, Implementation], source: str | None, lang
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:
-    """Copy an implementation without its other variants; return its entry of the configuration."""
+    """Copy an implementation without other variants; return the entry of the configuration."""
     shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
     for path in target.glob(f"{source.dockerfile.name}*"):
         path.rename(path.with_name(path.name.replace(source.dockerfile.stem, target.name, 1)))
@@ -183,7 +183,7 @@ def _copy(source: Implementation, target: Path) -> dict[str, object]:
 
 
 def _create_blank(target: Path) -> dict[str, object]:
-    """Create a folder with a Dockerfile; return the entry of its configuration."""
+    """Create a folder with a Dockerfile; return the entry of the configuration."""
     target.mkdir(parents=True)
     (target / f"{target.name}.dockerfile").write_text(BLANK_DOCKERFILE, encoding="utf-8")
     return {**BLANK_ENTRY, "language": target.parent.name}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictOutputs:
-    """Where ``compare --base`` writes the verdict on a service, apart from the terminal."""
+    """Additional outputs for the verdict of ``compare --base`` on a service."""
 
     json: bool = False
     markdown: bool = False
@@ -29,7 +29,7 @@ class VerdictOutputs:
 
 
 class _LossyFile(io.FileIO):
-    """A raw stream whose writes never fail, so that a run continues if its output is lost."""
+    """A raw stream that ignores write errors, so that a run continues if the output is lost."""
 
     errors: list[OSError]  # the first error, if any
 
@@ -60,7 +60,7 @@ def guarded_streams() -> Iterator[None]:
         yield
     finally:
         for stream in guarded:
-            with contextlib.suppress(OSError, ValueError):  # a test may have closed its stream
+            with contextlib.suppress(OSError, ValueError):  # a test may have closed the stream
                 stream.flush()
         sys.stdout, sys.stderr = originals
     if errors and not isinstance(errors[0], BrokenPipeError):  # `./tfb report | head` closes the pipe early
@@ -86,7 +86,7 @@ def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 def write_file(target: Path, text: str) -> None:
     """Write a file that the user named. Replace it atomically, unless it is a device or a pipe.
 
-    Links to the folder are followed. The file itself must not be a link, which somebody else could have created.
+    Links to the folder are followed. The file itself must not be a link, which another user could have created.
 
     Raises:
         EnvironmentLacksError: The file cannot be written.
@@ -102,7 +102,7 @@ def write_file(target: Path, text: str) -> None:
 
 
 def write_managed_file(folder: Path, name: str, text: str) -> Path:
-    """Write a file in a folder that tfb manages, without following links, and return its path.
+    """Write a file in a folder that tfb manages, without following links, and return the path.
 
     Raises the same errors as ``write_file``.
     """
@@ -125,5 +125,5 @@ def print_problems(problems: Iterable[str]) -> bool:
 
 def _write_error(place: str, error: OSError) -> EnvironmentLacksError:
     return EnvironmentLacksError(
-        f"{place}: cannot be written: {error.strerror}. Free space or choose another place; measurements are kept"
+        f"{place}: cannot be written: {error.strerror}. Free space or choose another place; no measurement is lost"
     )

@@ -29,10 +29,10 @@ Results = Annotated[str | None, Parameter(help="folder of results; default: resu
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FormatFlags:
-    """Flags for the report of one run."""
+    """Flags for the report of a run."""
 
     format: Annotated[str, Parameter(help="text, markdown, json or techempower")] = "text"
-    html: Annotated[bool, Parameter(help="write one HTML file that works offline, into the run's folder")] = False
+    html: Annotated[bool, Parameter(help="write an HTML file that works offline to the run's folder")] = False
     levels: Annotated[bool, Parameter(help="print a table for every load, not only for the headline loads")] = False
     output: Annotated[Path | None, Parameter(help="write to this file instead of stdout", metavar="FILE")] = None
 
@@ -79,7 +79,7 @@ def report(
 
 
 def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Path]:
-    """Return the folders of runs; if ``merge``, the folder of one run that is made of them."""
+    """Return the folders of runs; if ``merge``, the folder of a run that combines them."""
     with interruption.held_while_loading():
         from harness.records.run_folders import find_run
 
@@ -92,7 +92,7 @@ def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Pa
 
 
 def _publish(folders: list[Path], site: Path, name: str | None) -> int:
-    """Write static pages of a published round, and print the path of the first one."""
+    """Write static pages of a published round, and print the path of the first page."""
     now = time.time()
     round_name = name or time.strftime("%Y-%m-%d", time.gmtime(now))
     PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now)

@@ -32,7 +32,7 @@ def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
         invocation: The command line with ``--resume``.
 
     Raises:
-        UsageError: There is no such run, it cannot be resumed, or its command was not accepted.
+        UsageError: The run does not exist, it cannot be resumed, or its command was not accepted.
     """
     folder = find_run(settings.results, settings.resume) if settings.resume else find_interrupted(settings.results)
     info = store.read_info(folder)
@@ -46,7 +46,7 @@ def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
 
 
 def find_interrupted(results: Path) -> Path:
-    """Return the newest run that was interrupted or killed, or that lost a machine or its disk. Raises UsageError."""
+    """Return the newest run that was interrupted or killed, or that lost a machine or disk space. Raises UsageError."""
     for folder in reversed(list_runs(results)):
         try:
             info = RunReader(folder).info
@@ -65,7 +65,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
     command = shlex.join((PROGRAM, *info.command)).encode("ascii", "backslashreplace").decode("ascii")
     text = printable(command.replace("\n", "\\n").replace("\t", "\\t"))
     introduction = (
-        f"run {info.run_id} was not started by this user on this machine. Resuming it executes its recorded command:"
+        f"run {info.run_id} was not started by this user on this machine. Resuming it executes the recorded command:"
     )
     if len(text) > MAX_COMMAND_LENGTH:
         raise UsageError(
@@ -81,7 +81,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
 
 
 def recorded_settings(current: Settings, invocation: Invocation, info: RunInfo) -> Settings:
-    """Return the settings of a recorded command, with the output flags of the current one.
+    """Return the settings of a recorded command, with the output flags of the current command.
 
     Args:
         current: The settings of the command line with ``--resume``.

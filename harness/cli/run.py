@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.experiment.stage_conclude import RunOutcome
 
 PROFILE: Hook[Callable[[Settings], Mapping[str, object]]] = Hook(name="profile", purpose="--profiler")
-NEWEST_RUNS = 20  # runs among which an active one is looked for
+NEWEST_RUNS = 20  # runs that are searched for active runs
 
 
 def execute(invocation: Invocation) -> int:
@@ -78,14 +78,14 @@ def _benchmark(settings: Settings) -> int:
 
 
 def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None) -> "RunOutcome":
-    """Carry out a run and show its progress.
+    """Carry out a run and show the progress.
 
     Args:
         settings: The settings of the run.
-        dependencies: Replacements for parts of the run; default: the real ones.
+        dependencies: Replacements for parts of the run; default: the real parts.
 
     Raises:
-        KeyboardInterrupt: The run was interrupted between two steps; the message says how to continue it.
+        KeyboardInterrupt: The run was interrupted between two steps; the message explains how to continue.
     """
     from harness.experiment import progress, workflow
 
@@ -128,7 +128,7 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
     console.print(
         f"\nFiles: {settings.results / run_id}/\nPrint again: {PROGRAM} report {run_id}{results_flag}\n"
         f"In a browser: {PROGRAM} dashboard{results_flag}"
-        + ("" if is_built() else " (builds its page first: one to two minutes, once)"),
+        + ("" if is_built() else " (the first start builds the page, in one to two minutes)"),
         soft_wrap=True,
     )
 
@@ -147,6 +147,6 @@ def _notes(settings: Settings) -> Iterator[str]:
     declared = {name for i in selected for name in i.urls}
     left_out = [name for name in settings.test_types if name in declared and TEST_TYPES[name].calls_upstream]
     if left_out and not can_reach_upstream(selected, settings):
-        cargo = f"building its upstream needs cargo: {advice.describe_missing('cargo', '>=1.85')}"
-        reason = "its upstream is not reachable from a bridge network or another machine"
+        cargo = f"building the upstream needs cargo: {advice.describe_missing('cargo', '>=1.85')}"
+        reason = "a bridge network or remote machine cannot reach the upstream"
         yield f"left out: {', '.join(left_out)} ({reason if upstream.available() else cargo})"

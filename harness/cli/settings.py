@@ -79,7 +79,7 @@ def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) 
     """Return the test types in the order of measurement.
 
     Args:
-        names: The values of ``--type``; if empty, the test types of the profile or, if it has none, all scored types.
+        names: The values of ``--type``; if empty, the test types of the profile or else all scored types.
         profile: The profile of the run.
         every: Whether to ignore the profile and use all test types.
     """

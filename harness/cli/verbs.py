@@ -1,7 +1,8 @@
 """The verbs of the command line, and the parser that turns arguments into an ``Invocation``.
 
-A verb is a function whose parameters are its flags (cyclopts). Its module is imported only when the verb is called, and
-it returns an exit code. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return an ``Invocation``.
+The parameters of a verb's function are the flags (cyclopts). The function returns an exit code, and its module is
+imported only when the verb is called. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return an
+``Invocation``.
 """
 
 import platform
@@ -26,7 +27,7 @@ RUN_VERBS = ("run", "verify", "debug")
 VERBS: dict[str, Verb] = {
     "run": Verb(target="", help="build, verify, measure and rank: [NAME …]", group="measure"),
     "verify": Verb(target="", help="check responses thoroughly, without load: [NAME …]", group="measure"),
-    "debug": Verb(target="", help="start one implementation and wait: NAME", group="measure"),
+    "debug": Verb(target="", help="start an implementation and wait: NAME", group="measure"),
     "list": Verb(target="harness.cli.listing:command", help="list implementations", group="measure"),
     "report": Verb(target="harness.cli.reporting:report", help="print a run as text, Markdown, JSON or HTML"),
     "compare": Verb(target="harness.cli.compare:command", help="compare two runs, or two versions of a service"),
@@ -44,7 +45,7 @@ VERBS: dict[str, Verb] = {
 OVERVIEW = """\
 Builds, verifies, measures and ranks implementations of web frameworks.
 
-  ./tfb run                            measure the core ones (twelve minutes)
+  ./tfb run                            the core implementations, 12 minutes
   ./tfb run express axum --type db     two implementations, one test type
   ./tfb verify my-framework --watch    check responses while you write
   ./tfb dashboard                      show the results in a browser
@@ -59,7 +60,7 @@ Exit codes: 0 all measured and verified, 1 a failure or time was up,
             130 interrupted
 """
 COMPLETING = "__complete"  # hidden verb that the shell's completion function calls
-# TechEmpower's flags that tfb does not have -> what to use instead.
+# TechEmpower's flags that tfb does not have -> replacement.
 REPLACED = {
     "--clean": "use ./tfb clean to remove the images of runs, and delete folders of results/ by hand",
     "--audit": "use ./tfb list to find broken configurations, and ./tfb verify NAME to check responses",
@@ -131,7 +132,7 @@ def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> I
 
 
 def debug(*names: ImplementationNames, flags: CommonFlags = CommonFlags()) -> Invocation:  # noqa: B008 - frozen
-    """Start one implementation with its database, print its addresses and log, and wait for Ctrl-C."""
+    """Start an implementation and a database, print addresses and the log, and wait for Ctrl-C."""
     return Invocation(mode="debug", test=names, flags=flags)
 
 

@@ -1,4 +1,4 @@
-"""Changes rows during a load, and records what the tables held when, so that stale responses are detected.
+"""Changes rows during a load, and records the versions of the tables, so that stale responses are detected.
 
 The role that servers use cannot see the harness's sessions.
 """
@@ -36,7 +36,7 @@ BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
 def build_history(
     first: WorldTables, changes: Sequence[Mapping[str, TableChange]] = (), slack: float = 0.0
 ) -> TableHistory:
-    """Return the versions of the tables: ``first``, then one for each change. ``slack`` is in seconds."""
+    """Return the versions of the tables: ``first``, then a version for each change. ``slack`` is in seconds."""
     history = {name: [TableVersion(rows=table)] for name, table in first.items()}
     for change in changes:
         for name, (text, begun, done) in change.items():
@@ -57,7 +57,7 @@ class ConcurrentChanges:
         self._test_type = test_type
         self._tables = tables
         self._put_back = put_back
-        # Changing a fortune is cheap, and of thousands of pages a second only a few stale ones have to be noticed.
+        # Changing a fortune is cheap, and of thousands of pages a second only a few stale pages have to be noticed.
         spread = max(1.0, seconds / MEAN_CHANGES / fmean(INTERVAL_SECONDS))
         self._interval_factor = spread if test_type.has_rows else 1.0
         self._dice = random.Random(f"changes {seed}")
@@ -126,10 +126,10 @@ class ConcurrentChanges:
             self._change_fortune()
 
     def _change_fortune(self) -> None:
-        """Change a random fortune and restore the previous one. The new message moves and needs escaping.
+        """Change a random fortune and restore the previously changed fortune. The new message moves and needs escaping.
 
-        The page keeps its length, which check load.2 expects. Only ASCII messages change, because some servers write
-        other characters as entities.
+        The length of the page is constant, which check load.2 expects. Only ASCII messages change, because some servers
+        write other characters as entities.
         """
         seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])

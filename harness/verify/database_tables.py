@@ -30,7 +30,7 @@ AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # ten times fas
 
 
 class TableChange(NamedTuple):
-    """New numbers of rows in one table, which became visible between two moments in epoch seconds."""
+    """New numbers of rows in a table, which became visible between two moments in epoch seconds."""
 
     text: str  # for ``parse_table_text``
     begun: float
@@ -56,15 +56,16 @@ class DatabaseTables:
         self._clock_lead = clock_lead_bounds(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
 
     def commit(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
-        """Execute statements in one transaction.
+        """Execute statements in a transaction.
 
-        The database reads its own clock before and after the commit, so that round trips do not widen the interval.
+        The database reads the server-side clock before and after the commit, so that round trips do not widen the
+        interval.
 
         Returns:
             The rows of each statement, and an interval in epoch seconds in which the changes became visible.
 
         Raises:
-            psycopg.Error: A statement failed, and nothing was changed.
+            psycopg.Error: A statement failed, and no row was changed.
         """
         batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, CLOCK, sql.SQL("COMMIT"), CLOCK))
         begun = time.time()
@@ -84,7 +85,7 @@ class DatabaseTables:
         return {name: parse_table_text(text) for name, text in self.read_texts().items()}
 
     def read_snapshot(self) -> tuple[dict[str, str], float, float]:
-        """Return the tables' texts at one moment, and the epoch seconds before and after that moment."""
+        """Return the tables' texts at a moment, and the epoch seconds before and after that moment."""
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = time.time()
@@ -100,7 +101,7 @@ class DatabaseTables:
     @cached_property
     def uncounted_reason(self) -> str | None:
         """Return why statements are not counted, or None if they are."""
-        return find_counting_obstacle(self.connection) if self.admin else "the database's administrator is not known"
+        return find_counting_obstacle(self.connection) if self.admin else "the database's administrator is unknown"
 
     def snapshot_statements(self) -> StatementSnapshot | None:
         """Return exact counts of the servers' statements until now; None if they are not counted."""
@@ -151,7 +152,7 @@ class DatabaseTables:
             )
 
     def set_fortunes(self, rows: Mapping[int, str]) -> tuple[float, float]:
-        """Replace the messages by id in both fortune tables in one transaction. Requires the administrator.
+        """Replace the messages by id in both fortune tables in a transaction. Requires the administrator.
 
         Returns:
             An interval in epoch seconds in which the change became visible.
@@ -176,11 +177,11 @@ class DatabaseTables:
 
     @contextmanager
     def planted_fortunes(self) -> Iterator[dict[int, str]]:
-        """Add a fortune and change another in both tables until the context exits. Requires the administrator.
+        """Add a fortune and change a second in both tables until the context exits. Requires the administrator.
 
-        The new message is random and sorts between others. It has all characters that HTML escapes, repeated blanks,
-        accents, characters beyond the basic plane, and a length beyond short buffers. The changed message leaves the
-        number of rows as it is.
+        The new message is random and sorts between existing messages. It has all characters that HTML escapes, repeated
+        blanks, accents, characters beyond the basic plane, and a length beyond short buffers. The changed message leaves
+        the number of rows as it is.
 
         Yields:
             All messages by id.
@@ -202,9 +203,9 @@ class DatabaseTables:
 
 
 def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[float, float]:
-    """Return the least and the greatest number of seconds by which another clock is ahead of this process's.
+    """Return the least and the greatest number of seconds by which a clock is ahead of this process's.
 
-    Each reading of the other clock lies between two readings of our own. The bounds are the intersection.
+    Each reading of that clock lies between two readings of this process's. The bounds are the intersection.
     """
     low, high = float("-inf"), float("inf")
     for _ in range(reads):
@@ -215,7 +216,7 @@ def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[
 
 @contextmanager
 def open_tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
-    """Connect to the database, as the administrator if it is known.
+    """Connect to the database, as the administrator if possible.
 
     The connection fetches no rows by index, because rows fetched by index are counted as the server's.
     """

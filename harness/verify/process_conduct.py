@@ -103,7 +103,7 @@ def _normalise(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _variables(command: Sequence[str]) -> dict[str, str]:
-    """Return the variables that a command sets for its program."""
+    """Return the variables that a command sets for the program."""
     return dockerfile.parse_assignments(_without_shell(command))
 
 

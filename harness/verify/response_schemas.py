@@ -22,7 +22,7 @@ from harness.verify import schema_worker
 
 WAIT_SECONDS = 60.0  # wall time for a comparison; the child limits CPU time itself
 MAX_CACHED_RESULTS = 4_096
-NO_ORPHANS = sys.maxsize  # start time of a child that starts no processes, so that none of its orphans are sought
+NO_ORPHANS = sys.maxsize  # start time of a child that starts no processes, so that it has no orphans
 
 
 @dataclass(frozen=True, kw_only=True)

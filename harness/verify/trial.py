@@ -1,4 +1,4 @@
-"""Verifies each trial from a sample of its responses, the rows behind them, and the statements that were executed.
+"""Verifies each trial from a sample of its responses, the corresponding rows, and the statements that were executed.
 
 All loads look the same to the server: rows change, statements are counted, and random responses are recorded.
 Neither time, connection, position nor number of requests reveals which responses are checked.
@@ -44,15 +44,15 @@ from harness.verify.verification import PLAIN, rows_variant, run_checks, wait_fo
 from harness.verify.wire import Response
 
 NANOSECONDS = 1e-9
-# Limits on the responses of one trial that are checked; checking takes about 50 µs a response and 3 µs a row.
+# Limits on the checked responses of a trial; checking takes about 50 µs a response and 3 µs a row.
 MAX_RESPONSES = 2_000
 MAX_DECLARED_RESPONSES = 400  # of a service: comparing a response with a schema may take milliseconds
 MAX_ROWS = 6_000
 MAX_WRITTEN_ROWS = 8_000  # of update: if there are no more, all responses are checked rather than a sample
-RECORDED_PER_CHECKED = 4  # responses that the generator may record for each checked one, if a server speeds up
+RECORDED_PER_CHECKED = 4  # responses that the generator may record for each checked response, if a server speeds up
 MAX_FILE_BYTES = 16 << 20
 PAGE_ROWS = 12
-DEFAULT_ROW_RATE = 50_000.0  # rows a second, before a server's rate is known
+DEFAULT_ROW_RATE = 50_000.0  # rows a second, before a server's rate has been measured
 DEFAULT_SERVICE_RATE = 2_000.0  # requests a second; for a faster service, the generator lowers the share
 CACHE_SECONDS = 10.0  # for which cached-query may keep a row
 
@@ -74,13 +74,13 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
 
 @dataclass(kw_only=True)
 class ProcessVerification:
-    """State that the verification of one process keeps between its trials."""
+    """State of the verification of a process between trials."""
 
     before: DatabaseCounters | None = None  # before the process started
     expected_work: ExpectedWork = field(default_factory=ExpectedWork)  # for all successful responses
     cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # with expiry times
     age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # of updated rows: count_age_pairs
-    cache_unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that no snapshot has seen
+    cache_unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that are in no snapshot
     _tables: DatabaseTables | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -125,7 +125,7 @@ class TrialContext:
 
 
 class TrialVerification:
-    """Context manager around one load that observes the database before and after it; then ``judge`` runs the checks.
+    """Context manager around a load that observes the database before and after it; then ``judge`` runs the checks.
 
     Enter it before the generator starts, and exit after the generator has ended.
     """
@@ -187,7 +187,7 @@ class TrialVerification:
 
         Args:
             good: Number of responses with a 2xx status, including responses after the end of the load.
-            failed: Number of responses with another status.
+            failed: Number of responses with other statuses.
             counts: The generator's counts; None for a generator that has none.
             answers: File of recorded responses. Without it and ``counts``, only the database's counts are checked.
 
@@ -264,7 +264,7 @@ class TrialVerification:
             self._process.remember_rows(evidence.history)
 
     def _parse_response(self, line: str, place: str) -> Exchange:
-        """Parse one line of the generator's file of responses."""
+        """Parse a line of the generator's file of responses."""
         # If the system clock was set meanwhile, times of day are uncertain by the jump. Use the widest interval.
         least, most = sorted(self._clock_offsets)
         try:

@@ -1,4 +1,4 @@
-"""Gathers the evidence for one test type of a running server, and runs every registered check on it."""
+"""Gathers the evidence for a test type of a running server, and runs every registered check on it."""
 
 import random
 import time
@@ -32,11 +32,11 @@ from harness.verify.database_tables import DatabaseTables, open_tables
 
 CONNECTIONS = 8  # for concurrent requests
 FRESH_CONNECTIONS = 24  # with two requests each, to reach a broken worker among several
-REQUESTS_ON_ONE_CONNECTION = 120  # enough to see a failure of one request in a hundred
+REQUESTS_ON_ONE_CONNECTION = 120  # enough to see a failure rate of 1 %
 CHANGED_ROWS = HIGHEST_ID // 2  # changed after the server has read rows
 REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # on each connection
-SNAPSHOTS_OF_UPDATES = 10  # each after one update
-# PostgreSQL counts a statement when its portal closes, which may be after the server's response.
+SNAPSHOTS_OF_UPDATES = 10  # each after an update
+# PostgreSQL counts a statement when the portal closes, which may be after the server's response.
 MAX_COUNT_DELAY_SECONDS, COUNT_POLL_SECONDS = 0.3, 0.02
 
 # Variants of the number of rows, with the number expected.
@@ -53,7 +53,7 @@ PLAIN = QueryVariant(name="plain")
 # Mean number of decimal digits of a uniform value of 1..10000.
 MEAN_DIGITS = sum(len(str(value)) for value in range(1, HIGHEST_ID + 1)) / HIGHEST_ID
 # Tolerance for the mean digits of a value. In the few dozen requests of the shortest load, the mean deviates by
-# 0.35 / sqrt(values). The table's own mean differs by up to 0.01, because its numbers are fixed by a seed.
+# 0.35 / sqrt(values). The mean of the table differs by up to 0.01, because a seed determines the numbers.
 DIGITS_MARGIN = 0.25
 FRAMING_MARGIN = 1.0  # bytes: Content-Length or a chunk's size gains or loses a digit
 
@@ -77,7 +77,7 @@ def wait_for_statements(
 ) -> Evidence:
     """Return the statements since ``before``, after they satisfy the checks or after the time limit.
 
-    ``rows`` is the number of rows that one statement may write.
+    ``rows`` is the number of rows that a statement may write.
     """
     deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:
@@ -98,7 +98,7 @@ def wait_for_statements(
 
 
 class EvidenceGatherer:
-    """The evidence for one test type; the constructor sends all requests and reads the tables."""
+    """The evidence for a test type; the constructor sends all requests and reads the tables."""
 
     def __init__(self, task: VerificationTask) -> None:
         self._test_type = task.test_type
@@ -131,7 +131,7 @@ class EvidenceGatherer:
         if self._test_type.requests:
             return None  # sizes of a service's responses are unknown
         case = PLAIN if queries is None else rows_variant(queries)
-        # Exclude variants with another size, such as a page with an additional fortune.
+        # Exclude variants with a different size, for example a page with an additional fortune.
         good = [
             e for e in self.evidence.ok_exchanges if e.case == case or (case.suffix and e.case.suffix == case.suffix)
         ]
@@ -216,7 +216,7 @@ class EvidenceGatherer:
             return [PLAIN] * (REQUESTS_ON_ONE_CONNECTION if self._thorough else 3)
         cases = list(COUNT_VARIANTS) if self._thorough else [rows_variant(1), rows_variant(2), rows_variant(20)]
         url = self._client.url
-        if "?" not in url:  # a path such as /updates/ has no parameter to omit or repeat
+        if "?" not in url:  # a path like /updates/ has no parameter to omit or repeat
             return [case for case in cases if case.name != "absent"]
         if self._thorough:
             parameter = url.partition("?")[2].rstrip("=")

@@ -57,7 +57,7 @@ def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
 
 
 class Verifier:
-    """Verification with the checks of docs/requirements.md, and its state for each process by database.
+    """Verification with the checks of docs/requirements.md, with a state for each process by database.
 
     ``timeout`` limits the time to wait for a response, in seconds.
     """
@@ -81,7 +81,7 @@ class Verifier:
         constant = [test_type for test_type in test_types if test_type.response_shape in ("message", "greeting")]
         targets = [test_type.target(urls[test_type.name]) for test_type in (constant or test_types)[:2]]
         evidence = Evidence(test_type=SERVER, thorough=thorough, rules=server.implementation.rules)
-        if not any(test_type.requests for test_type in test_types):  # a service receives only its declared requests
+        if not any(test_type.requests for test_type in test_types):  # a service receives only declared requests
             client = Client(server.endpoint, test_types[0], targets[0], self._timeout)
             evidence.exchanges = client.send_in_order([PLAIN])
             if thorough and constant and evidence.exchanges[0].ok:
@@ -104,7 +104,7 @@ class Verifier:
         thorough: bool,
         loads: Sequence[Load],
     ) -> VerificationRecord:
-        """Verify one test type, and measure the sizes of its responses at these loads."""
+        """Verify a test type, and measure the sizes of responses at these loads."""
         began = time.monotonic()
         gatherer = self._gather(server, test_type, database, thorough=thorough)
         query_counts = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
@@ -132,7 +132,7 @@ class Verifier:
         return gatherer
 
     def verify_trial(self, context: TrialContext) -> TrialVerification:
-        """Return a context manager that gathers evidence during one load."""
+        """Return a context manager that gathers evidence during a load."""
         process = self._processes.setdefault(context.database, ProcessVerification())
         return TrialVerification(context=context, process=process)
 
@@ -143,11 +143,11 @@ class Verifier:
         """Verify a test type briefly after a load, including the consistency of an updated table."""
         if test_type.writes_database and test_type.has_rows:
             with open_tables(database) as tables:
-                tables.wait_until_idle()  # wrk stops when its time is up, while its last requests still write
+                tables.wait_until_idle()  # wrk stops at the end of the load, while the last requests still write
         return run_checks(self._gather(server, test_type, database, thorough=False).evidence)
 
     def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Check what a stopped process has done to the database; nothing without an earlier ``start_process``."""
+        """Check the changes of a stopped process to the database; no checks without an earlier ``start_process``."""
         process = self._processes.pop(database, ProcessVerification())
         process.close()
         if process.before is None:
@@ -157,7 +157,7 @@ class Verifier:
 
 
 def _probe_connection_limits(client: Client) -> list[Exchange]:
-    """Send requests on many connections at once, then many requests on one connection until the server closes it."""
+    """Send requests on many connections at once, then on a single connection until the server closes it."""
     exchanges = client.send_concurrently(
         [PLAIN] * (CONCURRENT_CONNECTIONS * REQUESTS_PER_CONNECTION), CONCURRENT_CONNECTIONS
     )

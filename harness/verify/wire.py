@@ -1,6 +1,6 @@
 """A strict HTTP/1.1 client on a raw socket, which accounts for every byte of a response and can send any request.
 
-HTTP libraries repair, hide or refuse what verification must see: a body longer than its Content-Length, a second
+HTTP libraries repair, hide or refuse violations that verification must see: a body longer than Content-Length, a second
 response in the same segment, or a header line without a colon. Grammar and framing follow RFC 9112.
 """
 
@@ -20,8 +20,8 @@ TIMEOUT_SECONDS = 8.0  # from the request to the last byte of the response, like
 MAX_BODY_BYTES = 1024 * 1024  # 500 rows have 20 kB, a page of fortunes has 1.5 kB
 MAX_HEAD_BYTES = 256 * 1024  # status line and header section
 MAX_LINE_BYTES = 8 * 1024  # a chunk's size line, or a trailer
-MAX_INTERIM_RESPONSES = 8  # 1xx responses before the final one
-MAX_UNSOLICITED_BYTES = 64 * 1024  # that are kept
+MAX_INTERIM_RESPONSES = 8  # 1xx responses before the final response
+MAX_UNSOLICITED_BYTES = 64 * 1024  # retained
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
 _HEADER_LINE = re.compile(
@@ -43,7 +43,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response: headers in order, the body without its framing, and the size on the wire."""
+    """A response: headers in order, the body without framing, and the size on the wire."""
 
     status: int
     reason: str
@@ -54,7 +54,7 @@ class Response:
     violations: tuple[str, ...] = ()  # of the grammar, if the response could still be read
 
     def get_all(self, name: str) -> list[str]:
-        """Return all values of a header in order, given its name in lower case."""
+        """Return all values of a header in order, given the lower-case name."""
         return [value for key, value in self.headers if key.lower() == name]
 
     def get(self, name: str) -> str | None:
@@ -80,7 +80,7 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes, in one segment if they fit. Raises WireError."""
+        """Send bytes, in a single segment if they fit. Raises WireError."""
         try:
             self._socket.sendall(data)
         except TimeoutError as error:
@@ -89,7 +89,7 @@ class Connection:
             raise WireError("closed", f"the server closed the connection during the request: {error}") from error
 
     def receive(self, method: str = "GET") -> Response:
-        """Return the next response, read to its last byte. Raises WireError."""
+        """Return the next response, read to the last byte. Raises WireError."""
         deadline = time.monotonic() + self.timeout
         for _ in range(MAX_INTERIM_RESPONSES + 1):
             head = self._head(deadline)
@@ -170,7 +170,7 @@ class Connection:
                 raise WireError("closed", "the server closed the connection without a response")
 
     def _fill_body(self, deadline: float, expectation: str) -> None:
-        """Read bytes of a body. Raises WireError with the expectation if there are none."""
+        """Read bytes of a body. Raises WireError with the expectation at the end of the stream."""
         try:
             more = self._fill(deadline)
         except WireError as error:
@@ -194,7 +194,7 @@ class Connection:
         return self._take_from_buffer(count)
 
     def _line(self, deadline: float) -> bytes:
-        """Read a line of a chunked body, without its end."""
+        """Read a line of a chunked body, without CR LF."""
         while True:
             end = self._buffer.find(b"\r\n")
             size = len(self._buffer) if end < 0 else end + 2
@@ -256,7 +256,7 @@ def _parse_head(data: bytes) -> Response:
 
 
 def _framing(head: Response, method: str) -> tuple[Framing, int, Sequence[str]]:
-    """Return how the body is delimited (RFC 9112 section 6.3), its declared length, and violations."""
+    """Return how the body is delimited (RFC 9112 section 6.3), the declared length, and violations."""
     lengths, codings = head.get_all("content-length"), head.get_all("transfer-encoding")
     violations = ["there are both Content-Length and Transfer-Encoding"] if lengths and codings else []
     violations += ["Content-Length is repeated"] if len(lengths) > 1 else []

@@ -224,12 +224,29 @@ def test_each_error_prints_one_line_and_exit_code(
     assert message.count("\n") == 1
 
 
-def test_errors_caused_by_an_interrupt_exit_as_interrupted(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("arguments", [["report", "no-such-run"], ["list", "--test-lang", "no-such-language"]])
+def test_errors_after_an_interrupt_exit_as_interrupted(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interruption, "requested", lambda: True)
-    assert cli.main(["report", "no-such-run"]) == Exit.INTERRUPTED
+    assert cli.main(arguments) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "tfb: interrupted; all started processes have been stopped\n"
+
+
+def test_a_swallowed_interrupt_exits_as_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interruption, "requested", lambda: True)
+    assert cli.guarded(lambda: Exit.FAILED) == Exit.INTERRUPTED
+    assert cli.guarded(lambda: Exit.OK) == Exit.OK
+
+
+def test_an_error_raised_from_an_interrupt_exits_as_interrupted() -> None:
+    def load() -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise TypeError("invalid schema") from error
+
+    assert cli.guarded(load) == Exit.INTERRUPTED
 
 
 def test_the_overview_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:

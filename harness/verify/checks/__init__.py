@@ -15,7 +15,7 @@ from harness.records.verification_record import CheckResult
 from harness.verify.checks.evidence import Evidence, Exchange
 
 SERVER = "http"  # checks of the server's HTTP, independent of test types
-CONDUCT = "conduct"  # checks of the server's process and of its folder
+CONDUCT = "conduct"  # checks of the server's process and folder
 LOAD = "load"  # checks of the database's counts for a load or a process
 
 # Rules that TechEmpower does not have; they warn under the rules ``techempower``. docs/requirements.md marks the same.
@@ -56,11 +56,11 @@ READING_TYPES = types_where(lambda test_type: test_type.has_rows and not test_ty
 class Finding:
     """A violation of a rule."""
 
-    message: str  # the problem, then what to do
+    message: str  # the problem, then advice
     expected: str | None = None
     actual: str | None = None
     outcome: Outcome = Outcome.FAIL
-    accepted: bool = False  # whether TechEmpower's verification accepts the violation of its rule
+    accepted: bool = False  # whether TechEmpower's verification accepts the violation
 
 
 CheckFunction = Callable[[Evidence], Iterator[Finding]]
@@ -74,15 +74,15 @@ class Check:
     rule: str
     applies: Applies
     find: CheckFunction
-    needs: Callable[[Evidence], bool]  # whether the evidence has what the check judges
+    needs: Callable[[Evidence], bool]  # whether the evidence has the observations that the check judges
     enough: Callable[[Evidence], bool]  # whether there is enough evidence for a pass to be meaningful
 
     def applies_to(self, evidence: Evidence) -> bool:
-        """Return whether the check applies to the test type, and the evidence has what it judges."""
+        """Return whether the check applies to the test type, and the evidence is sufficient."""
         return self.applies(evidence.test_type) and self.needs(evidence)
 
     def run(self, evidence: Evidence) -> CheckResult:
-        """Return the worst finding with the number of findings, or a pass if there are none."""
+        """Return the worst finding with the number of findings, or a pass without findings."""
         findings = list(self.find(evidence))
         if not findings:
             return CheckResult(check=self.name, rule=self.rule, outcome=Outcome.PASS)
@@ -129,7 +129,7 @@ def check(
 def exchange_check(
     rule: str, where: Applies | frozenset[str], *, only_ok: bool = True
 ) -> Callable[[Callable[[Exchange], Iterator[Finding]]], Check]:
-    """Decorate a function of one exchange as a check; messages get the target as a prefix.
+    """Decorate a function of an exchange as a check; messages get the target as a prefix.
 
     ``only_ok`` restricts the check to exchanges with status 200.
     """

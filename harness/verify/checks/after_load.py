@@ -1,4 +1,4 @@
-"""Checks after a load or a process: whether each request was answered, and what is left in the database.
+"""Checks after a load or a process: whether each request has a response, and which changes remain in the database.
 
 PostgreSQL sessions publish table counters about once a second and when they end. The counters are therefore read before
 a process starts and after it has stopped: they then include every row that the process fetched or updated.
@@ -60,8 +60,8 @@ def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
 def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     """Find requests without a response, unrequested responses, other statuses, and hung or closed connections.
 
-    A service may close connections, and declares the status of its responses. Under TechEmpower's rules any server may
-    close connections, because wrk opens new ones.
+    A service may close connections, and declares the status of responses. Under TechEmpower's rules any server may
+    close connections, because wrk reconnects.
     """
     counts = evidence.request_counts
     assert counts is not None  # noqa: S101 - needs
@@ -74,8 +74,8 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
         (0 if service else counts.hung_connections, "connections that hung", False),
         (0 if service else counts.closed_connections, "connections that the server closed", True),
         (interrupted, "requests in progress on connections that the server closed", True),
-        (counts.malformed, "responses with invalid framing, or with another body than expected", False),
-        (unexpected, "responses with another status than expected", False),
+        (counts.malformed, "responses with invalid framing, or with an unexpected body", False),
+        (unexpected, "responses with an unexpected status", False),
         (counts.unsolicited, "responses without a request", False),
         (0 if service else counts.unsolicited_bytes, "bytes outside of responses", False),
     ):
@@ -128,7 +128,7 @@ def read_counters(database: DatabaseAddress) -> DatabaseCounters:
 
 
 def _wait_for_sessions(admin: psycopg.Connection) -> bool:
-    """Wait until no session of another role is left in this database. Return whether that was in time."""
+    """Wait until all sessions of other roles in this database have ended. Return whether that was in time."""
     deadline = time.monotonic() + SESSION_END_SECONDS
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user"
     while (sessions := admin.execute(query).fetchone()) and sessions[0] and time.monotonic() < deadline:

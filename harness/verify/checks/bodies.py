@@ -20,7 +20,7 @@ ROW_KEYS = {"id", "randomNumber"}
 
 @exchange_check("json.1", JSON_TYPES)
 def json_valid(exchange: Exchange) -> Iterator[Finding]:
-    """Require one JSON text in UTF-8."""
+    """Require a JSON text in UTF-8."""
     if isinstance(exchange.document, ValueError):
         yield Finding(f"{exchange.document}", expected="a JSON text in UTF-8", actual=excerpt(exchange.body))
 
@@ -60,7 +60,7 @@ def plaintext_body(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("rows.1", ROW_TYPES)
 def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
-    """Require an object for db, and an array of objects where a number of rows is requested, also for one row."""
+    """Require an object for db, and an array of objects where a number of rows is requested, also for a single row."""
     document = exchange.document
     if isinstance(document, ValueError):
         return  # a finding of json-valid
@@ -72,7 +72,7 @@ def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
             f"the body is not {'an object' if single else 'an array of objects'}. Return rows in the expected form",
             expected='{"id":…,"randomNumber":…}' if single else '[{"id":…,"randomNumber":…},…]',
             actual=excerpt(exchange.body),
-            accepted=single and [*map(type, exchange.row_objects)] == [dict],  # an array with one object
+            accepted=single and [*map(type, exchange.row_objects)] == [dict],  # an array with a single object
         )
 
 
@@ -94,7 +94,7 @@ def rows_exact(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("count.1", QUERY_TYPES)
 def count_exact(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of rows, clamped to 1..500, and one row if there is no number."""
+    """Require the requested number of rows, clamped to 1..500, and a single row if there is no number."""
     case, document = exchange.case, exchange.document
     if isinstance(document, list) and len(document) not in (case.count, case.alternative_count):
         yield Finding(

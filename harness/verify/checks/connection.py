@@ -134,7 +134,7 @@ def garbage(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _compare_responses(evidence: Evidence, name: str, reference: str, description: str) -> Iterator[Finding]:
-    """Yield the first response whose status, or type if the status is 200, differs from the reference."""
+    """Yield the first response that differs from the reference in status, or in type if the status is 200."""
     probe, plain = evidence.probes[name], evidence.probes[reference]
     if plain.error:
         return  # the plain request fails, which is a finding of other checks
@@ -204,13 +204,13 @@ def build_request(target: str, *headers: tuple[str, str], method: str = "GET") -
 
 @dataclass(frozen=True, kw_only=True)
 class _Prober:
-    """Sends probes to a server, each on a connection of its own."""
+    """Sends probes to a server, each on a new connection."""
 
     endpoint: Endpoint
     timeout: float  # seconds
 
     def send(self, segments: Segments, methods: Sequence[str] = ("GET",), *, until_closed: bool = False) -> ProbeResult:
-        """Send segments with pauses on one connection, then read the responses to requests with these methods."""
+        """Send segments with pauses on a connection, then read the responses to requests with these methods."""
         responses: list[Response] = []
         failure: WireError | None = None
         closed = None
@@ -221,7 +221,7 @@ class _Prober:
                         connection.send(data)
                         time.sleep(pause)
                 except WireError as error:
-                    failure = error  # closed by the server, whose response may still be readable
+                    failure = error  # closed by the server; a response may still be readable
                 responses.extend(map(connection.receive, methods))
                 closed = connection.wait_for_close(CLOSE_SECONDS) if until_closed else None
         except WireError as error:
@@ -229,7 +229,7 @@ class _Prober:
         return ProbeResult(responses=tuple(responses), failure=failure, closed=closed)
 
     def send_separately(self, *requests: bytes) -> ProbeResult:
-        """Send each request on a connection of its own, until one fails."""
+        """Send each request on a new connection, until a request fails."""
         result = ProbeResult()
         for data in requests:
             probe = self.send([(data, 0.0)])
@@ -240,11 +240,11 @@ class _Prober:
 
 
 def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str, ProbeResult]:
-    """Send all probes: legal ones concurrently, then harmful ones one after the other.
+    """Send all legal probes concurrently, then the harmful probes sequentially.
 
     Args:
         endpoint: Address of the server.
-        urls: The first is the cheapest; the others have different responses, to detect swapped ones.
+        urls: The first is the cheapest. Further URLs have different responses, to detect swapped responses.
         timeout: Seconds to wait for a response.
     """
     prober = _Prober(endpoint=endpoint, timeout=timeout)
@@ -264,7 +264,7 @@ def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str,
 
 def _legal_probes(prober: _Prober, urls: Sequence[str]) -> dict[str, Callable[[], ProbeResult]]:
     url = urls[0]
-    targets = [*urls, UNKNOWN_PATH]  # neighbouring responses differ, so that swapped ones are detected
+    targets = [*urls, UNKNOWN_PATH]  # neighbouring responses differ, so that swapped responses are detected
     pipeline = [build_request(targets[n % len(targets)]) for n in range(PIPELINE_DEPTH)]
     plain, half = pipeline[0], len(pipeline[1]) // 2
     cuts = [0, 2, len(plain) // 3, len(plain) // 2, len(plain) - 3, len(plain) - 1, len(plain)]

@@ -14,7 +14,7 @@ REQUESTS_EACH = 3
 CONCURRENT_REQUESTS = 128
 NO_DELAY = QueryVariant(name="at once without delay", suffix="0")
 WITH_DELAY = QueryVariant(name="at once", suffix="200")
-SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # if the server handles the delays one after the other
+SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # if the server handles the delays sequentially
 # Allowed time of concurrent delays beyond the time of as many requests without delay. A pool of 20 threads, the default
 # of some frameworks, needs 1.4 s.
 MAX_EXTRA_SECONDS = 2.0
@@ -29,7 +29,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
     if not task.thorough:
         evidence.concurrent = task.load_client().send_concurrently([QueryVariant(name="plain")] * 40, 8)
         return
-    # A server that handles delays one after the other is slow, but it responds: wait for the last response.
+    # A server that handles delays sequentially is slow, but it responds: wait for the last response.
     client = task.variant_client(task.timeout + SERIAL_SECONDS)
     cases = parameter_variants(20, 1000, 2000) * REQUESTS_EACH
     evidence.exchanges += client.send_concurrently(cases, len(cases))
@@ -55,13 +55,13 @@ def send_concurrent_delays(client: Client) -> list[Exchange]:
 
 
 def elapsed_seconds(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
-    """Return the seconds from the first request of a variant to its last response."""
+    """Return the seconds from the first request of a variant to the last response."""
     selected = [exchange for exchange in exchanges if exchange.case == case]
     return max(e.received_at for e in selected) - min(e.sent_at for e in selected)
 
 
 def extra_seconds(exchanges: Sequence[Exchange]) -> float:
-    """Return the extra seconds of requests with a delay over requests without: about one delay, if they overlap.
+    """Return the extra seconds of requests with a delay over requests without: about a single delay, if they overlap.
 
     The difference removes the cost of a busy machine.
     """
@@ -79,14 +79,14 @@ def never_early(exchange: Exchange) -> Iterator[Finding]:
     due, took = requested_seconds(exchange) * 1000, (exchange.received_at - exchange.sent_at) * 1000
     if took < due - TIMER_RESOLUTION_MILLISECONDS:
         yield Finding(
-            "the response came too early. Wait for the requested delay before responding",
+            "the response was too early. Wait for the requested delay before responding",
             expected=f"after {due:g} ms",
             actual=f"after {took:.1f} ms",
         )
 
 
 def late_responses(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
-    """Yield the fastest exchange of each target, with its duration in seconds, if even that one was much too late."""
+    """Yield the fastest exchange of each target with its duration in seconds, if even this exchange was too late."""
     fastest: dict[str, tuple[float, Exchange]] = {}
     for exchange in evidence.exchanges:
         if not exchange.ok or exchange.case in (NO_DELAY, WITH_DELAY):
@@ -101,10 +101,10 @@ def late_responses(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
 
 @check("delay.2", DELAY, lambda evidence: evidence.thorough and bool(evidence.exchanges))
 def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
-    """Require no delay for malformed numbers, and at most one second."""
+    """Require no delay for malformed numbers, and at most a second."""
     for took, exchange in late_responses(evidence):
         yield Finding(
-            f"GET {exchange.target} ({exchange.case.name}): the response came much too late. Clamp the delay to "
+            f"GET {exchange.target} ({exchange.case.name}): the response was much too late. Clamp the delay to "
             "0..1000 ms, and use 0 if it is not an integer",
             expected=f"after {requested_seconds(exchange) * 1000:g} ms",
             actual=f"after {took * 1000:.0f} ms at best",
@@ -113,7 +113,7 @@ def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
 
 @check("delay.3", DELAY, lambda evidence: evidence.thorough and len(evidence.concurrent) >= 2 * CONCURRENT_REQUESTS)
 def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
-    """Require that many concurrent delays take little longer than one."""
+    """Require that many concurrent delays take little longer than a single delay."""
     if extra_seconds(evidence.concurrent) > MAX_EXTRA_SECONDS:
         delayed, undelayed = (elapsed_seconds(evidence.concurrent, case) for case in (WITH_DELAY, NO_DELAY))
         yield Finding(

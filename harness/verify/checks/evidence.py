@@ -55,19 +55,21 @@ def parameter_variants(*numbers: int) -> list[QueryVariant]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request, sent with the load generator's headers, and its response."""
+    """A request, sent with the load generator's headers, and the response."""
 
     case: QueryVariant
     target: str
     sent_at: float  # epoch seconds
     received_at: float
-    connection: int  # number of the connection; exchanges on one connection are in order
+    connection: int  # number of the connection; exchanges on the same connection are in order
     response: Response | None
     error: str | None = None  # reason why there is no response
     error_kind: str | None = None
     unsolicited: bytes = b""  # bytes that followed the response
     closed: bool = False  # whether the server closed the connection after the response
-    reconnected: bool = False  # whether the request was sent on a new connection because the server closed the old one
+    reconnected: bool = (
+        False  # whether the request was sent on a new connection because the server closed the old connection
+    )
     requests_on_connection: int = 0  # on a connection that the server closed; 0: not counted
 
     @property
@@ -81,11 +83,11 @@ class Exchange:
         return self.response.body if self.response else b""
 
     def headers(self, name: str) -> list[str]:
-        """Return all values of a header, given its name in lower case."""
+        """Return all values of a header, given the lower-case name."""
         return self.response.get_all(name) if self.response else []
 
     def header(self, name: str) -> str | None:
-        """Return the first value of a header, given its name in lower case."""
+        """Return the first value of a header, given the lower-case name."""
         return self.response.get(name) if self.response else None
 
     @cached_property
@@ -98,7 +100,7 @@ class Exchange:
 
     @cached_property
     def row_objects(self) -> tuple[object, ...]:
-        """Return the elements of the response's array, or its single document; empty if the body is not JSON."""
+        """Return the elements of the response's array, or the single document; empty if the body is not JSON."""
         if isinstance(self.document, list):
             return tuple(self.document)
         return () if isinstance(self.document, ValueError) or self.case.count is not None else (self.document,)
@@ -127,7 +129,7 @@ def parse_row(item: object) -> tuple[int, int] | None:
     if len(item) != 2 or type(identifier) is not int or type(number) is not int:  # fast path: nearly all rows are exact
         lowercased = {str(key).lower(): value for key, value in item.items()}
         if len(lowercased) != len(item):
-            return None  # one key in two spellings
+            return None  # the same key in two spellings
         identifier, number = _parse_integer(lowercased.get("id")), _parse_integer(lowercased.get("randomnumber"))
     if identifier is None or number is None or not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
         return None
@@ -144,7 +146,7 @@ def _parse_integer(value: object) -> int | None:
 
 
 RandomNumbers = Mapping[int, int]  # id -> randomNumber
-WorldTables = Mapping[str, RandomNumbers]  # "world" and "World" at one moment; an implementation uses one of them
+WorldTables = Mapping[str, RandomNumbers]  # "world" and "World" at a moment; an implementation uses only one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,7 @@ class TableVersion(Generic[T]):
 def append_version(
     versions: list[TableVersion[T]], rows: Mapping[int, T], begun: float, done: float, slack: float = 0.0
 ) -> None:
-    """Append a version whose changed rows became visible between ``begun`` and ``done``, in epoch seconds.
+    """Append a version with changed rows that became visible between ``begun`` and ``done``, in epoch seconds.
 
     ``slack`` is the error of the exchanges' clock in seconds.
     """
@@ -184,7 +186,7 @@ class TableSnapshot(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """Responses to one unusual request, or to a sequence of requests."""
+    """Responses to an unusual request, or to a sequence of requests."""
 
     responses: tuple[Response, ...] = ()
     failure: WireError | None = None  # reason why there are fewer responses than requests
@@ -209,7 +211,7 @@ class ExpectedWork:
     reads: int = 0  # rows of world
     writes: int = 0  # rows of world
     pages: int = 0  # reads of the whole fortune table
-    updates: int = 0  # statements that write: at least one for each request
+    updates: int = 0  # statements that write: at least as many as requests
 
     def __add__(self, other: "ExpectedWork") -> "ExpectedWork":
         return ExpectedWork(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
@@ -226,7 +228,7 @@ class ExpectedWork:
         if test_type.response_shape == "page":
             return cls(pages=responses)
         rows = responses * rows_each
-        # A request that draws a row twice writes it once. A row whose new number equals the old need not be written.
+        # A request that draws a row twice writes it once. A row need not be written if the new number equals the old.
         spared = rows * ((rows_each - 1) / 2 + 1) / HIGHEST_ID
         least = max(0, math.floor(rows - spared - CHANCE_SIGMAS * math.sqrt(spared) - CHANCE_SIGMAS))
         if not test_type.writes_database:
@@ -277,7 +279,7 @@ class RequestCounts:
     sent: int
     received: int
     successes: int  # responses with a 2xx status
-    failed: int  # responses with another status
+    failed: int  # responses with other statuses
     unsolicited: int  # responses without a request
     unsolicited_bytes: int  # bytes that belong to no response, and bytes of unsolicited responses
     unfinished: int  # in progress when the generator stopped; 0 if it waited for the full timeout
@@ -318,7 +320,7 @@ class ConductFacts:
 
 @dataclass(kw_only=True)
 class Evidence:
-    """All observations of one verification or trial; a field that does not apply is empty or None."""
+    """All observations of a verification or trial; a field that does not apply is empty or None."""
 
     test_type: str
     rules: Rules = "tfb"
@@ -344,7 +346,7 @@ class Evidence:
     expected_work: ExpectedWork = ExpectedWork()
     request_counts: RequestCounts | None = None  # of a load
     extension: object = None  # observations for the checks of an extension
-    upstream: UpstreamStats | None = None  # requests that the server sent to its upstream
+    upstream: UpstreamStats | None = None  # requests from the server to the upstream
     conduct: ConductFacts | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Checks of a service's responses, each against the expectation that its request declares."""
+"""Checks of a service's responses, each against the declared expectation of the request."""
 
 import itertools
 import time
@@ -38,7 +38,7 @@ def declared_variant(declared: PreparedRequest) -> QueryVariant:
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send each declared request with several values, one after the other and then concurrently."""
+    """Send each declared request with several values, sequentially and then concurrently."""
     variants_by_request: dict[str, list[QueryVariant]] = {}
     for declared in task.test_type.requests:
         variants_by_request.setdefault(declared.request, []).append(declared_variant(declared))
@@ -91,7 +91,7 @@ def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
 
 @expectation_check
 def declared_answer(_: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require one complete HTTP message for every request."""
+    """Require a complete HTTP message for every request."""
     if exchange.response is None:
         yield Finding(f"no complete response: {exchange.error}", expected="a complete response", actual=exchange.error)
     elif exchange.unsolicited:
@@ -166,7 +166,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
             yield Finding(mismatch.message, expected=mismatch.expected, actual=mismatch.actual)
     for path, expected, actual in _differences(expect.subset, document, "$") if expect.subset is not None else ():
         yield Finding(
-            f"{path} has another value. Correct the service or the request's expect.json",
+            f"{path} has an unexpected value. Correct the service or the request's expect.json",
             expected=excerpt(repr(expected)),
             actual=actual,
         )
@@ -178,7 +178,7 @@ def _has_expected_status(expect: Expect, exchange: Exchange) -> bool:
 
 
 def _decode(exchange: Exchange) -> bytes:
-    """Return the body without its content codings gzip and deflate (RFC 9110 section 8.4.1). Raises ValueError."""
+    """Return the body without the content codings gzip and deflate (RFC 9110 section 8.4.1). Raises ValueError."""
     body = exchange.body
     codings = ",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")
     if len(codings) > MAX_CODINGS:

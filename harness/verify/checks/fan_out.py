@@ -1,4 +1,4 @@
-"""The fan-out test type: the server calls its upstream as often as requested, and returns the sum of its responses."""
+"""The fan-out test type: the server calls the upstream as often as requested, and returns the sum of the results."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ IDLE_SECONDS, MAX_POLLS = 0.1, 50
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send the load's request, and variants in a thorough verification, while the upstream counts its calls."""
+    """Send the load's request, and variants in a thorough verification, while the upstream counts calls."""
     upstream = task.server.upstream
     if upstream:
         wait_until_idle(upstream)
@@ -35,7 +35,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
     """Wait until the upstream receives no more calls, with a time limit.
 
-    A server that makes its calls one by one continues with requests whose client has left.
+    A server with sequential calls continues with requests of clients that have left.
     """
     before = upstream.stats().calls
     for _ in range(MAX_POLLS):
@@ -68,7 +68,7 @@ def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("fan-out.2", FAN_OUT)
 def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of calls, clamped to 1..100, and one call if there is no number."""
+    """Require the requested number of calls, clamped to 1..100, and a single call if there is no number."""
     reported, expected = parse_calls_and_sum(exchange), clamp_parameter(exchange.target, 1, MAX_CALLS) or 1
     if reported is not None and reported[0] != expected:
         yield Finding(
@@ -85,12 +85,12 @@ def upstream_called(evidence: Evidence) -> Iterator[Finding]:
     parsed, upstream = [parse_calls_and_sum(exchange) for exchange in evidence.all_exchanges], evidence.upstream
     reported = [pair for pair in parsed if pair]
     if upstream is None or len(reported) < len(parsed):
-        return  # a response without numbers is a finding of another check
+        return  # a response without numbers is a finding of calls-and-sum
     delay = upstream.delay_seconds * 1000 - TIMER_RESOLUTION_MILLISECONDS
     for took in sorted((e.received_at - e.sent_at) * 1000 for e in evidence.ok_exchanges)[:1]:
         if took < delay:
             yield Finding(
-                "a response came before the upstream can have responded. Wait for the upstream's responses",
+                "a response was earlier than the upstream's delay. Wait for the upstream's responses",
                 expected=f"{delay:g} ms",
                 actual=f"{took:.1f} ms",
             )

@@ -60,7 +60,7 @@ def page_is_html(exchange: Exchange) -> Iterator[Finding]:
 
 @check("fortune.2", FORTUNE, lambda evidence: bool(evidence.fortunes))
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
-    """Require one table: a header, then every row of the database and the added one, sorted by message."""
+    """Require a table with a header, every row of the database and the added fortune, sorted by message."""
     for exchange in evidence.ok_exchanges:
         page = parse_page(exchange.body)
         # If the clock was set back, no version may cover the exchange: accept any of them.
@@ -76,7 +76,7 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
         if name not in ELEMENTS:
             yield Finding(
                 f"the page contains a <{name}> element. Escape messages as text, and return only the table",
-                expected="a table of fortunes whose messages are escaped: &lt; for <",
+                expected="a table of fortunes with escaped messages: &lt; for <",
                 actual=f"<{name}>",
                 accepted=name in IGNORED_BY_TECHEMPOWER,
             )
@@ -107,7 +107,7 @@ def parse_page(body: bytes) -> Page:
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
     nodes = tree.css("*")
     title = tree.css_first("head > title")
-    table = tree.css_first("table")  # rows in further tables are missing from this one, which is a finding
+    table = tree.css_first("table")  # rows in further tables count as missing
     rows = table.css("tr") if table else []
     return Page(
         rows=tuple(
@@ -128,7 +128,7 @@ def _is_oversized(body: bytes) -> bool:
 
 
 def _cell_text(cell: LexborNode, expected_tag: str) -> str:
-    """Return the text of a cell, or its HTML if it is a header cell among fortunes or the reverse."""
+    """Return the text of a cell, or the HTML of a header cell among fortunes or the reverse."""
     return cell.text(deep=True) if cell.tag == expected_tag else cell.html or ""
 
 

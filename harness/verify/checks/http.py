@@ -1,4 +1,4 @@
-"""Checks of every response, whatever its test type: status, framing, dates, content type, no compression."""
+"""Checks of responses for all test types: status, framing, dates, content type, no compression."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from harness.records.outcome import Outcome
 from harness.verify.checks import ALL_TYPES, SERVER, Finding, all_types_and_server, check, excerpt, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange
 
-# Date has a resolution of one second, and a server may refresh it once a second: a correct one is up to 2 s behind.
+# Date has a resolution of a second, and servers may refresh it every second: a correct Date is up to 2 s late.
 # A further second allows for a late timer, and five more for a generator that occupies the machine.
 DATE_BEHIND_SECONDS = 3.0
 DATE_BEHIND_UNDER_LOAD_SECONDS = 8.0
@@ -86,16 +86,16 @@ def keep_alive(exchange: Exchange) -> Iterator[Finding]:
 def server_header(exchange: Exchange) -> Iterator[Finding]:
     """Require a Server header."""
     if not exchange.header("server"):
-        yield Finding("there is no Server header. Add one", expected="Server: a name", actual="none")
+        yield Finding("there is no Server header. Add the header", expected="Server: a name", actual="none")
 
 
 @exchange_check("http.7", all_types_and_server)
 def date_form(exchange: Exchange) -> Iterator[Finding]:
-    """Require exactly one Date header, as an IMF-fixdate, the only form that RFC 9110 lets a server send."""
+    """Require exactly one Date header as an IMF-fixdate, the only form that RFC 9110 lets a server send."""
     dates = exchange.headers("date")
     if len(dates) != 1 or parse_date(dates[0]) is None:
         yield Finding(
-            "the Date header is missing, repeated or not an IMF-fixdate. Send one Date in the expected form",
+            "the Date header is missing, repeated or not an IMF-fixdate. Send a single Date in the expected form",
             expected="Date: Sun, 06 Nov 1994 08:49:37 GMT",
             actual="; ".join(dates) or "none",
             accepted=bool(dates),
@@ -108,7 +108,7 @@ def date_now(evidence: Evidence) -> Iterator[Finding]:
     behind = DATE_BEHIND_UNDER_LOAD_SECONDS if evidence.under_load else DATE_BEHIND_SECONDS
     for exchange in evidence.ok_exchanges:
         date = parse_date(exchange.header("date") or "")
-        # Allow one second for the clocks of two machines.
+        # Allow a second for the clocks of two machines.
         if date is not None and not exchange.sent_at - behind < date <= exchange.received_at + 1.0:
             yield Finding(
                 f"GET {exchange.target}: Date is off by {date - exchange.received_at:+.1f} s. Send the time in GMT",
@@ -182,7 +182,7 @@ def no_state(exchange: Exchange) -> Iterator[Finding]:
 
 @lru_cache(maxsize=64)
 def parse_date(value: str) -> float | None:
-    """Return the epoch seconds of an IMF-fixdate, or None if the value is not one."""
+    """Return the epoch seconds of an IMF-fixdate, or None for other values."""
     try:
         seconds = parsedate_to_datetime(value).timestamp()
         return seconds if formatdate(seconds, usegmt=True) == value else None
@@ -192,7 +192,7 @@ def parse_date(value: str) -> float | None:
 
 @lru_cache(maxsize=64)
 def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
-    """Return the media type in lower case and its parameters, or (None, {}) if the value is malformed."""
+    """Return the media type in lower case and the parameters, or (None, {}) if the value is malformed."""
     match = _CONTENT_TYPE.fullmatch(value)
     if not match:
         return None, {}
@@ -201,7 +201,7 @@ def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
 
 
 def _describe_close(exchange: Exchange) -> str:
-    """Return how the server announced the end of the connection, and after how many requests it came."""
+    """Return how the server announced the end of the connection, and after how many requests."""
     announced = (exchange.header("connection") or "").lower() == "close"
     how = "Connection: close" if announced else "closed"
     requests = exchange.requests_on_connection

@@ -1,4 +1,4 @@
-"""Checks that ids and new numbers are drawn uniformly and independently, by exact tests with known error rates.
+"""Checks that ids and new numbers are drawn uniformly and independently, by exact tests with given error rates.
 
 Each check tests the hypothesis "independent, uniform over 1..10000". It rejects a correct server with a probability
 below ``FALSE_ALARM``. The tests use exact binomial tails, with a Bonferroni correction over the cells, and the exact
@@ -18,13 +18,13 @@ from harness.verify.checks.evidence import HIGHEST_ID, Evidence, Exchange
 
 FALSE_ALARM = 1e-9
 CELLS = 20  # of each partition of 1..10000
-NEAR_DISTANCES = (20, 250, 2500)  # between ids: neighbours, one page of the table, one part of it
+NEAR_DISTANCES = (20, 250, 2500)  # between ids: neighbours, a page of the table, a part of the table
 MIN_VALUES = 300  # with fewer values the tests have no power
 # With fewer values a finding is possible, but a pass means little, so a verdict omits it. An empty tenth of the table
 # is detected from 490 ids (0.95^490 is below the limit), a walk through the table from 655 (by the distribution of
 # occupancy).
 MIN_VALUES_FOR_PASS = 655
-OCCUPANCY_LIMIT = 1500  # values for the occupancy test, whose cost is quadratic
+OCCUPANCY_LIMIT = 1500  # values for the occupancy test, which takes quadratic time
 ADVICE = "Draw each value uniformly and independently from 1..10000"
 
 
@@ -61,7 +61,7 @@ def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
 
 @check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_has_enough_for_pass)
 def ids_independent(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the ids of one request do not depend on other ids."""
+    """Require that the ids of a request do not depend on other ids."""
     if QUERY_TYPES(evidence.test_type):
         yield from _find_overlaps(evidence)
         yield from _find_near_ids(evidence)
@@ -129,7 +129,7 @@ def _find_regular_steps(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
-    """Test that the ids of one request are not near each other, as in a run of neighbours or one page of the table.
+    """Test that the ids of a request are not near each other, as in a run of neighbours or a page of the table.
 
     Servers may sort ids. Pairs are therefore random, and no id is in two of them, so that they are independent.
     """
@@ -176,7 +176,7 @@ def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
                     actual=f"rows {', '.join(str(i) for i in sorted(responses[other] & ids)[:8])}…",
                 )
         if findings > MIN_VALUES:
-            return  # all responses are alike: further pairs add nothing
+            return  # all responses are similar: further pairs are redundant
         for identifier in ids:
             holders.setdefault(identifier, []).append(index)
 
@@ -193,7 +193,7 @@ def binomial_tails(successes: int, trials: int, probability: float) -> tuple[flo
 
 @lru_cache(maxsize=64)
 def plausible_counts(total: int) -> tuple[int, int]:
-    """Return the fewest and the most of ``total`` values that may lie in one of the CELLS without a finding."""
+    """Return the fewest and the most of ``total`` values that may lie in any of the CELLS without a finding."""
     from scipy.special import bdtr, bdtrc  # imported here because it is slow
 
     limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)  # two tails, two partitions

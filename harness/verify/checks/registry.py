@@ -1,4 +1,4 @@
-"""The explicit lists of all checks, and of test types whose evidence is gathered by functions of their own."""
+"""The explicit lists of all checks, and of test types with special functions that gather evidence."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -68,7 +68,7 @@ CHECKS: dict[str, Check] = {
     if isinstance(check, Check)
 }
 
-# Test type -> function that gathers its evidence. ``harness.verify.verification`` gathers for all other test types.
+# Test type -> function that gathers evidence. ``harness.verify.verification`` gathers for all other test types.
 GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
     DECLARED: expectations.gather,
     "delay": delay.gather,
@@ -77,5 +77,5 @@ GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
 }
 
 
-# Test type -> verification of its loads, if the checks of responses do not apply.
+# Test type -> verification of loads, if the checks of responses do not apply.
 LOADS = {name: extra.load for name, extra in VERIFICATIONS.items()}

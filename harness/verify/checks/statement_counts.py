@@ -1,6 +1,6 @@
 """Exact statement counts: the difference of two readings of pg_stat_statements, which counts throughout a run.
 
-Counting is always on. Otherwise a server could detect when it is observed. Its cost is the same for every
+Counting is always on. Otherwise a server could detect when it is observed. The cost is the same for every
 implementation and trial. Statements are classified by the text that PostgreSQL recorded, with regular expressions
 rather than a full SQL parser.
 """
@@ -32,7 +32,7 @@ _WRITING_VERBS = frozenset({"update", "insert", "delete", "merge", "copy", "trun
 _MODIFIES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
 _LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
 _COPIES_OUT = re.compile(r"copy\s*\(|copy\s.*\sto\s", re.IGNORECASE | re.DOTALL)
-# Syntax with which one SELECT finds several ids. Object mappers write an IN with a single parameter, which is allowed.
+# Syntax with which a SELECT finds several ids. Object mappers write an IN with a single parameter, which is allowed.
 _LISTS = re.compile(
     r"""
       (?<![\w$"]) (?: any | some | or | between | join | union | values
@@ -61,7 +61,7 @@ _DATABASE_WORK = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class NormalisedStatement:
-    """A normalised statement of the server under test, with its counts."""
+    """A normalised statement of the server under test, with counts."""
 
     text: str
     calls: int = 0
@@ -85,7 +85,7 @@ class NormalisedStatement:
 
     @property
     def accepts_list(self) -> bool:
-        """Return whether one call may find several ids; PostgreSQL 18 writes a list as a parameter and a comment."""
+        """Return whether a call may find several ids; PostgreSQL 18 writes a list as a parameter and a comment."""
         return "/*, ... */" in self.text or _LISTS.search(strip_comments(self.text)) is not None
 
     def returns_column(self, column: str) -> bool:
@@ -107,11 +107,13 @@ class NormalisedStatement:
 
 @dataclass(frozen=True, kw_only=True)
 class StatementSnapshot:
-    """Counts until one moment: (query id, text) -> calls, rows, pages."""
+    """Counts until a moment: (query id, text) -> calls, rows, pages."""
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int
-    open_statements: tuple[str, ...]  # last statement of each open transaction, which is counted at its end
+    open_statements: tuple[
+        str, ...
+    ]  # last statement of each open transaction, which is counted when the transaction ends
 
     def since(self, earlier: "StatementSnapshot") -> tuple[NormalisedStatement, ...] | None:
         """Return the counts between two snapshots; None if they are inexact because the view was too small."""
@@ -167,7 +169,7 @@ def take_snapshot(admin: psycopg.Connection) -> StatementSnapshot:
 
 @lru_cache(maxsize=512)  # a server has few different statements, which are read around every load
 def strip_comments(text: str) -> str:
-    """Return the statement without comments and with emptied strings; quoted identifiers are kept."""
+    """Return the statement without comments and with emptied strings; quoted identifiers remain."""
     kept: list[str] = []
     position = 0
     while match := _TOKENS.search(text, position):

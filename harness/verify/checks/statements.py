@@ -1,8 +1,8 @@
-"""Checks that queries were executed, by exact statement counts around a known number of responses.
+"""Checks that queries were executed, by exact statement counts around a given number of responses.
 
 The statements are those of a load, or of concurrent requests in a verification. They are classified by the table that
 they name and by the rows and pages that they touch, not by ratios of calls: a bulk UPDATE of twenty rows counts like
-twenty UPDATEs of one row.
+twenty UPDATEs of a row.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,12 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
 SEEDED_FORTUNES = 12
-PAGES_PER_ROW = 3  # that a SELECT of one row touches: root and leaf of the index, and the row's page
+PAGES_PER_ROW = 3  # that a SELECT of a row touches: root and leaf of the index, and the row's page
 COUNTER_TOLERANCE = 0.01  # share of the tables' counters that is lost if a session crashes
 
 
 def counted_types(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
-    """Return a predicate for LOAD, and for test types with a trait whose statements are counted."""
+    """Return a predicate for LOAD, and for test types with a trait and counted statements."""
     counted = types_where(lambda test_type: test_type.counts_statements and trait(test_type))
     return lambda name: name == LOAD or counted(name)
 
@@ -55,7 +55,7 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
         plain = [s for s in selects if s.returns_column("randomnumber")]
         rows = sum(min(s.rows, s.pages // PAGES_PER_ROW) for s in plain)
         yield from _find_shortfall("read", rows, expected.reads, note=_describe_other(selects, plain))
-        # Each page needs its own SELECT of all fortunes: many rows of one SELECT do not make up for a missing SELECT.
+        # Each page needs a separate SELECT of all fortunes: additional rows do not replace a missing SELECT.
         selects = _selects(evidence, "fortune")
         plain = [s for s in selects if s.returns_column("message") and s.rows <= SEEDED_FORTUNES * s.calls]
         pages = sum(min(s.calls, s.rows // SEEDED_FORTUNES) for s in plain)
@@ -78,7 +78,7 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
                 expected="one row for each SELECT",
                 actual=actual,
             )
-        elif select.accepts_list:  # calls with many rows and calls with none would look the same
+        elif select.accepts_list:  # calls with many rows and calls without rows would look the same
             yield Finding(
                 "a SELECT takes a list of ids. Execute a SELECT for each id",
                 expected="one id for each SELECT",
@@ -107,7 +107,7 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     lambda e: _has_counts(e) and e.expected_work.writes > 0,
 )
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that every returned row was written, by at least one statement for each request.
+    """Require that every returned row was written, by a statement or more for each request.
 
     In a verification, also find rows that were written but not returned.
     """
@@ -144,7 +144,7 @@ def _has_counts(evidence: Evidence) -> bool:
 
 
 def _floods_counters(evidence: Evidence) -> bool:
-    """Return whether counts were lost because of this server; servers beside it use a share of the counters."""
+    """Return whether counts were lost because of this server; concurrent servers use a share of the counters."""
     return evidence.statements is None and evidence.distinct_statements > MAX_STATEMENTS // 2
 
 
@@ -162,7 +162,7 @@ def _find_shortfall(
 
 
 def _describe_other(selects: Sequence[NormalisedStatement], counted: Sequence[NormalisedStatement]) -> str:
-    """Return a note with one of the SELECTs that do not count."""
+    """Return a note with the first SELECT that does not count."""
     return "".join(f", not by {excerpt(select.text, 120)}" for select in [s for s in selects if s not in counted][:1])
 
 
@@ -170,7 +170,7 @@ def _selects(evidence: Evidence, table: str) -> list[NormalisedStatement]:
     """Return the SELECTs that can have served requests.
 
     A scan of the whole world table, which refreshes the cache of cached-query, counts neither for nor against the
-    server. Rows that were returned from such a scan are therefore missing. Statements that touch no page of
+    server. Rows that were returned from a scan are therefore missing. Statements that touch no page of
     the table do not count either.
     """
     reads = (s for s in evidence.statements or () if s.names_table(table) and not s.writes and s.pages >= s.calls)

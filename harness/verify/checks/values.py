@@ -34,13 +34,13 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Require that every returned id and randomNumber is a row of the table."""
     history = evidence.history
     assert history is not None  # noqa: S101 - needs
-    # An implementation reads one of the two tables: compare with the one that fits best.
+    # An implementation reads either table: compare with the table that fits better.
     wrong = min((_wrong_rows(evidence, versions) for versions in history.values()), key=len, default=[])
     for exchange, identifier, number, held in wrong:
         stale = any(version.rows.get(identifier) == number for versions in history.values() for version in versions)
-        problem = "has a value from another time: it is stale" if stale else "is not in the table"
+        problem = "has an outdated value" if stale else "is not in the table"
         yield Finding(
-            f"GET {exchange.target}: row {identifier} {problem}. Read each row for its request",
+            f"GET {exchange.target}: row {identifier} {problem}. Read the row anew for each request",
             expected=" or ".join(f"randomNumber {value}" for value in held) if held else "an id of the table",
             actual=f"randomNumber {number}",
         )
@@ -101,7 +101,7 @@ def _find_outdated(
 ) -> Iterator[tuple[int, list[int], int | None]]:
     """Yield rows with an outdated number in a snapshot: id, allowed numbers, actual number.
 
-    A number is outdated if another write of the row began after its response, and completed before the snapshot.
+    A number is outdated if a later write of the row began after the response, and completed before the snapshot.
     ``slack`` is the clocks' error in seconds.
     """
     table = snapshot.world.get(name, {})
@@ -121,7 +121,7 @@ def _find_outdated(
 @dataclass
 class _AgeClass:
     rows: int = 0
-    lost: int = 0  # rows with another number in the table
+    lost: int = 0  # rows with a different number in the table
     expected_lost: float = 0.0  # upper bound by chance
 
 
@@ -159,9 +159,9 @@ def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
 
 
 def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
-    """Count pairs of a young and an older row in a sample where a snapshot holds the number of exactly one.
+    """Count pairs of a young and an older row in a sample where a snapshot has the number of exactly one.
 
-    The older response came before the request of the young row. Whatever can overwrite the young row can also overwrite
+    The older response precedes the request of the young row. Whatever can overwrite the young row can also overwrite
     the older row. The young row is therefore lost in at most half of the pairs, at any rate of other writes.
 
     Returns:
@@ -182,7 +182,7 @@ def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
 
 
 def _lost_rows(exchange: Exchange, table: RandomNumbers) -> list[bool]:
-    """Return for each row of a response whether the table holds another number."""
+    """Return for each row of a response whether the table has a different number."""
     return [table.get(identifier) not in numbers for identifier, numbers in _numbers_by_row([exchange]).items()]
 
 
@@ -218,7 +218,7 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
 
 @exchange_check("update.3", UPDATE)
 def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses with two numbers for one row, because the table can hold only one."""
+    """Find responses with two numbers for one row, because the table can hold only a single number."""
     for identifier, numbers in _numbers_by_row([exchange]).items():
         if len(set(numbers)) > 1:
             yield Finding(
@@ -251,7 +251,7 @@ def numbers_change(evidence: Evidence) -> Iterator[Finding]:
 
 @check("update.5", UPDATE, lambda evidence: bool(evidence.snapshots))
 def table_sound(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the table has its 10,000 rows, each with a number in range."""
+    """Require that the table has 10,000 rows, each with a number in range."""
     for name, table in evidence.snapshots[-1].world.items():
         if table.keys() != set(range(1, HIGHEST_ID + 1)):
             yield Finding(

@@ -14,14 +14,14 @@ from harness.verify import wire
 from harness.verify.checks.evidence import Exchange, QueryVariant
 from harness.verify.wire import Connection, Response, WireError
 
-MAX_RETAINED_BYTES = 16 << 20  # of one client's responses; 500 rows have 20 kB, and a client sends hundreds of requests
-MAX_FAILURES = 3  # requests without a response on one connection
+MAX_RETAINED_BYTES = 16 << 20  # of a client's responses; 500 rows have 20 kB, and a client sends hundreds of requests
+MAX_FAILURES = 3  # requests without a response on a connection
 MAX_SERVER_ERRORS = 12  # consecutive 5xx responses: more than malformed parameters alone can cause
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationTask:
-    """Parameters of gathering evidence for one test type; see ``registry.GATHERERS``."""
+    """Parameters of gathering evidence for a test type; see ``registry.GATHERERS``."""
 
     server: Server
     test_type: TestType
@@ -35,7 +35,7 @@ class VerificationTask:
         return self.server.implementation.urls[self.test_type.name]
 
     def variant_client(self, timeout: float | None = None) -> "Client":
-        """Return a client whose query variants replace the number at the end of the URL."""
+        """Return a client that replaces the number at the end of the URL by query variants."""
         url = self.url.rstrip("0123456789")
         return Client(self.server.endpoint, self.test_type, url, self.timeout if timeout is None else timeout)
 
@@ -56,7 +56,7 @@ def always_fails(exchanges: Sequence[Exchange]) -> bool:
 
 
 class Client:
-    """Sends requests to one declared URL over keep-alive connections, one request at a time on each."""
+    """Sends requests to a declared URL over keep-alive connections, sequentially on each connection."""
 
     def __init__(
         self, endpoint: Endpoint, test_type: TestType, url: str, timeout: float = wire.TIMEOUT_SECONDS
@@ -73,7 +73,7 @@ class Client:
         return case.declared or PreparedRequest(target=target, headers=(("Accept", self._accept),))
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
-        """Send one request after the other on a connection, and on a new connection where the server closed it.
+        """Send requests sequentially on a connection, and on a new connection after the server has closed it.
 
         Stop when the server does not respond, or responds only with 5xx statuses.
         """
@@ -95,12 +95,12 @@ class Client:
             return [exchange for part in parts for exchange in part]
 
     def retain(self, response: Response) -> Response:
-        """Count the size of a response that is kept in memory. Raises WireError if the total exceeds the limit."""
+        """Count the size of a response that remains in memory. Raises WireError if the total exceeds the limit."""
         self._retained_bytes += response.size
         if self._retained_bytes > MAX_RETAINED_BYTES:
             raise WireError(
                 "grammar",
-                f"the responses of one verification exceed {MAX_RETAINED_BYTES >> 20} MiB. Return smaller responses",
+                f"the responses of a verification exceed {MAX_RETAINED_BYTES >> 20} MiB. Return smaller responses",
             )
         return response
 
@@ -121,7 +121,7 @@ class ReconnectingConnection:
         self._close()
 
     def send(self, case: QueryVariant) -> Exchange:
-        """Send one request and receive its response.
+        """Send a request and receive the response.
 
         A server may close an idle connection at the moment when the next request arrives. A GET or HEAD is then sent
         again. Other requests are not repeated, because the server may have processed them.
@@ -151,7 +151,7 @@ class ReconnectingConnection:
         return exchange
 
     def _send_once(self, case: QueryVariant, request: PreparedRequest) -> Exchange:
-        """Use the open connection or a new one; close it if no response came."""
+        """Use the open or a new connection, and close it if there is no response."""
         client, sent_at = self._client, time.time()
         response: Response | None = None
         failure: WireError | None = None
