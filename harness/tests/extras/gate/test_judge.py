@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,36 +30,39 @@ SESSIONS = 40  # sessions with a slowdown
 MOST_FALSE = 10  # of 100 sessions without a slowdown: the 99 % quantile at 5 %
 
 
-def session(
-    generator: np.random.Generator,
-    slower: float,
-    *,
-    copy: float = 1.0,
-    noise: float = 0.06,
-    size: tuple[int, int] = FIVE,
-    cold: float = 0.0,
-    unequal: float = 1.0,
-    rounds: tuple[int, ...] = (),
-    **more: Any,
-) -> RunRecords:
+@dataclass(frozen=True, kw_only=True)
+class SessionTraits:
+    """Properties of a simulated session."""
+
+    copy: float = 1.0  # cost of the control copy, relative to base
+    noise: float = 0.06
+    size: tuple[int, int] = FIVE
+    cold: float = 0.0  # in the first round, a just-in-time compiler increases costs by up to the factor 1 + cold
+    unequal: float = 1.0  # the first request varies less and the third one more, by this factor
+    rounds: tuple[int, ...] = ()  # of each process, instead of ``size``
+
+
+def session(generator: np.random.Generator, slower: float, **traits: Any) -> RunRecords:
     """Return a session in which head needs ``slower`` times as much CPU for the second request.
 
-    The first request varies less and the third request more, by the factor ``unequal``. ``rounds`` has the number of
-    rounds of each process. In the first round, a just-in-time compiler increases costs by up to the factor 1 + ``cold``.
+    ``traits`` are fields of ``SessionTraits`` and of ``SimulatedRun``.
     """
-    processes, most = (len(rounds), max(rounds)) if rounds else size
+    names = {field.name for field in fields(SessionTraits)}
+    own = SessionTraits(**{name: value for name, value in traits.items() if name in names})
+    more = {name: value for name, value in traits.items() if name not in names}
+    processes, most = (len(own.rounds), max(own.rounds)) if own.rounds else own.size
     world = SimulatedRun(
-        truth=(0.0, 0.0, np.log(copy)), processes=processes, rounds=most, tables=len(REQUESTS),
-        **{"process": 0.015, "window": noise, "drift": 0.01, **more},
+        truth=(0.0, 0.0, np.log(own.copy)), processes=processes, rounds=most, tables=len(REQUESTS),
+        **{"process": 0.015, "window": own.noise, "drift": 0.01, **more},
     )  # fmt: skip
     made: list[Trial] = []
     for place, (name, drawn) in enumerate(zip(REQUESTS, draw_run(world, generator), strict=True)):
         truth = np.asarray(world.truth)[:, None, None]
-        for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * unequal ** (place - 1)):
+        for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * own.unequal ** (place - 1)):
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
-            factor *= 1 + cold * generator.random() if cold and number == 0 else 1.0
+            factor *= 1 + own.cold * generator.random() if own.cold and number == 0 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
-            if np.isfinite(log) and (not rounds or number < rounds[start]):
+            if np.isfinite(log) and (not own.rounds or number < own.rounds[start]):
                 made.append(
                     trial(
                         (BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu_per_request=cost
