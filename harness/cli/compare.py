@@ -193,7 +193,7 @@ def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRec
 
 def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
     with ownership.make_scratch_folder("base") as scratch:
-        git = Repository.of(REPOSITORY)
+        git = Repository.containing(REPOSITORY)
         for note in git.export(git.commit(revision), scratch, "frameworks"):
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():

@@ -141,7 +141,7 @@ def _remove_images(*, dry_run: bool) -> bool:
         return False
     own_images = images.own_images()
     for image in own_images:
-        print(f"{format_bytes(image.bytes):>9}  {image.shown}")
+        print(f"{format_bytes(image.bytes):>9}  {image.description}")
     if dry_run or not own_images:
         print(f"{len(own_images)} images; shared layers are counted for each image")
         return False

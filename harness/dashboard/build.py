@@ -103,7 +103,7 @@ def npm_is_new_enough() -> bool:
 def source_base() -> str | None:
     """Return the web address of the remote ``origin``, ``https://host/owner/name``; None without such a remote."""
     try:
-        done = Repository.of(REPOSITORY).ask("remote", "get-url", "origin", seconds=5)
+        done = Repository.containing(REPOSITORY).run("remote", "get-url", "origin", seconds=5)
     except TfbError:
         return None
     return web_address(done.text.strip()) if done.status == 0 else None

@@ -56,7 +56,7 @@ class FailureReporter:
         """Report the database variables that a server ignores, if test types that need the database failed."""
         kinds = running.implementation.test_types
         if running.refusal_watch and any(kinds[kind].reads_database for kind, _ in failed):
-            for mistake in running.refusal_watch.mistakes(running.log, expected=True):
+            for mistake in running.refusal_watch.find_mistakes(running.log, expected=True):
                 self.fail(running, f"{running.process.implementation} {mistake}")
 
     def fail(self, running: RunningProcess, reason: str, cause: object = None) -> None:

@@ -58,7 +58,7 @@ class ProcessLifecycle:
             self.database.restore()
             running.database = self.database
         address, path = running.database.address, implementation.ready_path
-        running.refusal_watch = RefusalWatch.of(address, self.database.log)
+        running.refusal_watch = RefusalWatch.start(address, self.database.log)
         if not implementation.is_service:
             self.verifier.start_process(address)
         # The stack calls this after it has stopped the server, because the server is pushed later.

@@ -90,7 +90,7 @@ def read_revision() -> Revision:
         return None, None
     arguments = ("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=no", "--ignore-submodules=all")
     try:
-        status = Repository.of(REPOSITORY).ask(*arguments, seconds=30)
+        status = Repository.containing(REPOSITORY).run(*arguments, seconds=30)
     except (EnvironmentLacksError, UsageError):
         return None, None
     if status.status != 0:

@@ -135,7 +135,7 @@ class StepExecutor:
         self._lifecycle.close(running, error)
         self._lifecycle.raise_if_infrastructure_lost()
         if running.startup_time is None and running.refusal_watch:
-            for mistake in running.refusal_watch.mistakes(running.log):
+            for mistake in running.refusal_watch.find_mistakes(running.log):
                 self._failures.fail(running, f"{process.implementation} {mistake}")
         self._failures.fail(running, self._describe_error(error))
         self._lifecycle.record(running)

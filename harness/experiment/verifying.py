@@ -96,11 +96,11 @@ class Verification:
         try:
             with ExitStack() as stack:
                 database = self._database(stack)
-                watch = RefusalWatch.of(database.address, self._made.database.log)
+                watch = RefusalWatch.start(database.address, self._made.database.log)
                 try:
                     self._all(database)
                 except (StartError, ServerDiedError):
-                    for mistake in watch.mistakes(self._log):
+                    for mistake in watch.find_mistakes(self._log):
                         self._progress.problem(f"{self._implementation.name}: the server {mistake}")
                     raise
                 mistakes = self._mistakes(watch)
@@ -144,7 +144,7 @@ class Verification:
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER)
         failed = [v.test_type for v in failures if not _is_unknown_route(v)]
         reading = any(types[kind].reads_database for kind in failed)
-        return watch.mistakes(self._log, expected=True) if reading else ()
+        return watch.find_mistakes(self._log, expected=True) if reading else ()
 
     def _all(self, database: Database) -> None:
         """Verify all test types; after an unexpected end of the server, start it again for the remaining types."""

@@ -20,29 +20,29 @@ from harness.host.process import Account
 from harness.paths import state_folder
 
 # systemd leaves this range unused, between the users of systemd-homed and dynamic users.
-UIDS = range(60578, 61184)
-LOCKS = Path("/run/tfb")  # a locked file per allocated number, containing the owner; only root may enter
+SERVER_UIDS = range(60578, 61184)
+LOCK_FOLDER = Path("/run/tfb")  # a locked file per allocated number, containing the owner; only root may enter
 READ_CAPABILITY = "dac_read_search"  # to read toolchains and builds in root's folders
-CACHE = ".cache"  # in a home: not shared with root
+CACHE_FOLDER = ".cache"  # in a home: not shared with root
 
 
 class AccountPool:
-    """The accounts of a run's servers: an implementation keeps its uid, so that it can access its earlier files."""
+    """The accounts of a run's servers. An implementation keeps the uid, so that it can access earlier files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
         self.rights = rights
-        self._of: dict[str, list[Account]] = {}
+        self._accounts: dict[str, list[Account]] = {}
         self._used = set[int]()
 
     @contextmanager
     def account(self, name: str) -> Iterator[Account]:
         """Lend an account to a server; two servers of an implementation that run together get different accounts."""
-        known = self._of.setdefault(name, [])
-        account = next((each for each in known if each.uid not in self._used), None)
+        existing = self._accounts.setdefault(name, [])
+        account = next((each for each in existing if each.uid not in self._used), None)
         if account is None:
             uid = allocate_uid()
             account = Account(name=f"uid {uid}", uid=uid, gid=server_group(), rights=self.rights, alone=True)
-            known.append(account)
+            existing.append(account)
         self._used.add(account.uid)
         try:
             yield account
@@ -71,36 +71,38 @@ def allocate_uid() -> int:
     Raises EnvironmentLacksError if all numbers are in use.
     """
     busy = _uids_of_processes()
-    first = os.getpid() % len(UIDS)
-    for uid in chain(UIDS[first:], UIDS[:first]):
-        if uid not in busy and not _known(uid) and _locked(uid):
+    first = os.getpid() % len(SERVER_UIDS)
+    for uid in chain(SERVER_UIDS[first:], SERVER_UIDS[:first]):
+        if uid not in busy and not _is_assigned(uid) and _try_lock(uid):
             return uid
-    raise EnvironmentLacksError(f"all uids from {UIDS[0]} to {UIDS[-1]} are in use: ./tfb clean --leftovers")
+    raise EnvironmentLacksError(
+        f"all uids from {SERVER_UIDS[0]} to {SERVER_UIDS[-1]} are in use: ./tfb clean --leftovers"
+    )
 
 
 def allocated_uids() -> Iterator[tuple[int, str]]:
     """Yield all allocated numbers with their owners, including killed owners."""
-    for folder in _folders():
+    for folder in _lock_folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
-                if file.name.isdecimal() and int(file.name) in UIDS and not _known(int(file.name)):
+                if file.name.isdecimal() and int(file.name) in SERVER_UIDS and not _is_assigned(int(file.name)):
                     yield int(file.name), file.read_text(encoding="ascii", errors="replace").strip()
 
 
 def release_uid(uid: int, owner: str) -> None:
-    """Give back a number whose owner has been killed."""
-    for folder in _folders():
+    """Release the uid of a killed owner."""
+    for folder in _lock_folders():
         with suppress(OSError), open(folder / str(uid), "r+", encoding="ascii") as file:  # noqa: PTH123
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if file.read().strip() == owner:
                 file.truncate(0)
 
 
-def _folders() -> tuple[Path, ...]:
-    return (LOCKS, state_folder() / "uids")  # the second if /run is not writable
+def _lock_folders() -> tuple[Path, ...]:
+    return (LOCK_FOLDER, state_folder() / "uids")  # the second if /run is not writable
 
 
-def _locked(uid: int) -> bool:
+def _try_lock(uid: int) -> bool:
     """Lock the file of a number, and write this process's identity to it."""
     file = os.open(_lock_folder() / str(uid), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -119,32 +121,34 @@ def _locked(uid: int) -> bool:
 
 @cache
 def _lock_folder() -> Path:
-    for folder in _folders():
+    for folder in _lock_folders():
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             facts = folder.lstat()
             if facts.st_uid == os.geteuid() and facts.st_mode & 0o170077 == 0o040000:
                 return folder
-    raise EnvironmentLacksError(f"{LOCKS}: the uids of servers need a folder here that root alone may enter: remove it")
+    raise EnvironmentLacksError(
+        f"{LOCK_FOLDER}: the uids of servers need a folder here that root alone may enter: remove it"
+    )
 
 
-def _known(number: int) -> bool:
+def _is_assigned(number: int) -> bool:
     """Return whether an account or a group has this number."""
-    for known in (pwd.getpwuid, grp.getgrgid):
+    for lookup in (pwd.getpwuid, grp.getgrgid):
         with suppress(KeyError):
-            known(number)
+            lookup(number)
             return True
     return False
 
 
 def _uids_of_processes() -> set[int]:
-    found = set[int]()
+    uids = set[int]()
     for status in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
             lines = status.read_text(encoding="utf-8", errors="replace").splitlines()
             ids = [line.split()[1:] for line in lines if line.startswith(("Uid:", "Gid:"))]
-            found |= {int(number) for numbers in ids for number in numbers}
-    return found
+            uids |= {int(number) for numbers in ids for number in numbers}
+    return uids
 
 
 def describe_account(pool: AccountPool | None) -> str:
@@ -167,33 +171,37 @@ def share_folder(folder: Path, *, listed: bool = True) -> None:
 
 @contextmanager
 def server_home(account: Account | None) -> Iterator[dict[str, str]]:
-    """Make a home for a server's account, and yield the variables that name it.
+    """Create a home for a server's account, and yield the variables with the path.
 
-    It contains links to the entries of root's home, where toolchains look for installed files. It is writable, because
-    GraalVM's languages unpack libraries there and would be interpreted otherwise.
+    The home contains links to the entries of root's home, where toolchains look for installed files. It is writable,
+    because GraalVM's languages unpack libraries there. Without them, code would be interpreted.
     """
     if account is None:
         yield {}
         return
     with ownership.make_scratch_folder("home") as folder:
-        # GraalVM checks access to its files without CAP_DAC_READ_SEARCH.
+        # GraalVM requires access without CAP_DAC_READ_SEARCH.
         share_folder(folder, listed=False)
-        own = folder / "home"
-        (own / CACHE).mkdir(parents=True)
+        home = folder / "home"
+        (home / CACHE_FOLDER).mkdir(parents=True)
         with suppress(OSError):  # root's home is missing or unreadable
             for entry in Path.home().iterdir():
-                if entry.name != CACHE:
-                    (own / entry.name).symlink_to(entry)
-        for path in (own / CACHE, own):  # the account changes nothing before everything is there
+                if entry.name != CACHE_FOLDER:
+                    (home / entry.name).symlink_to(entry)
+        for path in (home / CACHE_FOLDER, home):  # only now, when the contents are complete
             path.chmod(0o700)
             os.chown(path, account.uid, account.gid)
-        yield {"HOME": str(own), "XDG_CACHE_HOME": str(own / CACHE)}
+        yield {"HOME": str(home), "XDG_CACHE_HOME": str(home / CACHE_FOLDER)}
 
 
 def account_obstacle() -> str:
-    """Return why servers cannot have accounts of their own (in a container, for example); empty if they can."""
+    """Return why servers cannot have separate accounts (for example in a container); empty if they can."""
     try:
-        process.run(["true"], seconds=10, account=Account(name="", uid=UIDS[0], gid=UIDS[0], rights=(READ_CAPABILITY,)))
+        process.run(
+            ["true"],
+            seconds=10,
+            account=Account(name="", uid=SERVER_UIDS[0], gid=SERVER_UIDS[0], rights=(READ_CAPABILITY,)),
+        )
         server_group()
     except EnvironmentLacksError as error:
         return str(error)

@@ -123,7 +123,7 @@ def enter_mount_namespace(
 
     Args:
         writable: Folders that the program may write to.
-        protected: Folders in writable ones that remain read-only.
+        protected: Subfolders of writable folders that remain read-only.
         private: Writable folders of this program alone.
         hidden: Folders and sockets that appear empty.
         home: A folder whose changes go to ``overlay`` (overlayfs), or an empty text.
@@ -163,7 +163,7 @@ def _enter_user_namespace() -> None:
 
 
 def _open_folders(paths: Iterable[str]) -> dict[str, int]:
-    """Open the folders that exist; another tfb may have removed its folders."""
+    """Open the folders that exist; other tfb processes may have removed some."""
     folders: dict[str, int] = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
@@ -172,7 +172,7 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Mount an open folder at its path, so that it gets its own mount flags."""
+    """Mount an open folder at the same path, so that it has separate mount flags."""
     _mount(b"/proc/self/fd/%d" % folder, _encode(path), None, _MS_BIND | _MS_REC)
 
 
@@ -187,7 +187,7 @@ def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options
 
 
 def _lock_all_but(paths: Sequence[str], *, optional: Sequence[str]) -> None:
-    """Make all mounts read-only except those of ``paths``; in a container, ``optional`` ones may remain read-only."""
+    """Make all mounts read-only except ``paths``; in a container, ``optional`` paths may remain read-only."""
     _set_read_only("/", True)
     for path in paths:
         try:
@@ -210,5 +210,5 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a functi
 
 
 def _encode(text: str) -> bytes:
-    """Return the bytes of a text in a request, in which each character stands for a byte."""
+    """Return the bytes of a text in a request, in which each character represents a byte."""
     return text.encode("latin-1")

@@ -15,8 +15,8 @@ PYTHON_VARIABLES = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
-WORLD_WRITABLE = 0o002  # of a file's mode: programs that tfb builds and runs must be nobody else's to change
-# Variables of libpq: PGHOSTADDR would lead tfb to another database than its own.
+WORLD_WRITABLE = 0o002  # mode bit; other users must not be able to change programs that tfb builds and runs
+# Variables of libpq. PGHOSTADDR, for example, would connect tfb to a different database.
 POSTGRES_VARIABLES = re.compile(r"PG[A-Z]+")
 SERVER_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
@@ -45,12 +45,12 @@ BUILD_VARIABLES = re.compile(
 
 def server_environment() -> dict[str, str]:
     """Return the caller's variables for a server: folders, language and certificate authorities."""
-    return _chosen(SERVER_VARIABLES)
+    return _select(SERVER_VARIABLES)
 
 
 def build_environment() -> dict[str, str]:
     """Return the caller's variables for a build: also proxies, registries and compiler settings."""
-    return _chosen(re.compile(f"{SERVER_VARIABLES.pattern}|{BUILD_VARIABLES.pattern}"))
+    return _select(re.compile(f"{SERVER_VARIABLES.pattern}|{BUILD_VARIABLES.pattern}"))
 
 
 def helper_environment() -> dict[str, str]:
@@ -61,7 +61,7 @@ def helper_environment() -> dict[str, str]:
 
 def secure_process() -> None:
     """Change this process's environment and umask so that no other user and no current folder steers it."""
-    libpq = {name for name in os.environ if POSTGRES_VARIABLES.fullmatch(name)} - _passed()
+    libpq = {name for name in os.environ if POSTGRES_VARIABLES.fullmatch(name)} - _passed_names()
     for name in (*PYTHON_VARIABLES, *libpq):
         os.environ.pop(name, None)
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -74,12 +74,12 @@ def remove_relative_folders(path: str) -> str:
     return os.pathsep.join(folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117
 
 
-def _chosen(names: re.Pattern[str]) -> dict[str, str]:
-    passed = _passed()
-    given: Mapping[str, str] = os.environ
-    return {name: value for name, value in given.items() if names.fullmatch(name) or name in passed}
+def _select(names: re.Pattern[str]) -> dict[str, str]:
+    passed = _passed_names()
+    variables: Mapping[str, str] = os.environ
+    return {name: value for name, value in variables.items() if names.fullmatch(name) or name in passed}
 
 
-def _passed() -> set[str]:
+def _passed_names() -> set[str]:
     """Return the names of the variables that the caller passes on."""
     return {name.strip() for name in os.environ.get(PASS_VARIABLE, "").split(",")}

@@ -106,7 +106,7 @@ class Repository:
     account: Account | None = None
 
     @classmethod
-    def of(cls, folder: Path) -> "Repository":
+    def containing(cls, folder: Path) -> "Repository":
         """Return the repository that contains a folder; raise UsageError without a repository or a clear owner."""
         folder = folder.resolve()
         if not folder.is_dir():
@@ -120,10 +120,10 @@ class Repository:
     def overrides(self) -> tuple[str, ...]:
         """Options that disable every program in the configuration, including filters."""
         fixed = tuple(word for key, value in OVERRIDES for word in ("-c", f"{key}={value}"))
-        found = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
-        if found.status not in (0, 1):  # 1: there are no filters
-            raise UsageError(f"git cannot read the configuration of {self.top}: {found.stderr.strip()[-300:]}")
-        names = {match[1] for key in found.names if (match := FILTER_KEY.fullmatch(key))}
+        result = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
+        if result.status not in (0, 1):  # 1: there are no filters
+            raise UsageError(f"git cannot read the configuration of {self.top}: {result.stderr.strip()[-300:]}")
+        names = {match[1] for key in result.names if (match := FILTER_KEY.fullmatch(key))}
         if odd := sorted(name for name in names if "=" in name):
             raise UsageError(
                 f"{self.top}/.git/config: filter {odd[0]!r}: a filter name must not contain '='. Rename the filter"
@@ -132,22 +132,22 @@ class Repository:
         filters = (f"filter.{name}.{key}={value}" for name in sorted(names) for key, value in keys)
         return (*fixed, *(word for setting in filters for word in ("-c", setting)))
 
-    def ask(self, *words: str, stdin: Path | None = None, seconds: float = SECONDS) -> GitResult:
+    def run(self, *arguments: str, stdin: Path | None = None, seconds: float = SECONDS) -> GitResult:
         """Run a git command and return the result, also if it fails. Raise EnvironmentLacksError without git."""
-        return self._run((*self.overrides, *words), stdin, seconds)
+        return self._run((*self.overrides, *arguments), stdin, seconds)
 
-    def read(self, *words: str, stdin: Path | None = None) -> GitResult:
+    def read(self, *arguments: str, stdin: Path | None = None) -> GitResult:
         """Run a git command; raise UsageError with the error output of git if it fails."""
-        answer = self.ask(*words, stdin=stdin)
-        if answer.status != 0:
-            raise UsageError(f"git {words[0]} in {self.top}: {answer.stderr.strip()[-300:] or 'failed'}")
-        return answer
+        result = self.run(*arguments, stdin=stdin)
+        if result.status != 0:
+            raise UsageError(f"git {arguments[0]} in {self.top}: {result.stderr.strip()[-300:] or 'failed'}")
+        return result
 
     def commit(self, revision: str) -> str:
         """Return the commit id of a revision, searched locally and below ``origin``; raise UsageError if not found."""
         for name in (revision, f"origin/{revision}"):
-            found = self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            if found.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := found.text.strip()):
+            result = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            if result.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := result.text.strip()):
                 return identity
         shallow = self.read("rev-parse", "--is-shallow-repository").text.strip() == "true"
         hint = (
@@ -159,13 +159,13 @@ class Repository:
 
     def entries(self, commit: str, *under: str) -> list[TreeEntry]:
         """Return the files of a commit, including submodules; raise UsageError for an unsafe file name."""
-        listed = self.ask("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
+        listed = self.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
         if listed.status != 0:
             raise UsageError(
                 f"{self.top}: this clone lacks files of commit {commit[:12]} ({listed.stderr.strip()[-200:]}): make a "
                 "full clone"
             )
-        found = []
+        entries = []
         for line in filter(None, listed.stdout.split(b"\0")):
             if (match := ENTRY.fullmatch(line)) is None:
                 raise UsageError(f"git ls-tree in {self.top}: cannot read {line!r:.200}")
@@ -173,8 +173,10 @@ class Repository:
             if any(part.lower() in ("", ".", "..", ".git") for part in name.split("/")):
                 raise UsageError(f"commit {commit[:12]} of {self.top}: {name!r} is not a name for a file")
             size = 0 if match["size"] == b"-" else int(match["size"])
-            found.append(TreeEntry(mode=match["mode"].decode(), object=match["object"].decode(), size=size, name=name))
-        return found
+            entries.append(
+                TreeEntry(mode=match["mode"].decode(), object=match["object"].decode(), size=size, name=name)
+            )
+        return entries
 
     def export(self, commit: str, place: Path, *under: str) -> list[str]:
         """Write the files of a commit into ``place`` as git stores them; return notes on missing content.
@@ -214,58 +216,69 @@ class Repository:
     def _contents(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, bytes]]:
         """Yield the content of each entry; raise UsageError for an entry that this clone lacks."""
         with ownership.make_scratch_folder("git") as folder:
-            wanted, found = folder / "wanted", folder / "found"
-            wanted.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
-            with found.open("wb") as output:
-                answer = self._run((*self.overrides, "cat-file", "--batch"), wanted, 10 * SECONDS, output)
-            with found.open("rb") as file:
+            objects, contents = folder / "objects", folder / "contents"
+            objects.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
+            with contents.open("wb") as output:
+                result = self._run((*self.overrides, "cat-file", "--batch"), objects, 10 * SECONDS, output)
+            with contents.open("rb") as file:
                 for entry in entries:
-                    words = file.readline().split()
-                    if len(words) != 3 or words[1] != b"blob":
+                    header = file.readline().split()
+                    if len(header) != 3 or header[1] != b"blob":
                         raise UsageError(
-                            f"{self.top}: this clone lacks {entry.name} ({answer.stderr.strip()[-200:]}): make a full "
-                            "clone, or fetch the commit with all its files"
+                            f"{self.top}: this clone lacks {entry.name} ({result.stderr.strip()[-200:]}): make a full "
+                            "clone, or fetch the commit with all files"
                         )
-                    content = file.read(int(words[2]))
+                    content = file.read(int(header[2]))
                     file.read(1)
                     yield entry, content
 
     def _run(
-        self, words: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None
+        self, arguments: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None
     ) -> GitResult:
         """Run git in the repository's folder with a separate environment."""
-        command = [git_program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *words]
-        until = time.monotonic() + seconds
+        command = [git_program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *arguments]
+        deadline = time.monotonic() + seconds
         with ownership.make_scratch_folder("git") as folder:
-            own, said = folder / "stdout", folder / "stderr"
-            with own.open("wb") as out, said.open("wb") as err, (stdin or Path(os.devnull)).open("rb") as given:
+            out_path, err_path = folder / "stdout", folder / "stderr"
+            with (
+                out_path.open("wb") as out,
+                err_path.open("wb") as err,
+                (stdin or Path(os.devnull)).open("rb") as input_file,
+            ):
                 options = process.ProcessOptions(cwd=Path("/"), env=self._environment(), account=self.account)
-                child = process.Child(command, options, stdin=given.fileno(), stdout=output or out, stderr=err)
+                child = process.Child(command, options, stdin=input_file.fileno(), stdout=output or out, stderr=err)
                 with process.running(child, grace=2.0):
-                    while (status := child.wait(min(process.POLL_SECONDS, until - time.monotonic()))) is None:
+                    while (status := child.wait(min(process.POLL_SECONDS, deadline - time.monotonic()))) is None:
                         interruption.raise_if_pending()
-                        if time.monotonic() > until:
-                            raise process.CommandTimeoutError(f"git {words[-1]}: still running after {seconds:.0f} s")
-            with said.open("rb") as file:
+                        if time.monotonic() > deadline:
+                            raise process.CommandTimeoutError(
+                                f"git {arguments[-1]}: still running after {seconds:.0f} s"
+                            )
+            with err_path.open("rb") as file:
                 stderr = file.read(STDERR_BYTES).decode(errors="replace")
-            return GitResult(status=status, stdout=own.read_bytes(), stderr=stderr)
+            return GitResult(status=status, stdout=out_path.read_bytes(), stderr=stderr)
 
     def _environment(self) -> Mapping[str, str]:
         """Return the environment of every command. It contains no GIT_* variable of the caller."""
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         kept["PATH"] = os.pathsep.join(_absolute_path())
-        found = {**kept, **VARIABLES, "GIT_WORK_TREE": str(self.top), "GIT_CEILING_DIRECTORIES": str(self.top.parent)}
+        variables = {
+            **kept,
+            **VARIABLES,
+            "GIT_WORK_TREE": str(self.top),
+            "GIT_CEILING_DIRECTORIES": str(self.top.parent),
+        }
         if self.account is not None:
-            found |= {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
-        return found
+            variables |= {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
+        return variables
 
 
 def git_program() -> str:
     """Return the absolute path of git; raise EnvironmentLacksError where it is not installed."""
-    found = shutil.which("git", path=os.pathsep.join(_absolute_path()))
-    if found is None:
-        raise EnvironmentLacksError("git is not on this machine: install it")
-    return found
+    path = shutil.which("git", path=os.pathsep.join(_absolute_path()))
+    if path is None:
+        raise EnvironmentLacksError("git is not installed: install it, for example with apt-get install git")
+    return path
 
 
 def _absolute_path() -> list[str]:

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.append(sys.argv[4])  # last, so that no module in the folder replaces one of the standard library
+    sys.path.append(sys.argv[4])  # last, so that the folder cannot replace modules of the standard library
 
 from harness.host import child_setup
 
@@ -49,7 +49,7 @@ class Guardian:
         self._poll = select.poll()
 
     def serve(self) -> bool:
-        """Start children until tfb exits; return whether tfb announced its exit."""
+        """Start children until tfb exits; return whether tfb exited normally."""
         wake, woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -109,7 +109,7 @@ class Guardian:
             os.close(descriptor)
 
     def _kill_account(self, uid: int) -> None:
-        """Kill all processes of an account, and reap the ones that the guardian has adopted."""
+        """Kill all processes of an account, and reap those that the guardian has adopted."""
         for _ in range(KILL_ATTEMPTS):
             kill_account(uid)
             self._reap()
@@ -168,7 +168,7 @@ class Guardian:
                     os.waitpid(pid, os.WNOHANG)
 
     def _release(self, ready: dict[int, int]) -> None:
-        """Wait for the children whose exit status tfb has read. Until then, their pids cannot be reused."""
+        """Reap the children after tfb has read the exit status. Until then, the pids cannot be reused."""
         for pid, pipe in list(self._pipes.items()):
             if ready.get(pipe, 0):
                 del self._pipes[pid]

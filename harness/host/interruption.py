@@ -58,7 +58,7 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
 
 
 def hold_until_exit() -> None:
-    """Hold interrupts back until the process exits, while it stops its children."""
+    """Hold interrupts back until the process exits, while children are stopped."""
     global _held  # noqa: PLW0603
     _held += 1
 
@@ -126,7 +126,7 @@ def raise_if_pending() -> None:
 
 
 def requested() -> bool:
-    """Return whether a signal has asked this process to stop."""
+    """Return whether this process has received a signal to stop."""
     return _signalled_at is not None
 
 

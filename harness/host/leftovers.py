@@ -27,7 +27,7 @@ UNMARKED_SECONDS = 60.0  # minimum age of a leftover folder without an owner, wh
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that its owner has not removed; ``certain`` if the owner is known to have exited."""
+    """A resource that the owner has not removed; ``certain`` if the owner has definitely exited."""
 
     kind: str  # process, account, folder, container, network or volume
     name: str  # as messages show it, for example ``postgres (pid 812)``
@@ -127,10 +127,10 @@ def _end(candidate: psutil.Process) -> None:
 
 
 def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
-    """Yield this user's scratch folders whose owner has exited, and old ones without an owner."""
+    """Yield this user's scratch folders of exited owners, and old folders without an owner."""
     for scratch in ownership.find_scratch_folders():
         if of:
-            gone = scratch.owner == of
+            gone = scratch.belongs_to(of)
         elif scratch.owner:
             earlier_boot = ownership.boot_id(scratch.owner) != ownership.boot_id(ownership.own_identity())
             gone = earlier_boot or ownership.owner_state(scratch.owner) == "dead"
@@ -142,7 +142,7 @@ def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
 
 
 def main(owner: str) -> None:
-    """Kill the processes of an owner until none remains, then remove its folders."""
+    """Kill the processes of an owner until no process remains, then remove the folders."""
     for _ in range(SEARCHES):
         if not (processes := list(_processes(owner))):
             break

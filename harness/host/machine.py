@@ -1,6 +1,6 @@
 """Describes a machine and grades it by how much it could disturb a measurement. No function requires root.
 
-A ``FileReader`` reads the kernel's files, of this machine or of another one that has sent them.
+A ``FileReader`` reads the kernel's files, of this machine or as sent by another machine.
 """
 
 import os
@@ -64,9 +64,9 @@ def add_kernel_facts(machine: Machine, read: FileReader) -> Machine:
 
 
 def with_grade(machine: Machine) -> Machine:
-    """Return ``machine`` with its concerns and its grade.
+    """Return ``machine`` with concerns and grade.
 
-    The grades are A (no concerns), B (one concern), C (several concerns) and D (busy, or fewer than four CPUs).
+    The grades are A (no concern), B (1 concern), C (2 or more) and D (busy, or fewer than 4 CPUs).
     """
     cpus = len(machine.cpus_usable)
     concerns = (*_hardware_concerns(machine, cpus), *_load_concerns(machine, cpus))
@@ -105,7 +105,7 @@ def cpu_pressure(read: "FileReader | None" = None) -> float | None:
 
 
 def raise_open_file_limit() -> int:
-    """Raise the soft limit of open files to the hard limit for this process and its children; return the limit."""
+    """Raise the soft limit of open files to the hard limit for this process and all children; return the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard

@@ -31,7 +31,7 @@ class Reading:
 
 
 class _ThreadTimes:
-    """Run and wait times of all threads, including exited ones, for example compiler threads of a JVM."""
+    """Run and wait times of all threads, including exited threads such as a JVM's compilers."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[int, str], tuple[int, int]] = {}  # nanoseconds
@@ -58,7 +58,7 @@ class _ThreadTimes:
 
 
 class ProcessTreeMeter:
-    """Sums the counters of a root process and all its descendants.
+    """Sums the counters of a root process and all descendants.
 
     Exited processes and threads count with their last values, so sums never decrease. CPU time of processes that ran
     between two readings only is contained in the ``cutime`` of their parents.
@@ -75,7 +75,7 @@ class ProcessTreeMeter:
     def read(self) -> Reading:
         """Return the counters; raise ServerDiedError if the root process has exited."""
         at = time.monotonic()
-        private, shared, threads = 0, 0, 0  # memory pages; shared ones count once
+        private, shared, threads = 0, 0, 0  # memory pages; shared pages count once
         reaped, living = 0.0, 0.0
         alive: list[int] = []
         queue = [self.root, *self._adopted()]
@@ -119,7 +119,7 @@ class ProcessTreeMeter:
 
 
 class CgroupMeter:
-    """Reads the control group (v1 or v2) of the container whose first process is ``pid``.
+    """Reads the control group (v1 or v2) of a container; ``pid`` is the first process.
 
     Raises ServerDiedError if the process has exited.
     """
@@ -186,6 +186,6 @@ class CgroupMeter:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """Parse a file whose lines consist of a name and a number."""
+    """Parse a file with a name and a number in each line."""
     pairs = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
     return {name: int(value) for name, value in pairs}

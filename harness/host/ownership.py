@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +39,10 @@ def boot_id(owner: str) -> str:
     return owner.rpartition(".")[2]
 
 
+def _digest(owner: str) -> str:
+    return sha256(owner.encode("ascii", "replace")).hexdigest()[:8]
+
+
 @cache
 def _namespace_and_boot() -> str:
     """Return the pid namespace and the boot of this process."""
@@ -60,12 +65,13 @@ def scratch_within(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make_scratch_folder(kind: str) -> Iterator[Path]:
-    """Yield a new folder with mode 0700, and remove it afterwards. Its owner file identifies folders of killed runs."""
+    """Yield a new folder with mode 0700, and remove it afterwards. The owner file identifies folders of killed runs."""
     parent = _parents[-1] if _parents else None
-    folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-", dir=parent)).resolve()
+    owner = own_identity()
+    folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-{_digest(owner)}-", dir=parent)).resolve()
     try:
         with safe_write.append(folder / OWNER_FILE) as file:
-            file.write(own_identity().encode("ascii"))
+            file.write(owner.encode("ascii"))
         yield folder
     finally:
         remove_tree_if_possible(folder)
@@ -80,12 +86,16 @@ class ScratchFolder:
     changed_at: float  # epoch seconds
     identity: tuple[int, int]  # device and inode, which change if another folder replaces this one
 
+    def belongs_to(self, owner: str) -> bool:
+        """Return whether a process owns the folder; without an owner file, as in a new folder, the name decides."""
+        return self.owner == owner or (not self.owner and f"-{_digest(owner)}-" in self.path.name)
+
 
 def find_scratch_folders() -> Iterator[ScratchFolder]:
-    """Yield the scratch folders of this user's processes, ordered by name; also root does not see those of others.
+    """Yield the scratch folders of this user's processes, ordered by name; ignore those of other users, even as root.
 
-    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. Its owner file then belongs to
-    root, so no other account can forge it.
+    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. The owner file then
+    belongs to root, so no other account can forge it.
     """
     temporary = Path(tempfile.gettempdir())
     with os.scandir(temporary) as entries:

@@ -1,4 +1,4 @@
-"""Starts all other programs: logs each command, limits its time, and stops it with all its children."""
+"""Starts all other programs: logs each command, limits the time, and stops the program with all descendants."""
 
 import contextlib
 import ctypes
@@ -33,7 +33,7 @@ MAX_LOG_BYTES = 20 << 20  # size limit of logs and of a command's output, the sa
 POLL_SECONDS = 1.0  # interval between checks of a command's output
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
-_starting = threading.Lock()  # no thread takes a child for an orphan that another thread is just starting
+_starting = threading.Lock()  # prevents threads from mistaking a child that is being started for an orphan
 _living: dict[int, "Child"] = {}  # children that were not stopped, by pid
 
 
@@ -46,7 +46,7 @@ class CompletedCommand:
 
 
 class CommandTimeoutError(TfbError):
-    """A command exceeded its time limit and was stopped with all its children."""
+    """A command exceeded the time limit and was stopped with all descendants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +54,10 @@ class ProcessOptions:
     """How a program is run.
 
     Attributes:
-        cwd: The working directory; None means /, where only root can place files.
-        env: The whole environment; None means tfb's environment.
-        account: The account to run as; None means tfb's account.
-        cpus: The CPUs that the program may use; None means tfb's CPUs.
+        cwd: The working directory; by default /, where only root can place files.
+        env: The whole environment; by default tfb's environment.
+        account: The account to run as; by default tfb's account.
+        cpus: The CPUs that the program may use; by default tfb's CPUs.
         isolated: Whether the program cannot trace or signal processes that it has not started, if the kernel allows.
         stop_signal: The signal that asks the program to stop. SIGINT is PostgreSQL's fast shutdown.
     """
@@ -71,9 +71,9 @@ class ProcessOptions:
 
 
 class Child:
-    """A running program in its own session, so that Ctrl-C reaches only tfb, which then stops its children.
+    """A running program in a separate session, so that Ctrl-C reaches only tfb, which then stops all children.
 
-    The guardian starts the program, and kills it with all its descendants if tfb is killed.
+    The guardian starts the program, and kills it with all descendants if tfb is killed.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Child:
         """Start a program; raise EnvironmentLacksError if it cannot be run.
 
         Args:
-            command: The program and its arguments. A name without a slash is searched on the PATH of ``options.env``.
+            command: The program and the arguments. A name without a slash is searched on the PATH of ``options.env``.
             options: Account, environment and limits.
             stdin: DEVNULL, PIPE or a descriptor.
             stdout: DEVNULL, PIPE, a file or a descriptor.
@@ -172,7 +172,7 @@ class Child:
         tree = _tree(self.pid)[1:]
         self.kill()
         self.wait(STOP_SECONDS)
-        # When a daemon is killed, its children are adopted, too.
+        # When a daemon is killed, the children are adopted, too.
         for _ in range(10):
             _kill(tree)
             tree = [process for pid in self.adopted() for process in _tree(pid)]
@@ -192,7 +192,7 @@ def _uids() -> set[int]:
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-    """Return a process and its descendants; empty if the process has exited."""
+    """Return a process and all descendants; empty if the process has exited."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -228,7 +228,7 @@ def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
 def _orphans() -> list[int]:
     """Return the pids of processes that the guardian or this process has adopted.
 
-    Processes in tfb's own session do not descend from a child, since each child has its own session.
+    Processes in tfb's session are not descendants of a child, since each child has a separate session.
     """
     pids: list[int] = []
     with _starting:
@@ -244,10 +244,10 @@ def _orphans() -> list[int]:
 
 
 def _find_child_of(pid: int) -> Child | None:
-    """Return the child from which an orphan descends, by its account or the mark in its environment.
+    """Return the child from which an orphan descends, by the account or the mark in the environment.
 
-    Servers become daemons when they start. An orphan without a mark is therefore attributed to the last child that was
-    started before it.
+    Servers become daemons when they start. An orphan without a mark is therefore attributed to the last child that
+    was started earlier.
     """
     mark, born, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited
@@ -265,7 +265,7 @@ def _find_child_of(pid: int) -> Child | None:
 
 @contextlib.contextmanager
 def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
-    """Stop the child with all its descendants at the end of the block."""
+    """Stop the child with all descendants at the end of the block."""
     try:
         yield child
     finally:
@@ -296,7 +296,7 @@ def stop_all() -> None:
 
 @cache
 def _adopt_orphans() -> None:
-    """Let this process adopt descendants whose parents have exited (prctl(2)), so that they can be found."""
+    """Let this process adopt orphaned descendants (prctl(2)), to be able to find them."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -309,7 +309,7 @@ def run(
     log: Path | None = None,
     account: Account | None = None,
 ) -> CompletedCommand:
-    """Run a command until it exits; append its output to ``log``, or return it in the result.
+    """Run a command until it exits; append the output to ``log``, or return it.
 
     Raises:
         CommandTimeoutError: The command was still running after ``seconds`` and has been stopped.
@@ -335,7 +335,7 @@ def run(
 
 
 def truncate_log(log: Path) -> None:
-    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``; its writers must append."""
+    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``; writers must append."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return

@@ -26,7 +26,8 @@ DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # where the guardian finds tfb's modules
 LEDGER_FILE = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
 END_SECONDS = 5.0
-# Only root can place files here. Cargo, rustup and version managers execute what files of the working directory name.
+# Only root can place files here. Cargo, rustup and version managers run programs that files in the working directory
+# name.
 NEUTRAL_FOLDER = Path("/")
 _request_lock = threading.Lock()
 _current: list["_Guardian"] = []  # the running guardian, or empty
@@ -55,7 +56,7 @@ class Account:
     uid: int
     gid: int
     rights: tuple[str, ...] = ()  # capabilities that children keep, by the kernel's names; they cannot gain more
-    alone: bool = False  # whether only one server uses the account, so that all its processes end with the server
+    alone: bool = False  # whether a single server uses the account, so that all processes of the account end with it
     enclosure: Enclosure | None = None
     isolated: bool = False  # whether all programs of the account are isolated, see ``SpawnRequest``
 
@@ -136,9 +137,14 @@ class _Guardian:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.SCRATCH_PREFIX}guardian-"))
         (self.folder / ownership.OWNER_FILE).write_text(ownership.own_identity(), encoding="ascii")
-        ours, theirs = socket.socketpair()
-        arguments = [str(theirs.fileno()), str(self.folder / LEDGER_FILE), ownership.own_identity(), str(IMPORT_FOLDER)]
-        with theirs:
+        own_end, guardian_end = socket.socketpair()
+        arguments = [
+            str(guardian_end.fileno()),
+            str(self.folder / LEDGER_FILE),
+            ownership.own_identity(),
+            str(IMPORT_FOLDER),
+        ]
+        with guardian_end:
             # In tfb's session, because other sessions belong to children. The terminal does not signal its group.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", guardian.__file__, *arguments],
@@ -147,13 +153,13 @@ class _Guardian:
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[guardian_end.fileno()],
                 process_group=0,
             )
-        self.socket = ours
+        self.socket = own_end
 
     def close(self) -> None:
-        """Tell the guardian that tfb exits normally, and wait for its end."""
+        """Announce tfb's normal exit to the guardian, and wait until it exits."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.GOODBYE))
         self.socket.close()
@@ -215,7 +221,7 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account that only one server used."""
+    """Kill all processes of an account that belonged to a single server."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:
@@ -306,7 +312,7 @@ def _stream(stream: IO[bytes] | int, passed: contextlib.ExitStack, *, write: boo
         return None, null
     if stream == PIPE:
         reader, writer = os.pipe()
-        own, theirs = (writer, reader) if write else (reader, writer)
-        passed.callback(os.close, theirs)
-        return os.fdopen(own, "wb" if write else "rb"), theirs
+        own_end, passed_end = (writer, reader) if write else (reader, writer)
+        passed.callback(os.close, passed_end)
+        return os.fdopen(own_end, "wb" if write else "rb"), passed_end
     return None, stream if isinstance(stream, int) else stream.fileno()

@@ -65,7 +65,7 @@ def source_digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
 
 
 def _build(source: Path, folder: Path, target: Path) -> None:
-    """Build a crate in ``folder`` and copy its programs to ``target``."""
+    """Build a crate in ``folder`` and copy the programs to ``target``."""
     log = folder / "build.log"
     log.unlink(missing_ok=True)
     cargo_target = folder / "target"  # remains, so that the next build reuses the dependencies

@@ -1,4 +1,4 @@
-"""Lists the tools that a run requires, and installs the missing ones with apt.
+"""Lists the tools that a run requires, and installs missing tools with apt.
 
 The script toolset/provision/docker-engine installs a container engine.
 """
@@ -53,32 +53,34 @@ def tool_requirements(
         wrk: Whether the run uses wrk.
         loads: Whether the run uses tfb's load generator.
     """
-    wanted: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
+    requirements: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
     if loads and crates.find_built("loadgen", "loadgen") is None:
-        wanted["cargo", ">=1.85"] = []
+        requirements["cargo", ">=1.85"] = []
     if own_database:
-        wanted["postgres", ">=12"] = []
+        requirements["postgres", ">=12"] = []
     for implementation in implementations:
         if implementation.local:
             for kind, condition in implementation.local.requires.items():
-                wanted.setdefault((kind, condition), []).append(implementation.name)
+                requirements.setdefault((kind, condition), []).append(implementation.name)
     return tuple(
         ToolRequirement(
             kind=kind, condition=condition, required_by=tuple(names), tool=toolchain.find_tool(kind, condition)
         )
-        for (kind, condition), names in wanted.items()
+        for (kind, condition), names in requirements.items()
     )
 
 
-def missing_packages(wanted: Sequence[ToolRequirement]) -> tuple[str, ...]:
+def missing_packages(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
     """Return the Debian packages of the missing tools, if apt has a suitable version."""
-    missing = (each for each in wanted if each.tool is None and advice.available_from_apt(each.kind, each.condition))
+    missing = (
+        each for each in requirements if each.tool is None and advice.available_from_apt(each.kind, each.condition)
+    )
     return tuple(sorted({name for each in missing for name in toolchain.debian_packages(each.kind, each.condition)}))
 
 
-def manual_steps(wanted: Sequence[ToolRequirement]) -> tuple[str, ...]:
+def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
     """Return instructions for the missing tools of which apt has no suitable version."""
-    missing = (each for each in wanted if each.tool is None)
+    missing = (each for each in requirements if each.tool is None)
     return tuple(
         advice.describe_missing(each.kind, each.condition)
         for each in missing
@@ -86,7 +88,7 @@ def manual_steps(wanted: Sequence[ToolRequirement]) -> tuple[str, ...]:
     )
 
 
-def install_missing(wanted: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
+def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
     """Install the packages of the missing tools with apt if the user consents.
 
     A failed installation is not an error: afterwards, the caller checks the requirements again.
@@ -94,7 +96,7 @@ def install_missing(wanted: Sequence[ToolRequirement], consent: Consent, log: Pa
     Returns:
         Notes on installed packages, failed installations and steps that the user has to take.
     """
-    missing = [each for each in wanted if each.tool is None]
+    missing = [each for each in requirements if each.tool is None]
     if not missing:
         return ()
     apt = shutil.which("apt-get")
@@ -110,7 +112,7 @@ def install_missing(wanted: Sequence[ToolRequirement], consent: Consent, log: Pa
     _prevent_default_cluster()
     notes = [*manual_steps(missing)]
     for package in missing_packages(missing):
-        # Each package has its own command, so that one failure does not prevent the other installations.
+        # A command for each package, so that a failure does not prevent the other installations.
         command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
         status = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log).status
         notes.append(f"installed {package}" if status == 0 else f"apt-get install {package} failed; see {log}")
@@ -119,7 +121,7 @@ def install_missing(wanted: Sequence[ToolRequirement], consent: Consent, log: Pa
 
 
 def _prevent_default_cluster() -> None:
-    """Configure Debian's PostgreSQL package not to start a server; tfb starts its own."""
+    """Configure Debian's PostgreSQL package not to start a server, because tfb starts one."""
     folder = Path("/etc/postgresql-common/createcluster.d")
     if os.geteuid() == 0 and not Path("/usr/share/postgresql-common").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +129,7 @@ def _prevent_default_cluster() -> None:
 
 
 def select_tools(implementation: Implementation) -> Mapping[str, Tool]:
-    """Return the tools that an implementation requires, by kind and without missing ones.
+    """Return the tools that an implementation requires, by kind; missing tools are omitted.
 
     This function runs the tools to find their versions. Call it only if the user has consented to the build.
     """

@@ -17,7 +17,7 @@ from harness.host import environment as environments
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print the version, most common first
-PROGRAM_NAMES = {"maven": "mvn"}  # tools whose program has a different name
+PROGRAM_NAMES = {"maven": "mvn"}  # tools with a different name of the program
 # Debian packages of tools, if their names differ. A distribution may lack some of them.
 DEBIAN_PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
@@ -51,7 +51,7 @@ WELL_KNOWN_PROGRAMS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """An installed tool with its version and main program."""
+    """An installed tool: version and main program."""
 
     kind: str
     version: tuple[int, ...]  # empty: unknown, since the program was not run
@@ -83,7 +83,7 @@ def satisfies(version: tuple[int, ...], condition: str) -> bool:
 def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> Tool | None:
     """Return the newest installed tool that meets the condition, or None.
 
-    ``consented`` says whether the user has consented to run any program that a configuration names.
+    ``consented`` means that tfb may run any program that a configuration names.
     """
     tools = installed_tools(kind, consented=consented or PROGRAM_NAMES.get(kind, kind) in WELL_KNOWN_PROGRAMS)
     fits = (tool for tool in tools if satisfies(tool.version, condition))
@@ -112,7 +112,7 @@ def tool_environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str
 
 
 def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
-    """Return the Debian packages of a tool; empty if its name is not a valid package name."""
+    """Return the Debian packages of a tool; empty if the name is not a valid package name."""
     major_version = condition[2:].split(".")[0]
     if kind in DEBIAN_PACKAGES:
         return tuple(name.format(major_version) for name in DEBIAN_PACKAGES[kind])
@@ -132,7 +132,7 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
 
 
 def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand | None:
-    """Run a program with an argument that prints its version; return None if it cannot be run or does not exit.
+    """Run a program with an argument that prints the version; return None if it fails to run or does not exit.
 
     The program gets no secrets. The current folder is /, since rustup and pyenv run programs that files there name.
     """
@@ -149,7 +149,7 @@ def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand
 
 
 def _account(program: Path | str) -> process.Account | None:
-    """Return the account to run a program; an unprivileged one if tfb is root and the program is not well known."""
+    """Return the account to run a program: an unprivileged account if tfb is root and the program is unknown."""
     if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.account_obstacle():
         return None
     uid = accounts.server_group()

@@ -41,7 +41,7 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
-NO_DATABASE = DatabaseAddress(host="", port=0)  # for services without a database or with their own
+NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database or include it
 
 
 class Meter(Protocol):
@@ -64,7 +64,7 @@ class ConnectionTracker(Protocol):
 class ServerProgram(Meter, Protocol):
     """A running server program: a process tree or a container, on this or another machine."""
 
-    log: Path  # its standard output and error
+    log: Path  # standard output and error
 
     def connections(self, port: int) -> ConnectionTracker:
         """Start to meter the connections from this machine to a port of the server."""
@@ -93,7 +93,7 @@ class Server:
     endpoint: Endpoint
     meter: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
-    upstream: "Upstream | None" = None  # UPSTREAM_URL in its environment names the address
+    upstream: "Upstream | None" = None  # the address is in the variable UPSTREAM_URL
 
 
 class Database(Protocol):
@@ -112,7 +112,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamStats:
-    """Counters of an upstream since its last reset."""
+    """Counters of an upstream since the last reset."""
 
     calls: int
     sum: int  # sum of the numbers that the upstream returned
@@ -173,7 +173,7 @@ class RunningGenerator(Protocol):
         """Wait for the exit; return the exit status (negative: a signal), or None after ``seconds``."""
 
     def interrupt(self) -> None:
-        """Ask the generator to stop and print its results so far."""
+        """Ask the generator to stop and print the results so far."""
 
     def output(self) -> str:
         """Return the output."""
@@ -181,13 +181,13 @@ class RunningGenerator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorStart:
-    """The start of one of several load generators, by this machine's clock."""
+    """The start of a load generator in a group, by this machine's clock."""
 
     client: str
     connections: int
     threads: int
     go_sent_at: float  # time.monotonic() when the request to begin was sent
-    start_seen_at: float | None  # when the generator reported its start; None if it does not report
+    start_seen_at: float | None  # when the generator reported the start; None without a report
 
 
 @runtime_checkable
@@ -211,7 +211,7 @@ class Runtime(Protocol):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """The accounts of "builds" and "servers"; empty for containers, whose images name the account."""
+        """The accounts of "builds" and "servers"; empty for containers, because images determine the account."""
 
     @property
     def network(self) -> str:

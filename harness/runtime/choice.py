@@ -1,4 +1,4 @@
-"""Chooses the runtime, by default Docker if an engine responds, and checks its requirements."""
+"""Chooses the runtime, by default Docker if an engine responds, and checks the requirements."""
 
 import atexit
 import logging
@@ -74,7 +74,7 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
 def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
-    """Return the Docker runtime; ``prepare`` says whether to build the images of PostgreSQL and wrk."""
+    """Return the Docker runtime; ``prepare`` also builds the images of PostgreSQL and wrk."""
     server_limits = limits.parse_server_limits(settings.container_memory, settings.container_pids)
     techempower = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and techempower:

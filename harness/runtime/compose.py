@@ -23,7 +23,7 @@ RUN_LABEL = "org.tfb.run"  # on containers and networks: the run that created th
 OWNER_LABEL = "org.tfb.owner"  # on containers and networks: the process that created them (harness.host.ownership)
 IMAGE_LABEL = "org.tfb.image"  # on images: their tag
 STAND_IN_LABEL = "org.tfb.stand-in"  # on stand-ins for other images: the source of their contents
-BUILDS = "tfb"  # compose project of all builds; its name becomes part of the image
+BUILDS = "tfb"  # compose project of all builds; the name becomes part of the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
 UP_SECONDS = 120.0
@@ -103,7 +103,7 @@ IDENTITY = re.compile(r"[0-9a-f]{12,64}|tfb-[\w.-]+")  # a container's or networ
 def client_environment(*, proxies: bool = True) -> dict[str, str]:
     """Return the environment of the docker client.
 
-    Without ``proxies``, untrusted files may refer to its variables; addresses of proxies can contain passwords.
+    Without ``proxies``, untrusted files may refer to the variables; addresses of proxies can contain passwords.
     """
     names = CLIENT_VARIABLES | (PROXY_VARIABLES if proxies else frozenset())
     return {name: value for name, value in os.environ.items() if name in names}
@@ -135,7 +135,7 @@ def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """The compose project of a run. All its resources carry the labels of the run and of this process.
+    """The compose project of a run. All resources carry the labels of the run and of this process.
 
     The name contains random digits, because runs in different results folders can have the same id.
     """
@@ -188,7 +188,7 @@ class Project:
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.CompletedCommand:
-        """Build an image that does not depend on the run, so that an unchanged image keeps its id."""
+        """Build an image that does not depend on the run, so that the id of an unchanged image stays the same."""
         return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
 
     def container(self, service: str, project: str | None = None) -> str:
@@ -239,7 +239,7 @@ def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[st
 
 
 def engine_leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
-    """Return the resources of runs whose process has exited, or runs on another machine."""
+    """Return the resources of exited runs, and of runs that may be active on other machines."""
     leftovers = []
     for kind in RESOURCE_KINDS:
         labels = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
@@ -263,7 +263,7 @@ def _remove(command: Sequence[str], at: Sequence[str]) -> None:
 
 
 def disk_full_hint(output: str) -> str:
-    """Return a remedy if the output of a failed command says that the engine's disk is full; otherwise empty."""
+    """Return a remedy if a command failed because the engine's disk is full; otherwise an empty text."""
     if "no space left on device" not in output.lower():
         return ""
     return (

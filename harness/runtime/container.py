@@ -1,4 +1,4 @@
-"""A running container: its counters, its log, and how it exited."""
+"""A running container: counters, log, and exit reason."""
 
 import time
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ SIGNALLED = 128  # added to the signal in the exit status, as shells and the eng
 
 
 class Container(ServerProgram):
-    """A started container whose output is copied to ``log`` until ``close``.
+    """A started container. The output is copied to ``log`` until ``close``.
 
-    The kernel, and not the engine, tells whether the container runs, because this is cheap under load. The constructor
+    The container's state comes from the kernel instead of the engine, because this is cheap under load. The constructor
     raises StartError, with the last lines of the output, if the container has exited.
     """
 
@@ -49,7 +49,7 @@ class Container(ServerProgram):
             stack.pop_all()
 
     def alive(self) -> bool:
-        """Return whether the container's first process runs; its pid may have been reused."""
+        """Return whether the container's first process runs; the pid may have been reused."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
@@ -80,7 +80,7 @@ class Container(ServerProgram):
         return describe_end(self.id)
 
     def _complete_log(self) -> None:
-        """Truncate the log to its limit; add the last lines of the output if the kernel's limit was reached."""
+        """Truncate the log; add the last lines of the output if the kernel's limit was reached."""
         full = self.log.stat().st_size >= FOLLOWED_BYTES
         process.truncate_log(self.log)
         if full:
@@ -97,7 +97,7 @@ class Container(ServerProgram):
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
 
     def end(self) -> float | None:
-        """Send SIGTERM to the first process; return the seconds until its exit, or None if it keeps running."""
+        """Send SIGTERM to the first process; return the seconds until the exit, or None if it keeps running."""
         began = time.monotonic()
         self.signal("TERM")
         while (seconds := time.monotonic() - began) < process.STOP_SECONDS:

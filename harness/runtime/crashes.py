@@ -7,8 +7,8 @@ from harness.host import process
 from harness.plain_text import printable
 
 LOG_BYTES = 1 << 20  # searched bytes of a log
-NO_REASON = "Traceback (most recent"  # begins a report whose last line has the reason
-MOST_QUOTED = 3  # lines per symptom
+NO_REASON = "Traceback (most recent"  # first line of a report that has the reason in the last line
+MAX_QUOTED = 3  # lines per symptom
 LINE_CHARACTERS = 500
 LONGEST_LINE = 500  # searched characters of a line; the patterns can take quadratic time
 
@@ -76,30 +76,30 @@ def find_crashes(log: Path) -> list[str]:
 def find_errors(log: Path, begin: int) -> list[str]:
     """Return the first distinct exceptions after byte ``begin`` of a log, or error lines if there are no exceptions."""
     text = _text(log, begin)
-    found = [each for each in find_exceptions(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
-    different = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(found)}
-    return list(reversed(different.values()))[:MOST_QUOTED]
+    messages = [each for each in find_exceptions(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
+    distinct = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(messages)}
+    return list(reversed(distinct.values()))[:MAX_QUOTED]
 
 
 def find_exceptions(text: str) -> list[str]:
     """Return crashes and survived exceptions in the order of the text."""
-    found: dict[int, str] = {}
+    by_line: dict[int, str] = {}
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
         for match in pattern.finditer(text):
             groups = [each for each in match.groups() if each]
             # Two patterns that match the same exception end on the same line.
-            found[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
-    return [found[line] for line in sorted(found)]
+            by_line[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
+    return [by_line[line] for line in sorted(by_line)]
 
 
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Return why a server has ended: a headline, the last lines of the log, and its path.
+    """Return why a server has ended: a headline, the last lines of the log, and the path.
 
     The headline quotes the first crash in the log, or the last line if no crash is recognised.
     """
     last_lines = process.tail(log)
-    if said := next(iter(find_crashes(log)), ""):
-        headline = f"{said}: {how}"
+    if crash := next(iter(find_crashes(log)), ""):
+        headline = f"{crash}: {how}"
     elif last := next((line for line in reversed(last_lines.splitlines()) if line.strip()), ""):
         headline = f"{how}; the last line of its log is: {_one_line(last)}"
     else:
@@ -123,5 +123,5 @@ def _lines(pattern: re.Pattern[str], text: str) -> list[str]:
     return [_one_line(next(filter(None, match.groups()))) for match in pattern.finditer(text)]
 
 
-def _one_line(said: str) -> str:
-    return printable(" ".join(said.split()))[:LINE_CHARACTERS]
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))[:LINE_CHARACTERS]

@@ -49,7 +49,7 @@ logger = logging.getLogger("tfb.docker")
 NOFILE = 20000  # limit of open files, the same as in compose.yaml
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
-IMAGE_VARIABLES = {  # service in compose.yaml -> variable with its image
+IMAGE_VARIABLES = {  # service in compose.yaml -> variable with the image
     DATABASE: "TFB_DATABASE_IMAGE",
     SERVER: "TFB_SERVER_IMAGE",
     WRK: "TFB_WRK_IMAGE",
@@ -69,7 +69,7 @@ class DockerRuntime:
     server_port: int | None = None
     force_rm: bool = False
     environment: str = ""  # value of --results-environment, a build argument of TechEmpower folders
-    alone: bool = False  # whether only one server may run at a time, since TechEmpower folders share a database
+    alone: bool = False  # whether servers run one at a time, since TechEmpower folders share a database
     database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
@@ -81,15 +81,15 @@ class DockerRuntime:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether several servers can run at the same time, each in its own compose project.
+        """Whether several servers can run at the same time, in separate compose projects.
 
-        With a bridge they cannot, because only one project contains the database.
+        With a bridge they cannot, because the database is in a single project.
         """
         return self.server_port is None and not self.project.bridge and not self.alone
 
     @property
     def network(self) -> str:
-        """The network of all containers: ``bridge`` if one implementation requires it, otherwise ``host``."""
+        """The network of all containers: ``bridge`` if an implementation requires it, otherwise ``host``."""
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
@@ -213,7 +213,7 @@ class DockerRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a container and wait until its server responds; remove it at the end of the block."""
+        """Start a container and wait until the server responds; remove it at the end of the block."""
         techempower = techempower_container.is_techempower_folder(implementation)
         port = implementation.entry.port if techempower else self.server_port or free_port()
         if self.server_port and not techempower:
@@ -260,7 +260,7 @@ class DockerRuntime:
         }
 
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
-        """Start the server's container with compose, and return its id."""
+        """Start the server's container with compose; return the id."""
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
         if done.status != 0:
@@ -268,7 +268,7 @@ class DockerRuntime:
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
-        """Start a container as TechEmpower's toolset does, with the allowed privileges only; return its id."""
+        """Start a container as TechEmpower's toolset does, with the allowed privileges only; return the id."""
         arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
@@ -328,7 +328,7 @@ class DockerRuntime:
         return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in digests.items()}}
 
     def close(self) -> None:
-        """Remove the run's containers, networks and tags and, with ``--force-rm``, its images; log errors."""
+        """Remove the run's containers, networks and tags and, with ``--force-rm``, the images; log errors."""
         try:
             self.remove_all()
             tags = [*self._tags, *(self._images.items() if self.force_rm else ())]

@@ -1,4 +1,4 @@
-"""A running load generator, whose output goes to a file and which may wait for ``go`` before it sends load."""
+"""A running load generator. The output is written to a file. The generator may wait for ``go`` before it sends load."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ OUTPUT_BYTES = 64 << 20
 
 
 class GeneratorProgram:
-    """A started load generator; its output is complete after its exit."""
+    """A started load generator; the output is complete after the exit."""
 
     def __init__(
         self, command: Sequence[str], child: process.Child, output: IO[bytes], control: IO[bytes] | None
@@ -62,11 +62,11 @@ class GeneratorProgram:
         return self._child.wait(seconds)
 
     def interrupt(self) -> None:
-        """Ask the generator to stop and print its results so far."""
+        """Ask the generator to stop and print the results so far."""
         self._child.interrupt()
 
     def abandon(self) -> None:
-        """Kill the generator, for example if its client no longer responds."""
+        """Kill the generator, for example if the client machine no longer responds."""
         self._child.kill()
 
     def output(self) -> str:
@@ -94,8 +94,8 @@ def run_generator(
     Args:
         command: The program and its arguments.
         waits_for_go: Whether the generator waits for ``go``.
-        env: The environment; None means tfb's environment.
-        cpus: The CPUs that the generator may use; None means all.
+        env: The environment; by default tfb's environment.
+        cpus: The CPUs that the generator may use; by default all.
     """
     with tempfile.TemporaryFile() as output:
         stdin = process.PIPE if waits_for_go else process.DEVNULL

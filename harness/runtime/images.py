@@ -21,7 +21,7 @@ from harness.runtime.compose import IMAGE_LABEL, docker, inspect
 logger = logging.getLogger("tfb.images")
 
 RECORD = "images.jsonl"  # file in the state folder
-MOST_BYTES = 8 << 20  # size limit of the record
+MAX_RECORD_BYTES = 8 << 20  # size limit of the record
 RUN_TAG = ":run-"  # separates an image's name from the token of the run
 
 
@@ -30,7 +30,7 @@ class OwnImage:
     """An image that tfb tagged; ``name`` is the tag, or the id if the tag has moved to a different image."""
 
     name: str
-    shown: str
+    description: str
     bytes: int
 
 
@@ -59,8 +59,8 @@ def record_tag(tag: str, identity: str, *, temporary: bool = False) -> None:
     entry = _Entry(tag=full_tag(tag), id=identity, owner=ownership.own_identity(), temporary=temporary)
     try:
         with _record() as file:
-            known = _entries(file)
-            same = any((each.tag, each.id) == (entry.tag, entry.id) for each in known)
+            entries = _entries(file)
+            same = any((each.tag, each.id) == (entry.tag, entry.id) for each in entries)
             if not same:
                 file.seek(0, os.SEEK_END)
                 file.write(json.dumps(vars(entry)) + "\n")
@@ -70,20 +70,20 @@ def record_tag(tag: str, identity: str, *, temporary: bool = False) -> None:
 
 def own_images(at: Sequence[str] = ()) -> list[OwnImage]:
     """Return the images that tfb tagged, without temporary tags of running processes; ``at``: flags of the engine."""
-    found = {}
+    images: dict[str, OwnImage] = {}
     for entry in _recorded():
         if entry.temporary and ownership.owner_state(entry.owner) == "alive":
             continue
         image = inspect("image", entry.tag, at)
         if image and image["Id"] == entry.id:
-            found[entry.tag] = _own(entry.tag, entry.tag, image)
+            images[entry.tag] = _own(entry.tag, entry.tag, image)
         elif (image := inspect("image", entry.id, at)) and not image.get("RepoTags"):
-            found[entry.id] = _own(entry.id, f"{entry.id[7:19]}, was {entry.tag}", image)
-    return list(found.values())
+            images[entry.id] = _own(entry.id, f"{entry.id[7:19]}, was {entry.tag}", image)
+    return list(images.values())
 
 
-def _own(name: str, shown: str, image: dict[str, Any]) -> OwnImage:
-    return OwnImage(name=name, shown=shown, bytes=int(image.get("Size") or 0))
+def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
+    return OwnImage(name=name, description=description, bytes=int(image.get("Size") or 0))
 
 
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -120,8 +120,8 @@ def forget_removed() -> None:
 def image_digest(name: str) -> str:
     """Return the registry's digest of an image, or the id of a locally built image: ``sha256:…``."""
     image = inspect("image", name) or {}
-    of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
-    return str(of_registry[0] if of_registry else image.get("Id", ""))
+    registry_digests = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
+    return str(registry_digests[0] if registry_digests else image.get("Id", ""))
 
 
 def _recorded() -> list[_Entry]:
@@ -146,13 +146,13 @@ def _record() -> Iterator[IO[str]]:
 def _entries(file: IO[str]) -> list[_Entry]:
     """Parse the entries of the record; skip damaged lines."""
     file.seek(0)
-    found = []
-    for line in file.read(MOST_BYTES).splitlines():
+    entries = []
+    for line in file.read(MAX_RECORD_BYTES).splitlines():
         try:
-            known = json.loads(line)
-            texts = {key: str(known[key]) for key in ("tag", "id", "owner")}
+            document = json.loads(line)
+            texts = {key: str(document[key]) for key in ("tag", "id", "owner")}
         except (ValueError, KeyError, TypeError):
             continue
         if texts["id"].startswith("sha256:") and texts["tag"][:1].isalnum():
-            found.append(_Entry(**texts, temporary=known.get("temporary") is True))
-    return found
+            entries.append(_Entry(**texts, temporary=document.get("temporary") is True))
+    return entries

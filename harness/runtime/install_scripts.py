@@ -33,17 +33,17 @@ _MISSING = re.compile(
 )
 
 
-def script_hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
+def script_hint(folder: Path, output: str, *, command: Sequence[str] = ()) -> str:
     """Return a hint if a disabled install script may have caused a failure, otherwise an empty text.
 
     Args:
         folder: The implementation's folder.
-        said: Output of the build command or of the server.
+        output: Output of the build command or of the server.
         command: The build command that failed.
     """
     installs = bool(_INSTALLERS.search(" ".join(command)))
     packaged = (folder / "package.json").exists() or any(folder.glob("*/package.json"))
-    return f"\n{HINT}" if installs or (packaged and _MISSING.search(said)) else ""
+    return f"\n{HINT}" if installs or (packaged and _MISSING.search(output)) else ""
 
 
 class InstallScriptPolicy:
@@ -52,25 +52,25 @@ class InstallScriptPolicy:
     def __init__(
         self, local: LocalRun, folder: Path, environment: Mapping[str, str], log: Path, seconds: float
     ) -> None:
-        self._left = list(local.install_scripts)
+        self._remaining = list(local.install_scripts)
         self._folder, self._log, self._seconds = folder, log, seconds
         self._environment = {**environment, **SCRIPTS_ON}
 
     def run(self) -> None:
         """Run the scripts of allowed packages that are installed by now. Raises BuildError if a script fails."""
-        for name in list(self._left):
+        for name in list(self._remaining):
             for home in self._homes():
                 if (home / "node_modules" / name / "package.json").is_file():
-                    self._left.remove(name)
+                    self._remaining.remove(name)
                     self._run(name, home)
                     break
 
     def require_all(self) -> None:
         """Raise BuildError for a named package that no build command has installed."""
-        if self._left:
+        if self._remaining:
             raise BuildError(
-                f"{self._folder / CONFIG_FILE}: local.install_scripts names {', '.join(self._left)}, which no build "
-                "command has put into node_modules. Correct the name, or remove it"
+                f"{self._folder / CONFIG_FILE}: local.install_scripts: no build command has installed "
+                f"{', '.join(self._remaining)} in node_modules. Correct or remove the name"
             )
 
     def _homes(self) -> Iterator[Path]:
@@ -93,14 +93,14 @@ class InstallScriptPolicy:
         path = self._environment.get("PATH")
         if (home / "pnpm-lock.yaml").exists() and shutil.which("pnpm", path=path):
             return [(["pnpm", "rebuild", name], home)]
-        if not _of_bun(home) and shutil.which("npm", path=path):
+        if not _uses_bun(home) and shutil.which("npm", path=path):
             return [(["npm", "rebuild", "--ignore-scripts=false", "--foreground-scripts", name], home)]
         package = home / "node_modules" / name
         run = ["bun", "run", "--bun"] if shutil.which("bun", path=path) else ["npm", "run", "--ignore-scripts=false"]
         return [([*run, script], package) for script in _scripts(package)]
 
 
-def _of_bun(home: Path) -> bool:
+def _uses_bun(home: Path) -> bool:
     """Return whether Bun installs the dependencies of a folder."""
     return (home / "bun.lock").exists() or (home / "bun.lockb").exists()
 
@@ -110,7 +110,7 @@ def _scripts(package: Path) -> list[str]:
     path = package / "package.json"
     try:
         document = json.loads(safe_read.read(path, safe_read.MAX_TEXT_BYTES))
-        known = document.get("scripts") or {}
-        return [script for script in SCRIPTS if known.get(script)]
+        scripts = document.get("scripts") or {}
+        return [script for script in SCRIPTS if scripts.get(script)]
     except (OSError, ValueError, AttributeError) as error:
         raise BuildError(f"{path}: cannot be read: {printable(str(error))}") from error

@@ -114,7 +114,7 @@ class LocalRuntime:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether several servers can run at the same time, each on its own port."""
+        """Whether several servers can run at the same time, on different ports."""
         return self.server_port is None
 
     @property
@@ -196,7 +196,7 @@ class LocalRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a server and wait until it responds; stop it with all its children at the end of the block."""
+        """Start a server and wait until it responds; stop it with all descendants at the end of the block."""
         local = implementation.local
         if local is None:
             raise StartError(f"{implementation.name} has no local block")

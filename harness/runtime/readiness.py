@@ -13,7 +13,7 @@ from harness.runtime.crashes import find_crashes, find_errors
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.01  # interval between connection attempts
 RESPONSE_POLL_SECONDS = 0.05  # interval between requests; longer, because they cost the server CPU time
-STUCK_SECONDS = 3.0  # a server with a known problem is stuck if it is idle for so long
+STUCK_SECONDS = 3.0  # a server with a problem is stuck if it is idle for so long
 IDLE_CPUS = 0.1  # a server that uses fewer CPUs is idle
 REQUEST_SECONDS = 5.0  # time limit for a complete response
 MAX_BYTES = 64 * 1024  # bytes that are read of a response

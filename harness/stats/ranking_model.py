@@ -110,7 +110,7 @@ class TestTypeRanking(Record):
     @property
     def is_scenario(self) -> bool:
         """Whether the test type was measured under arrivals of use cases."""
-        return any(isinstance(table.load, Scenario) for table in self.tables)
+        return any(isinstance(table.load, Scenario) for table in (self.headline, *self.tables))
 
 
 class Score(Record):

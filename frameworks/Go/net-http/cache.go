@@ -6,7 +6,7 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// cachedWorlds keeps rows once they have been read; /cached-queries alone uses it.
+// cachedWorlds caches rows for /cached-queries.
 type cachedWorlds struct {
 	cache  *otter.Cache[int32, world]
 	loader otter.LoaderFunc[int32, world]

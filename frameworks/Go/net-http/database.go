@@ -18,10 +18,10 @@ const (
 	updateWorlds   = "UPDATE world SET randomnumber = new.randomnumber " +
 		"FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id"
 
-	worldStatement = "world" // prepared by its name: the pipeline below bypasses pgx's cache of statements
+	worldStatement = "world" // prepared by name, because the pipeline below bypasses pgx's statement cache
 
 	connectionsPerCPU = 4
-	patience          = 5 * time.Second // for a connection and an answer; beyond it the request is 503
+	patience          = 5 * time.Second // time limit for a connection and a result; then the response is 503
 )
 
 type world struct {
@@ -34,7 +34,7 @@ type fortune struct {
 	Message string
 }
 
-// database is a pool of connections; it connects when it is first asked, and again after a loss.
+// database is a connection pool. It connects at the first query and reconnects after a loss.
 type database struct{ pool *pgxpool.Pool }
 
 func newDatabase(url string) (*database, error) {
@@ -56,8 +56,8 @@ func newDatabase(url string) (*database, error) {
 
 func (d *database) close() { d.pool.Close() }
 
-// patient is a context for one request's queries. It is not the request's own: pgx closes the connection of a
-// query that is cancelled, and a client that hangs up would cost the pool one.
+// patient returns a context for the queries of one request. The request's own context must not be used: pgx
+// closes the connection of a cancelled query, so a disconnecting client would cost a pooled connection.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
 }
@@ -68,8 +68,8 @@ func (d *database) world(ctx context.Context, id int32) (world, error) {
 	return w, err
 }
 
-// worlds reads each row by a SELECT of its own. They leave together, each with its own Sync, so that none waits for
-// the answer of another (pgx.Batch would send one Sync for all).
+// worlds reads each row with a separate SELECT. All are sent together, each with its own Sync, so that no query
+// waits for the result of another (pgx.Batch would send a single Sync).
 func (d *database) worlds(ctx context.Context, ids []int32) ([]world, error) {
 	connection, err := d.pool.Acquire(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func readWorlds(pipeline *pgconn.Pipeline, types *pgtype.Map, ids []int32) ([]wo
 	return worlds, nil
 }
 
-// update writes all numbers in one statement; rows are locked in the order of the ids.
+// update writes all numbers in one statement, which locks rows in the order of their ids.
 func (d *database) update(ctx context.Context, worlds []world) error {
 	ids, numbers := make([]int32, len(worlds)), make([]int32, len(worlds))
 	for i, w := range worlds {

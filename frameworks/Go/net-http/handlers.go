@@ -130,7 +130,7 @@ func (h *handlers) fanOut(w http.ResponseWriter, r *http.Request) {
 	}{calls, sum})
 }
 
-// count is the number of rows that a request asks for.
+// count returns the number of rows that a request asks for.
 func count(r *http.Request, parameter string) int {
 	return clamped(r.URL.Query().Get(parameter), 1, maxQueries, 1)
 }
@@ -151,10 +151,10 @@ func writeJSON(w http.ResponseWriter, value any) {
 func write(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a client that has gone away is no error of ours
+	_, _ = w.Write(body) // ignore clients that have disconnected
 }
 
-// unavailable answers 503: what the request needs can't be reached now. Once a second it is said why.
+// unavailable responds with 503 and logs the reason at most once per second.
 func unavailable(w http.ResponseWriter, err error) {
 	outages.report(err)
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// grace is how long requests under way may take once the server is asked to stop.
+// grace is the time limit for requests in progress after a stop signal.
 const grace = 3 * time.Second
 
 func main() {

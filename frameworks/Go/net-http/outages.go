@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// outageLog says at most once a second why requests are refused, however many they are.
+// outageLog logs at most once per second why requests are refused.
 type outageLog struct{ last atomic.Int64 }
 
 var outages outageLog

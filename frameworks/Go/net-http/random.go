@@ -14,16 +14,16 @@ const (
 
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
-// clamped is the integer that a parameter holds, within low..high; absent or not an integer, it is otherwise.
+// clamped returns a parameter as an integer within low..high, or otherwise if it is missing or not an integer.
 func clamped(parameter string, low, high, otherwise int) int {
-	if !integer.MatchString(parameter) { // strconv.Atoi takes "+5", too
+	if !integer.MatchString(parameter) { // strconv.Atoi would also accept "+5"
 		return otherwise
 	}
-	number, _ := strconv.Atoi(parameter) // beyond 64 bits: the largest or smallest
+	number, _ := strconv.Atoi(parameter) // beyond 64 bits, Atoi returns the nearest limit
 	return min(max(number, low), high)
 }
 
-// randomRow is uniform over 1..10000: an id, or a number.
+// randomRow returns an id or number, uniform over 1..10000.
 func randomRow() int32 { return rand.Int32N(rows) + 1 }
 
 func randomRows(count int) []int32 {
@@ -34,7 +34,7 @@ func randomRows(count int) []int32 {
 	return ids
 }
 
-// distinctIDs are ascending, the order in which rows are locked: concurrent updates can't deadlock.
+// distinctIDs returns ascending ids, so that concurrent updates lock rows in the same order and cannot deadlock.
 func distinctIDs(count int) []int32 {
 	ids := make([]int32, 0, count)
 	for len(ids) < count {
@@ -47,7 +47,7 @@ func distinctIDs(count int) []int32 {
 	return ids
 }
 
-// otherNumber is uniform over 1..10000 without old, so that a write always changes the row.
+// otherNumber is uniform over 1..10000 except old, so that a write always changes the row.
 func otherNumber(old int32) int32 {
 	drawn := rand.Int32N(rows-1) + 1
 	if drawn < old {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// paths is every route, for both routers.
+// paths lists all routes for both routers.
 func (h *handlers) paths() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"/json":           h.json,
@@ -22,7 +22,7 @@ func (h *handlers) paths() map[string]http.HandlerFunc {
 	}
 }
 
-// standardRoutes is net/http's own router; a GET pattern serves HEAD too, other methods are 405.
+// standardRoutes uses net/http's router. GET patterns also serve HEAD; other methods get 405.
 func standardRoutes(h *handlers) http.Handler {
 	mux := http.NewServeMux()
 	for path, handler := range h.paths() {
@@ -40,7 +40,7 @@ func chiRoutes(h *handlers) http.Handler {
 	return router
 }
 
-// named adds the Server header, which net/http leaves out; Date it writes itself.
+// named adds the Server header. net/http itself only adds Date.
 func named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "Go")

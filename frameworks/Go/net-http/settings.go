@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// settings is what the server reads from its environment.
+// settings holds the values of environment variables.
 type settings struct {
-	address  string // where to listen
+	address  string // address to listen on
 	database string // a PostgreSQL URL
-	upstream string // complete URL that /fan-out calls; empty: none
+	upstream string // URL that /fan-out calls; empty for none
 }
 
 func settingsFromEnvironment() settings {

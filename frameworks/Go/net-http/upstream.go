@@ -24,12 +24,12 @@ type upstream struct {
 
 func newUpstream(url string) *upstream {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// The default keeps two idle connections a host and opens a new one for almost every concurrent call.
+	// The default keeps two idle connections per host, so almost every concurrent call would open a connection.
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 1<<14
 	return &upstream{url: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
 }
 
-// sum makes so many calls at once and adds up what they answer.
+// sum makes the calls concurrently and adds up their results.
 func (u *upstream) sum(ctx context.Context, calls int) (int64, error) {
 	if u.url == "" {
 		return 0, errNoUpstream

@@ -1,4 +1,4 @@
-// Rows that are kept once read; they are of a table that no test writes to, so that none becomes stale.
+// A cache of rows from a table that is never updated, so that no row becomes stale.
 import { LRUCache } from './node_modules/lru-cache/dist/esm/browser/index.min.js';
 
 import { ROWS } from './random.mjs';
@@ -11,7 +11,7 @@ export class WorldCache {
     this.#database = database;
   }
 
-  /** The worlds of some ids: `done(error, worlds)`. Those that are not in the cache are read first. */
+  /** Calls `done(error, worlds)` with the worlds of some ids. Missing worlds are read first. */
   worlds(ids, done) {
     const worlds = ids.map((id) => this.#cache.get(id));
     const missing = ids.filter((id, index) => worlds[index] === undefined);

@@ -1,11 +1,11 @@
-// An instance's one PostgreSQL connection: pipelined, with cached prepared statements, and reconnecting when it is lost.
+// The single PostgreSQL connection of an instance: pipelined, with cached prepared statements and automatic reconnection.
 
 const PgConnectOptions = Java.type('io.vertx.pgclient.PgConnectOptions');
 const PgConnection = Java.type('io.vertx.pgclient.PgConnection');
 const Tuple = Java.type('io.vertx.sqlclient.Tuple');
 
 const RETRY_MS = 1000;
-// Queries are sent without waiting for the answers of earlier ones; each has its own Bind, Execute and Sync.
+// Queries are pipelined; each has its own Bind, Execute and Sync.
 const PIPELINING_LIMIT = 256;
 
 const options = new PgConnectOptions()
@@ -18,20 +18,20 @@ const options = new PgConnectOptions()
   .setPipeliningLimit(PIPELINING_LIMIT);
 
 const SELECT_WORLD = 'SELECT id, randomnumber FROM world WHERE id = $1';
-// The twin that no test writes to, so that rows of it may be cached.
+// A copy that is never updated, so that its rows may be cached.
 const SELECT_CACHEABLE = 'SELECT id, randomnumber FROM "World" WHERE id = $1';
 const SELECT_FORTUNES = 'SELECT id, message FROM fortune';
 const UPDATE_WORLDS =
   'UPDATE world SET randomnumber = new.randomnumber ' +
   'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id';
 
-/** What is passed to a callback as `error` while there is no connection. */
+/** The `error` of callbacks while there is no connection. */
 const UNREACHABLE = 'no connection to the database';
 
 export class Database {
   #statements = null;
 
-  /** Connects, or logs why not and goes on trying in the background: json and plaintext need no database. */
+  /** Connects, or logs the failure and retries in the background, because json and plaintext need no database. */
   connect(done) {
     PgConnection.connect(vertx, options, (connected) => {
       if (connected.succeeded()) {
@@ -44,13 +44,13 @@ export class Database {
     });
   }
 
-  /** The worlds of some ids, each by its own SELECT: `done(error, worlds)`, once. */
+  /** Calls `done(error, worlds)` once with the worlds of some ids, each read with its own SELECT. */
   worlds(ids, done) {
     if (!this.#statements) return done(UNREACHABLE);
     this.#select(this.#statements.selectWorld, ids, done);
   }
 
-  /** The same of the table that is never written to. */
+  /** The same for the table that is never updated. */
   cacheableWorlds(ids, done) {
     if (!this.#statements) return done(UNREACHABLE);
     this.#select(this.#statements.selectCacheable, ids, done);
@@ -60,7 +60,7 @@ export class Database {
     const worlds = [];
     let missing = ids.length;
     let failure = null;
-    // One callback for all: the answers on a connection come in the order of the queries.
+    // One callback suffices, because results on a connection arrive in the order of queries.
     const collect = (selected) => {
       if (selected.succeeded() && selected.result().size() > 0) {
         const row = selected.result().iterator().next();
@@ -73,7 +73,7 @@ export class Database {
     for (const id of ids) statement.execute(Tuple.of(id), collect);
   }
 
-  /** All fortunes: `done(error, fortunes)`. */
+  /** Calls `done(error, fortunes)` with all fortunes. */
   fortunes(done) {
     if (!this.#statements) return done(UNREACHABLE);
     this.#statements.selectFortunes.execute((selected) => {
@@ -84,7 +84,7 @@ export class Database {
     });
   }
 
-  /** Writes `randomNumber` of each world, in one statement: `done(error)`. */
+  /** Writes `randomNumber` of all worlds in one statement, then calls `done(error)`. */
   update(worlds, done) {
     if (!this.#statements) return done(UNREACHABLE);
     const parameters = Tuple.tuple()

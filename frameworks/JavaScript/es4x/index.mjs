@@ -1,4 +1,4 @@
-// The main verticle: makes sure that JavaScript is compiled, then deploys one server for each CPU that it may use.
+// The main verticle. It checks that JavaScript is compiled, then deploys one server per usable CPU.
 import { requireOptimisingCompiler } from './runtime.mjs';
 
 const DeploymentOptions = Java.type('io.vertx.core.DeploymentOptions');
@@ -6,7 +6,7 @@ const Runtime = Java.type('java.lang.Runtime');
 
 try {
   const runtime = requireOptimisingCompiler();
-  // The JVM counts the CPUs of its affinity mask and cgroup, not those of the machine.
+  // The JVM counts the CPUs of its affinity mask and cgroup, not all CPUs of the machine.
   deployServers(Runtime.getRuntime().availableProcessors(), runtime);
 } catch (error) {
   end(error.message);

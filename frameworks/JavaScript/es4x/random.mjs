@@ -1,29 +1,29 @@
-// What is drawn at random for a request, and how many rows a request may ask for.
+// Random ids and numbers, and the number of rows of a request.
 
 export const ROWS = 10_000;
 const MAX_QUERIES = 500;
 
-/** An id uniform over 1..10000. */
+/** Returns an id, uniform over 1..10000. */
 export const randomRow = () => Math.floor(Math.random() * ROWS) + 1;
 
-/** A number uniform over 1..10000 without `other`, so that a write always changes the row. */
+/** Returns a number, uniform over 1..10000 except `other`, so that a write always changes the row. */
 export function randomNumberOtherThan(other) {
   const drawn = Math.floor(Math.random() * (ROWS - 1)) + 1;
   return drawn < other ? drawn : drawn + 1;
 }
 
-/** `count` different ids in ascending order, the order in which rows are locked. */
+/** Returns `count` different ids in ascending order, in which rows are locked. */
 export function distinctIds(count) {
   const ids = new Set();
   while (ids.size < count) ids.add(randomRow());
   return Array.from(ids).sort((a, b) => a - b);
 }
 
-/** A number in the query string: an integer, clamped; `absent` when it is missing or anything else. */
+/** Returns an integer in the query string, clamped, or `absent` if it is missing or not an integer. */
 export function integer(parameter, { absent, least, most }) {
   if (!/^-?\d+$/.test(parameter)) return absent;
   return Math.min(Math.max(Number(parameter), least), most);
 }
 
-/** How many rows a request asks for. */
+/** Returns the number of rows of a request. */
 export const rowCount = (parameter) => integer(parameter, { absent: 1, least: 1, most: MAX_QUERIES });

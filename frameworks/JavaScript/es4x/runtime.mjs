@@ -1,19 +1,19 @@
-// Makes sure that JavaScript runs on Graal's optimising compiler, and not in the interpreter that answers just as well.
+// Checks that Graal's optimizing compiler runs JavaScript. The interpreter would work too, but slowly.
 
 const ByteArrayOutputStream = Java.type('java.io.ByteArrayOutputStream');
 const Context = Java.type('org.graalvm.polyglot.Context');
 const Engine = Java.type('org.graalvm.polyglot.Engine');
 
-// Ten times as many as the last tier's threshold.
+// Ten times the threshold of the last tier.
 const PROBE_CALLS = 100_000;
 
-/** The runtime's name. @throws {Error} that says what is wrong when JavaScript would only be interpreted. */
+/** Returns the runtime's name. @throws {Error} if JavaScript would only be interpreted. */
 export function requireOptimisingCompiler() {
   const name = runtimeName();
   if (!Graal.isGraalRuntime()) {
     throw new Error(`JavaScript would only be interpreted (the Truffle runtime is "${name}")`);
   }
-  // The name alone proves nothing: where compiler and JDK don't fit, it stays and every compilation fails.
+  // The name is no proof: if compiler and JDK do not match, it is the same although every compilation fails.
   const log = compilationLog();
   if (log.includes('opt failed') || !/opt done.*\|Tier 2\|/.test(log)) {
     throw new Error(`Graal's compiler doesn't work (${name}): ${log || 'nothing was compiled'}`);
@@ -30,7 +30,7 @@ function runtimeName() {
   }
 }
 
-/** What an engine of its own logs while a function is called until the compiler's last tier has had to compile it. */
+/** Returns the log of a separate engine that calls a function until the last compiler tier should compile it. */
 function compilationLog() {
   const log = new ByteArrayOutputStream();
   const engine = Engine.newBuilder('js')

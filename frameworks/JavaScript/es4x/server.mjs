@@ -1,4 +1,4 @@
-// One server on the event loop of its verticle's instance: the tests' routes and the headers of every response.
+// One server per verticle instance and event loop, with the routes of the tests and the headers of all responses.
 import { Eta } from './node_modules/eta/dist/core.js';
 
 import { WorldCache } from './cache.mjs';
@@ -17,7 +17,7 @@ const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
 
 const BACKLOG = 4096;
-const PATIENCE_MS = 3000; // a database that says nothing keeps nobody from an answer
+const PATIENCE_MS = 3000; // time limit for a database that does not respond
 const MAX_DELAY_MS = 1000;
 const MAX_CALLS = 100;
 
@@ -65,7 +65,7 @@ get('/queries').handler((ctx) => {
   });
 });
 
-// Read each row, change it, write it; ids are distinct and ascending, so that concurrent updates can't deadlock.
+// Reads, changes and writes each row. Distinct ascending ids prevent deadlocks between concurrent updates.
 get('/updates').handler((ctx) => {
   database.worlds(distinctIds(rows(ctx, 'queries')), (error, worlds) => {
     if (error) return fail(ctx, error);
@@ -113,7 +113,7 @@ get('/fortunes').handler((ctx) => {
   });
 });
 
-// What the router answers of its own accord: an undecodable path, an unknown one, another method, a handler that throws.
+// Responses of the router itself: undecodable or unknown paths, other methods, and handlers that throw.
 for (const status of [400, 404, 405, 500]) {
   router.errorHandler(status, (ctx) => {
     if (ctx.failure()) console.error(`${ctx.request().uri()}: ${ctx.failure()}`);
@@ -124,7 +124,7 @@ for (const status of [400, 404, 405, 500]) {
 const server = vertx
   .createHttpServer(new HttpServerOptions().setHost(HOST).setPort(PORT).setAcceptBacklog(BACKLOG))
   .requestHandler(router)
-  // What the HTTP decoder refuses: the same answer as without a handler, with the headers.
+  // Requests that the HTTP decoder rejects get the default response with these headers.
   .invalidRequestHandler((request) => {
     addHeaders(request.response(), TEXT_PLAIN);
     HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(request);
@@ -146,12 +146,12 @@ const listen = () => {
 database.connect(listen);
 setTimeout(listen, PATIENCE_MS);
 
-/** A parameter of the query string, or null. */
+/** Returns a parameter of the query string, or null. */
 function parameter(ctx, name) {
   try {
     return ctx.request().getParam(name);
   } catch {
-    return null; // a query string that can't be decoded
+    return null; // undecodable query string
   }
 }
 
@@ -169,7 +169,7 @@ function addHeaders(response, contentType) {
   response.headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_TYPE, contentType);
 }
 
-/** Answers that what the request needs isn't there, and logs one line a second of it. */
+/** Responds with 503 and logs at most one line per second. */
 function fail(ctx, error, status = 503) {
   if (!failureLogged) console.error(`${ctx.request().path()}: ${error}`);
   failureLogged = true;

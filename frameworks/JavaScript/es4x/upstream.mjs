@@ -1,4 +1,4 @@
-// The service that fan-out calls, over connections that are kept.
+// The upstream of /fan-out, with persistent connections.
 
 const BodyCodec = Java.type('io.vertx.ext.web.codec.BodyCodec');
 const WebClient = Java.type('io.vertx.ext.web.client.WebClient');
@@ -15,7 +15,7 @@ export class Upstream {
     this.#request = WebClient.create(vertx, options).getAbs(url).timeout(PATIENCE_MS).as(BodyCodec.string());
   }
 
-  /** What that many calls, made side by side, add up to: `done(error, sum)`, once. */
+  /** Makes the calls concurrently and calls `done(error, sum)` once. */
   sum(calls, done) {
     let sum = 0;
     let missing = calls;

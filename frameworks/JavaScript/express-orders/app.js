@@ -1,4 +1,4 @@
-// The Express application: what comes before and after the routes of orders, and the problem that each error becomes.
+// The Express application: middleware around the order routes, and the conversion of errors to problems.
 import { STATUS_CODES } from 'node:http';
 
 import express from 'express';
@@ -8,7 +8,7 @@ import { ordersRouter } from './routes.js';
 
 export function createApp(orders) {
   const app = express();
-  // Orders change: an answer's hash would be computed and never found again.
+  // No ETags: orders change, so that a hash would hardly ever match.
   app.disable('etag');
   app.disable('x-powered-by');
   app.use(express.json());
@@ -20,7 +20,7 @@ export function createApp(orders) {
   return app;
 }
 
-/** RFC 9457. Express passes what a handler throws to here: without a status it comes from the database. */
+/** RFC 9457. Express passes exceptions of handlers to this function; those without a status come from the database. */
 function problem(error, req, res, next) {
   const status = error.status ?? 503;
   if (status >= 500) complain(`${req.method} ${req.path}: ${error.message}`);
@@ -30,7 +30,7 @@ function problem(error, req, res, next) {
   res.json({ type: 'about:blank', title: STATUS_CODES[status], status, detail });
 }
 
-/** Logs one failure a second at most: there may be as many as requests. */
+/** Logs at most one failure per second. */
 const complain = (() => {
   let quietUntil = 0;
   return (message) => {

@@ -1,13 +1,13 @@
-// The worker's connections to PostgreSQL, and transactions on them.
+// The worker's connections to PostgreSQL, and transactions.
 import { availableParallelism } from 'node:os';
 
 import pg from 'pg';
 
-// Of all workers together.
+// For all workers together.
 const CONNECTIONS = 16;
 const PATIENCE_MS = 5000;
 
-// Identities count from 1: a JavaScript number is exact for the first 9,007,199,254,740,991 of them.
+// Ids start at 1, and JavaScript numbers are exact up to 9,007,199,254,740,991.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 export function connectionPool() {
@@ -21,14 +21,14 @@ export function connectionPool() {
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: PATIENCE_MS,
   });
-  // The pool opens another when it is needed.
+  // The pool opens another connection on demand.
   pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
-  // The pool listens to idle ones only; of one that is lost at work its query says so.
+  // The pool only observes idle connections. A connection lost during a query fails that query.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
-/** What `work` returns, once all that it did by the client is committed; nothing of it is kept when it throws. */
+/** Runs `work` in a transaction and returns its result. The transaction is rolled back if `work` throws. */
 export async function transaction(pool, work) {
   const client = await pool.connect();
   let broken;
@@ -41,7 +41,7 @@ export async function transaction(pool, work) {
     await client.query('ROLLBACK').catch((failure) => (broken = failure));
     throw error;
   } finally {
-    // A client that could not roll back is closed.
+    // Close a client whose rollback failed.
     client.release(broken);
   }
 }

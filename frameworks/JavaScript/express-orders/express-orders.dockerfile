@@ -1,16 +1,16 @@
 FROM debian:trixie-slim AS build
-# Without docker-clean the packages stay in the cache mount.
+# Without docker-clean, packages stay in the cache mount.
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates nodejs npm
-# npm trusts the certificates of the system, not only those that it brings.
+# Make npm trust the system's certificates, too.
 ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci
 
-# Node itself is one of the packages; Debian's is only needed to install it.
+# Node is one of the npm packages; Debian's Node only installs it.
 FROM debian:trixie-slim
 RUN useradd --system --no-create-home app
 WORKDIR /app

@@ -1,4 +1,4 @@
-// Orders in PostgreSQL. An order's row is locked before its items change, so that its total is always theirs.
+// Orders in PostgreSQL. An order's row is locked before its items change, so that the total is always consistent.
 import createError from 'http-errors';
 
 import { transaction } from './database.js';
@@ -6,7 +6,7 @@ import { cents, money } from './money.js';
 
 const LOADED_CARD = '4111111111111111';
 
-// A name makes pg prepare the statement once a connection.
+// A name makes pg prepare the statement once per connection.
 const statement = (name, text) => (values) => ({ name, text, values });
 
 const SELECT_CUSTOMER = statement('customer', 'SELECT id FROM customer WHERE id = $1');
@@ -24,7 +24,7 @@ const SELECT_NEWEST = statement(
   'newest',
   'SELECT id, customer_id AS "customerId", card, total FROM orders ORDER BY id DESC LIMIT $1',
 );
-// One statement sees one state: the total and the items are of the same moment.
+// A single statement reads a consistent total and items.
 const SELECT_ORDER = statement(
   'order',
   `SELECT id, customer_id, card, total, item_id, quantity, price
@@ -42,9 +42,9 @@ const UPDATE_TOTAL = statement(
    SET total = (SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = $1) WHERE id = $1`,
 );
 const DELETE_ITEM = statement('delete item', 'DELETE FROM order_item WHERE order_id = $1 AND item_id = $2');
-// Its items go with it: the foreign key says so.
+// The foreign key also deletes the items.
 const DELETE_ORDER = statement('delete order', 'DELETE FROM orders WHERE id = $1');
-// Order k is customer 1 + k mod 1000's, of the item of the same number.
+// Order k belongs to customer 1 + k mod 1000 and contains the item of the same number.
 const LOAD = statement(
   'load',
   `WITH loaded AS (
@@ -73,7 +73,7 @@ export class Orders {
     });
   }
 
-  /** Orders without their items, the newest first. */
+  /** Returns orders without items, newest first. */
   async newest(count) {
     return (await this.#pool.query(SELECT_NEWEST([count]))).rows;
   }
@@ -119,13 +119,13 @@ export class Orders {
     });
   }
 
-  /** Makes this many orders of one item each, in one statement and so one transaction; how many it made. */
+  /** Creates orders with one item each in a single statement, and returns their number. */
   async load(count) {
     return (await this.#pool.query(LOAD([count, LOADED_CARD]))).rowCount;
   }
 }
 
-/** The items in the order of their ids, with the prices of now. */
+/** Returns the items in the order of ids, with current prices. */
 async function withPrices(client, items) {
   const { rows } = await client.query(SELECT_PRICES([items.map((item) => item.itemId)]));
   const prices = new Map(rows.map((row) => [row.id, row.price]));
@@ -137,13 +137,13 @@ async function withPrices(client, items) {
     .sort((a, b) => a.itemId - b.itemId);
 }
 
-/** How many were not in the order before. */
+/** Returns how many items were not in the order before. */
 async function insertItems(client, id, items) {
   const columns = ['itemId', 'quantity', 'price'].map((name) => items.map((item) => item[name]));
   return (await client.query(INSERT_ITEMS([id, ...columns]))).rowCount;
 }
 
-/** Waits until no other transaction changes the order. */
+/** Locks the order against other transactions. */
 async function lock(client, id) {
   const { rowCount } = await client.query(LOCK_ORDER([id]));
   if (!rowCount) throw noOrder(id);

@@ -1,4 +1,4 @@
-// What requests say: bodies by their schemas, numbers of the path and the query string by hand.
+// Parsing of requests: bodies by schema, numbers in path and query string by hand.
 import createError from 'http-errors';
 import { z } from 'zod';
 
@@ -22,21 +22,21 @@ export const cardChange = z.object({ card });
 export const itemAmount = z.object({ quantity });
 export const load = z.object({ orders: z.int().min(1).max(1000) });
 
-/** The body as its schema says, without what the schema does not name; or 400. */
+/** Returns the body with only the properties of its schema, or throws a 400. */
 export function parsed(schema, body) {
   const { success, data, error } = schema.safeParse(body);
   if (success) return data;
   throw createError(400, error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`).join('; '));
 }
 
-/** A number of rows. */
+/** Returns a number of rows. */
 export function limit(text = '20') {
   const rows = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
   if (rows < 1 || rows > MAX_LIMIT) throw createError(400, `limit: expected 1 to ${MAX_LIMIT}`);
   return rows;
 }
 
-/** The id of an order as the text that the database gets: it may be beyond what a number of JavaScript holds. */
+/** Returns the id of an order as a text, because it may exceed JavaScript's exact integers. */
 export function orderId(text) {
   if (!/^[1-9][0-9]{0,18}$/.test(text) || BigInt(text) > MAX_ID) throw createError(404, 'There is no such order');
   return text;

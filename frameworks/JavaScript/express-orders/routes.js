@@ -1,4 +1,4 @@
-// The resources below /orders: what a request has to be, and what it is answered.
+// The resources below /orders.
 import express from 'express';
 
 import { cardChange, itemAmount, itemId, limit, load, newOrder, orderId, parsed } from './requests.js';

@@ -1,4 +1,4 @@
-// The cluster: a primary that forks one worker for each CPU it may run on, and ends when a worker does.
+// The cluster: the primary forks one worker per usable CPU, and exits when a worker exits.
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import process from 'node:process';
@@ -13,7 +13,7 @@ if (cluster.isPrimary) {
 }
 
 function startPrimary() {
-  // availableParallelism() counts the CPUs of the affinity mask, not those of the machine.
+  // availableParallelism() counts the CPUs of the affinity mask, not all CPUs of the machine.
   const workers = Array.from({ length: availableParallelism() }, () => cluster.fork());
   let stopping = false;
 
@@ -21,11 +21,11 @@ function startPrimary() {
     stopping = true;
     process.exitCode = exitCode;
     for (const worker of workers) worker.process.kill('SIGTERM');
-    // A worker that hangs may not outlive the primary; unref'd, so that it never delays a clean end.
+    // A hanging worker must not outlive the primary. The timer is unref'd, so that it never delays a clean exit.
     setTimeout(() => workers.forEach((worker) => worker.process.kill('SIGKILL')), GRACE_MS + 1000).unref();
   };
 
-  // A benchmark that went on with a worker less would report a number of another machine: end instead.
+  // With a worker less, the benchmark would report wrong results, so exit instead.
   cluster.on('exit', (worker, code, signal) => {
     if (stopping) return;
     console.error(`worker ${worker.process.pid} died (${signal ?? `exit code ${code}`}); stopping the server`);

@@ -1,4 +1,4 @@
-// One worker: an HTTP server on the Express application, its connections to the database, and their orderly end.
+// One worker: HTTP server, Express application, database connections and graceful shutdown.
 import http from 'node:http';
 import process from 'node:process';
 
@@ -11,7 +11,7 @@ const PORT = Number(process.env.PORT || 8080);
 
 const BACKLOG = 4096;
 
-/** Serves until SIGTERM, then ends within `graceMs`. */
+/** Serves until SIGTERM, then exits within `graceMs`. */
 export function serve(graceMs) {
   const pool = connectionPool();
   const app = createApp(new Orders(pool));
@@ -19,7 +19,7 @@ export function serve(graceMs) {
     res.setHeader('Server', 'Express');
     app(req, res);
   });
-  // Idle connections are kept until the client closes them; the default would close them after 5 s.
+  // Keep idle connections until the client closes them; the default closes them after 5 s.
   server.keepAliveTimeout = 0;
   server.on('error', (error) => {
     console.error(`cannot listen on ${HOST}:${PORT}: ${error.message}`);
@@ -31,13 +31,13 @@ export function serve(graceMs) {
 
   process.once('SIGTERM', () => {
     setTimeout(() => process.exit(0), graceMs).unref();
-    // A connection that is busy ends with the answer to its next request.
+    // Busy connections close with their next response.
     server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
     server.close(async () => {
       await pool.end();
       process.exit(0);
     });
   });
-  // What reaches the whole process group comes from the primary as well, or is the primary's to decide (Ctrl-C).
+  // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }

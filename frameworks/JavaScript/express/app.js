@@ -1,4 +1,4 @@
-// The Express application: the tests' routes, and what is answered when one of them fails.
+// The Express application: routes of the tests, and responses to failures.
 import { readFileSync } from 'node:fs';
 
 import { Eta } from 'eta';
@@ -34,13 +34,13 @@ export function createApp(database, upstream) {
     send(res, JSON_TYPE, JSON.stringify(await database.world(randomRow())));
   });
 
-  // Every row is fetched by its own SELECT.
+  // Each row is read with its own SELECT.
   app.get('/queries', async (req, res) => {
     const ids = Array.from({ length: rowCount(req.query.queries) }, randomRow);
     send(res, JSON_TYPE, JSON.stringify(await Promise.all(ids.map((id) => database.world(id)))));
   });
 
-  // Read each row, change it, write it; ids are distinct and ascending, so that concurrent updates can't deadlock.
+  // Reads, changes and writes each row. Distinct ascending ids prevent deadlocks between concurrent updates.
   app.get('/updates', async (req, res) => {
     const ids = distinctIds(rowCount(req.query.queries));
     const worlds = await Promise.all(Array.from(ids, (id) => database.world(id)));
@@ -80,7 +80,7 @@ export function createApp(database, upstream) {
     }
   });
 
-  // Express passes what an async handler throws to here: without a status it comes from the database.
+  // Express passes exceptions of async handlers to this function; those without a status come from the database.
   app.use((error, req, res, next) => {
     if (!error.status) complain(`${req.path}: ${error.message}`);
     if (res.headersSent) return next(error);
@@ -91,15 +91,15 @@ export function createApp(database, upstream) {
 }
 
 /**
- * Ends the response with this body. Node adds its length, and Date; `res.json`, `res.send` and `res.render` would parse
- * the type again, and look for freshness and views: README.md has what that costs.
+ * Ends the response with this body. Node adds length and Date. `res.json`, `res.send` and `res.render` would parse the type
+ * again and check freshness and views; README.md has the costs.
  */
 function send(res, type, body) {
   res.setHeader('Content-Type', type);
   res.end(body);
 }
 
-/** Logs one failure a second at most: there may be as many as requests. */
+/** Logs at most one failure per second. */
 const complain = (() => {
   let quietUntil = 0;
   return (message) => {

@@ -1,4 +1,4 @@
-// Rows that are kept once read; they are of a table that no test writes to, so that none becomes stale.
+// A cache of rows from a table that is never updated, so that no row becomes stale.
 import { LRUCache } from 'lru-cache';
 
 import { ROWS } from './random.js';
@@ -12,7 +12,7 @@ export function createWorldCache(database) {
     return world;
   };
 
-  /** The rows of these ids, or a promise of them when some have to be read first. */
+  /** Returns the rows of these ids, or a promise if some have to be read first. */
   return (ids) => {
     const worlds = ids.map((id) => cache.get(id) ?? read(id));
     return worlds.some((world) => world instanceof Promise) ? Promise.all(worlds) : worlds;

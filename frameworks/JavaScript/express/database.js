@@ -1,4 +1,4 @@
-// The worker's one PostgreSQL connection: pipelined prepared statements, and reconnecting when it is lost.
+// The worker's single PostgreSQL connection: pipelined prepared statements and automatic reconnection.
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -12,14 +12,14 @@ const settings = {
   database: process.env.DBNAME || 'hello_world',
   user: process.env.DBUSER || 'benchmarkdbuser',
   password: process.env.DBPASS || 'benchmarkdbpass',
-  // Queries are sent without waiting for the answers of earlier ones; each has its own Bind, Execute and Sync.
+  // Queries are pipelined; each has its own Bind, Execute and Sync.
   pipeline: true,
   connectionTimeoutMillis: 3000,
 };
 
-// A name makes pg prepare the statement once a connection.
+// A name makes pg prepare the statement once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
-// The twin that no test writes to, so that rows of it may be cached.
+// A copy that is never updated, so that its rows may be cached.
 const SELECT_CACHEABLE = {
   name: 'cacheable',
   text: 'SELECT id, randomnumber AS "randomNumber" FROM "World" WHERE id = $1',
@@ -32,7 +32,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** No connection at the moment; the outage itself is logged once, by the Database. */
+/** There is currently no connection. The Database logs the outage once. */
 export class DatabaseUnreachable extends Error {}
 
 function only({ rows }) {
@@ -45,7 +45,7 @@ export class Database {
   #socket = null;
   #closing = false;
 
-  /** Connects, or logs why not and goes on trying in the background: json and plaintext need no database. */
+  /** Connects, or logs the failure and retries in the background, because json and plaintext need no database. */
   async connect() {
     if (!(await this.#tryToConnect())) this.#keepTrying();
   }
@@ -62,7 +62,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Writes `randomNumber` of each world, in one statement. */
+  /** Writes `randomNumber` of all worlds in one statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -80,7 +80,7 @@ export class Database {
     return this.#client.query(query);
   }
 
-  /** All queries of this turn of the event loop leave in one write: those of every request that the turn has read. */
+  /** Sends all queries of a turn of the event loop, and thus of all requests read in it, in one write. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

@@ -1,10 +1,10 @@
-// The service that fan-out calls, over connections that are kept.
+// The upstream of /fan-out, with persistent connections.
 import { Pool } from 'undici';
 
 const CONNECTIONS = 512;
 const PATIENCE_MS = 5000;
 
-/** `sum(calls)`: a promise of what that many calls, made side by side, add up to. */
+/** `sum(calls)` makes the calls concurrently and returns a promise of the sum. */
 export function createUpstream(url) {
   const { origin, pathname, search } = new URL(url);
   const pool = new Pool(origin, {

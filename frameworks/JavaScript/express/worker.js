@@ -1,4 +1,4 @@
-// One worker: an HTTP server on the Express application, its database connection, and their orderly end.
+// One worker: HTTP server, Express application, database connection and graceful shutdown.
 import http from 'node:http';
 import process from 'node:process';
 
@@ -13,7 +13,7 @@ const BACKLOG = 4096;
 
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** Serves until SIGTERM, then ends within `graceMs`. */
+/** Serves until SIGTERM, then exits within `graceMs`. */
 export async function serve(graceMs) {
   const database = new Database();
   await database.connect();
@@ -24,7 +24,7 @@ export async function serve(graceMs) {
     res.setHeader('Server', 'Express');
     app(req, res);
   });
-  // Idle connections are kept until the client closes them; the default would close them after 5 s.
+  // Keep idle connections until the client closes them; the default closes them after 5 s.
   server.keepAliveTimeout = 0;
   server.on('clientError', refuse);
   server.on('error', (error) => {
@@ -37,18 +37,18 @@ export async function serve(graceMs) {
 
   process.once('SIGTERM', () => {
     setTimeout(() => process.exit(0), graceMs).unref();
-    // A connection that is busy ends with the answer to its next request.
+    // Busy connections close with their next response.
     server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
     server.close(async () => {
       await Promise.all([database.close(), upstream?.close()]);
       process.exit(0);
     });
   });
-  // What reaches the whole process group comes from the primary as well, or is the primary's to decide (Ctrl-C).
+  // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
-/** Answers what isn't HTTP, or too much of it, as Node does itself but with the headers that every response carries. */
+/** Responds to invalid or oversized requests like Node, but with the headers of all responses. */
 function refuse(error, socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
   const status = REFUSALS[error.code] ?? 400;

@@ -1,4 +1,4 @@
-// The Fastify application: routes, schemas of what they answer, and the headers that every response carries.
+// The Fastify application: routes, response schemas, and the headers of all responses.
 import { fileURLToPath } from 'node:url';
 
 import view from '@fastify/view';
@@ -11,7 +11,7 @@ import { clamped, distinctIds, queryCount, randomNumberOtherThan, randomRow } fr
 
 const VIEWS = fileURLToPath(new URL('views', import.meta.url));
 
-// Fastify compiles a serialiser from the schema of an answer.
+// Fastify compiles serializers from response schemas.
 const integer = { type: 'integer' };
 const world = { type: 'object', properties: { id: integer, randomNumber: integer } };
 const answers = (schema) => ({ schema: { response: { 200: schema } } });
@@ -20,12 +20,12 @@ const WORLD = answers(world);
 const WORLDS = answers({ type: 'array', items: world });
 const FAN_OUT = answers({ type: 'object', properties: { calls: integer, sum: integer } });
 
-/** `database` answers queries, `upstream` sums calls; other options are Fastify's own. */
+/** `database` runs queries and `upstream` sums calls; other options are for Fastify. */
 export async function createApp({ database, upstream, ...options }) {
   const app = Fastify({ forceCloseConnections: 'idle', ...options });
   await app.register(view, { engine: { eta: new Eta({ views: VIEWS, cache: true }) }, root: VIEWS });
 
-  // Node writes Date itself, and refreshes it once a second.
+  // Node adds Date and refreshes it once per second.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('server', 'Fastify');
     done();
@@ -41,7 +41,7 @@ export async function createApp({ database, upstream, ...options }) {
 
   app.get('/db', WORLD, () => database.world(randomRow()));
 
-  // Every row is fetched by its own SELECT.
+  // Each row is read with its own SELECT.
   app.get('/queries', WORLDS, (request) => {
     const ids = Array.from({ length: queryCount(request.query.queries) }, randomRow);
     return Promise.all(ids.map((id) => database.world(id)));
@@ -52,7 +52,7 @@ export async function createApp({ database, upstream, ...options }) {
     return Promise.all(ids.map((id) => database.cachedWorld(id)));
   });
 
-  // Read each row, change it, write it; ids are distinct and ascending, so that concurrent updates can't deadlock.
+  // Reads, changes and writes each row. Distinct ascending ids prevent deadlocks between concurrent updates.
   app.get('/updates', WORLDS, async (request) => {
     const ids = distinctIds(queryCount(request.query.queries));
     const worlds = await Promise.all(Array.from(ids, (id) => database.world(id)));
@@ -70,7 +70,7 @@ export async function createApp({ database, upstream, ...options }) {
 
   app.get('/delay', async (request, reply) => {
     const due = performance.now() + clamped(request.query.ms, 0, 1000, 0);
-    // A timer of Node counts whole milliseconds from the loop's own clock, and may be early by a part of one.
+    // Node's timers count whole milliseconds of the loop's clock, and may fire up to a millisecond early.
     for (let left; (left = due - performance.now()) > 0; ) await sleep(Math.ceil(left));
     return reply.header('content-type', 'text/plain').send('Hello, World!');
   });

@@ -1,4 +1,4 @@
-// The worker's one PostgreSQL connection: pipelined prepared statements, and reconnecting when it is lost.
+// The worker's single PostgreSQL connection: pipelined prepared statements and automatic reconnection.
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -13,12 +13,12 @@ const settings = {
   database: process.env.DBNAME || 'hello_world',
   user: process.env.DBUSER || 'benchmarkdbuser',
   password: process.env.DBPASS || 'benchmarkdbpass',
-  // Queries are sent without waiting for the answers of earlier ones; each has its own Bind, Execute and Sync.
+  // Queries are pipelined; each has its own Bind, Execute and Sync.
   pipeline: true,
   connectionTimeoutMillis: 3000,
 };
 
-// A name makes pg prepare the statement once a connection.
+// A name makes pg prepare the statement once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
 const SELECT_FORTUNES = { name: 'fortunes', text: 'SELECT id, message FROM fortune' };
 const UPDATE_WORLDS = {
@@ -28,7 +28,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** No connection at the moment, or a query that failed; Fastify answers 503. */
+/** There is no connection, or a query failed. Fastify responds with 503. */
 export class DatabaseUnavailable extends Error {
   statusCode = 503;
 }
@@ -39,7 +39,7 @@ export class Database {
   #closing = false;
   #cache = new LRUCache({ max: 10_000, fetchMethod: (id) => this.world(id) });
 
-  /** Connects, or logs why not and goes on trying in the background: json and plaintext need no database. */
+  /** Connects, or logs the failure and retries in the background, because json and plaintext need no database. */
   async connect() {
     if (!(await this.#tryToConnect())) this.#keepTrying();
   }
@@ -50,7 +50,7 @@ export class Database {
     return rows[0];
   }
 
-  /** A row that is kept once it has been read. */
+  /** Returns a row, which is cached. */
   cachedWorld(id) {
     return this.#cache.get(id) ?? this.#cache.fetch(id);
   }
@@ -59,7 +59,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Writes `randomNumber` of each world, in one statement. */
+  /** Writes `randomNumber` of all worlds in one statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -81,7 +81,7 @@ export class Database {
     }
   }
 
-  /** All queries of this turn of the event loop leave in one write: those of every request that the turn has read. */
+  /** Sends all queries of a turn of the event loop, and thus of all requests read in it, in one write. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

@@ -1,25 +1,25 @@
-// What is drawn at random for a request, and how many rows a request may ask for.
+// Random ids and numbers, and the number of rows of a request.
 
 const ROWS = 10_000;
 const MAX_QUERIES = 500;
 
-/** An id uniform over 1..10000. */
+/** Returns an id, uniform over 1..10000. */
 export const randomRow = () => Math.floor(Math.random() * ROWS) + 1;
 
-/** A number uniform over 1..10000 without `other`, so that a write always changes the row. */
+/** Returns a number, uniform over 1..10000 except `other`, so that a write always changes the row. */
 export function randomNumberOtherThan(other) {
   const drawn = Math.floor(Math.random() * (ROWS - 1)) + 1;
   return drawn < other ? drawn : drawn + 1;
 }
 
-/** `count` different ids in ascending order, the order in which rows are locked. */
+/** Returns `count` different ids in ascending order, in which rows are locked. */
 export function distinctIds(count) {
   const ids = new Set();
   while (ids.size < count) ids.add(randomRow());
   return Array.from(ids).sort((a, b) => a - b);
 }
 
-/** The integer that a parameter holds, clamped; `otherwise` when absent or anything else. Of a repeated one the first. */
+/** Returns a parameter as an integer, clamped, or `otherwise` if it is missing or invalid. Of a repeated parameter, the first value counts. */
 export function clamped(parameter, low, high, otherwise) {
   const text = Array.isArray(parameter) ? parameter[0] : parameter;
   if (!/^-?\d+$/.test(text)) return otherwise;

@@ -1,7 +1,7 @@
-// The service that /fan-out calls.
+// The upstream of /fan-out.
 import { request } from 'undici';
 
-/** The upstream did not answer, or not with a number; Fastify answers 502. */
+/** The upstream did not respond with a number. Fastify responds with 502. */
 class UpstreamFailed extends Error {
   statusCode = 502;
 }
@@ -13,7 +13,7 @@ export class Upstream {
     this.#url = url;
   }
 
-  /** Makes so many calls at once and adds up what they answer. */
+  /** Makes the calls concurrently and returns the sum of their results. */
   async sum(calls) {
     const values = await Promise.all(Array.from({ length: calls }, () => this.#value()));
     return values.reduce((sum, value) => sum + value, 0);

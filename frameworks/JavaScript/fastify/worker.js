@@ -1,4 +1,4 @@
-// One worker: the Fastify application, its database connection, and their orderly end.
+// One worker: Fastify application, database connection and graceful shutdown.
 import http from 'node:http';
 import process from 'node:process';
 
@@ -10,7 +10,7 @@ const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
 const BACKLOG = 4096;
 
-/** Serves until SIGTERM, then ends within `graceMs`. */
+/** Serves until SIGTERM, then exits within `graceMs`. */
 export async function serve(graceMs) {
   const database = new Database();
   await database.connect();
@@ -19,7 +19,7 @@ export async function serve(graceMs) {
   const app = await createApp({
     database,
     upstream,
-    // Idle connections are kept until the client closes them; the default would close them after 72 s.
+    // Keep idle connections until the client closes them; the default closes them after 72 s.
     keepAliveTimeout: 0,
     clientErrorHandler: refuse,
   });
@@ -37,13 +37,13 @@ export async function serve(graceMs) {
     await database.close();
     process.exit(0);
   });
-  // What reaches the whole process group comes from the primary as well, or is the primary's to decide (Ctrl-C).
+  // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** Answers what isn't HTTP, or too much of it, with the headers that every response carries. */
+/** Responds to invalid or oversized requests with the headers of all responses. */
 function refuse(error, socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
   const status = REFUSALS[error.code] ?? 400;

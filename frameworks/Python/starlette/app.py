@@ -1,4 +1,4 @@
-"""The Starlette application: routes, and the headers that every response carries."""
+"""The Starlette application: routes, and the headers of all responses."""
 
 import asyncio
 import os
@@ -32,44 +32,44 @@ fortunes_page = Environment(loader=FileSystemLoader(Path(__file__).parent / "tem
 
 
 class JSON(Response):
-    """A JSON body by orjson."""
+    """A JSON response encoded by orjson."""
 
     media_type = "application/json"
 
     def render(self, content: object) -> bytes:
-        """The body."""
+        """Encode the body."""
         return orjson.dumps(content)
 
 
 async def json(_request: Request) -> Response:
-    """An object made and serialised for each request."""
+    """Serialize a new object for each request."""
     return JSON({"message": "Hello, World!"})
 
 
 async def plaintext(_request: Request) -> Response:
-    """Thirteen bytes."""
+    """Return a text of thirteen bytes."""
     return PlainTextResponse("Hello, World!")
 
 
 async def db(_request: Request) -> Response:
-    """One random row."""
+    """Return one random row."""
     return JSON(await database.world(draws.row()))
 
 
 async def queries(request: Request) -> Response:
-    """Random rows, each by a SELECT of its own."""
+    """Return random rows, each read with its own SELECT."""
     count = draws.query_count(first(request, "queries"))
     return JSON(await database.worlds([draws.row() for _ in range(count)]))
 
 
 async def cached_queries(request: Request) -> Response:
-    """Random rows out of the cache."""
+    """Return random rows of the cache."""
     count = draws.query_count(first(request, "count"))
     return JSON(await database.cached_worlds([draws.row() for _ in range(count)]))
 
 
 async def updates(request: Request) -> Response:
-    """Reads each row, changes it and writes it."""
+    """Read, change and write each row."""
     worlds = await database.worlds(draws.distinct_rows(draws.query_count(first(request, "queries"))))
     for world in worlds:
         world["randomNumber"] = draws.number_other_than(world["randomNumber"])
@@ -78,20 +78,20 @@ async def updates(request: Request) -> Response:
 
 
 async def fortunes(_request: Request) -> Response:
-    """All fortunes and one of this request, as a page."""
+    """Return a page of all fortunes and an additional fortune."""
     rows = [*await database.fortunes(), (0, "Additional fortune added at request time.")]
     rows.sort(key=lambda row: row[1])
     return HTMLResponse(fortunes_page.render(fortunes=rows))
 
 
 async def delay(request: Request) -> Response:
-    """An answer no earlier than asked for, without holding others up."""
+    """Respond after the requested delay without blocking other requests."""
     await asyncio.sleep(draws.clamped(first(request, "ms"), 0, 1000, 0) / 1000)
     return PlainTextResponse("Hello, World!")
 
 
 async def fan_out(request: Request) -> Response:
-    """Calls the upstream so many times at once and adds up what it answers."""
+    """Call the upstream concurrently and add up the results."""
     if not UPSTREAM_URL:
         return Response(status_code=503)
     calls = draws.clamped(first(request, "calls"), 1, 100, 1)
@@ -105,12 +105,12 @@ async def fan_out(request: Request) -> Response:
 
 
 def first(request: Request, name: str) -> str | None:
-    """The first value of a parameter, if any."""
+    """Return the first value of a parameter, if any."""
     return next(iter(request.query_params.getlist(name)), None)
 
 
 async def unavailable(request: Request, error: Exception) -> Response:
-    """The database can't be reached now, or failed; one line a second says why."""
+    """Respond with 503 to database failures, and log at most one line per second."""
     state, now = request.app.state, time.monotonic()
     if now >= getattr(state, "quiet_until", 0.0):
         state.quiet_until = now + 1.0
@@ -119,7 +119,7 @@ async def unavailable(request: Request, error: Exception) -> Response:
 
 
 class ServerHeader:
-    """Names the framework as the server, in place of granian's own name; Date is granian's."""
+    """Middleware that replaces Granian's Server header with the framework's name; Granian adds Date."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -137,7 +137,7 @@ class ServerHeader:
 
 @asynccontextmanager
 async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-    """Opens and closes what the application holds."""
+    """Open and close the application's connections."""
     await database.open()
     yield
     await upstream.aclose()

@@ -1,4 +1,4 @@
-"""A pool of asyncpg connections, made when it is first asked for one and again after a loss."""
+"""A pool of asyncpg connections that connects on demand and reconnects after a loss."""
 
 import asyncio
 import os
@@ -16,24 +16,24 @@ UPDATE_WORLDS = (
     "UPDATE world SET randomnumber = new.randomnumber "
     "FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id"
 )
-CONNECTIONS = 8  # a worker
+CONNECTIONS = 8  # per worker
 PATIENCE = 3.0  # seconds
 RETRY = 1.0  # seconds
 
 
 class UnavailableError(Exception):
-    """The database can't be reached, or a statement failed: the request is answered 503."""
+    """The database is unreachable or a statement failed; the response is 503."""
 
 
 class World(TypedDict):
-    """A row as it is answered."""
+    """A row in a response."""
 
     id: int
     randomNumber: int
 
 
 class Database:
-    """The pool of one worker, and the rows that /cached-queries has read."""
+    """The pool of one worker, and the cache of /cached-queries."""
 
     def __init__(self) -> None:
         self._pool: asyncpg.Pool | None = None
@@ -41,48 +41,48 @@ class Database:
         self._cache: LRUCache[int, World] = LRUCache(maxsize=10_000)
 
     async def open(self) -> None:
-        """Connect, or go on trying once a second in the background: json and plaintext need no database."""
+        """Connect, or retry every second in the background, because json and plaintext need no database."""
         if not await self._connect():
             self._connecting = asyncio.create_task(self._keep_trying())
 
     async def close(self) -> None:
-        """End all connections at once."""
+        """Close all connections immediately."""
         if self._connecting:
             self._connecting.cancel()
         if self._pool:
             self._pool.terminate()
 
     async def world(self, identifier: int) -> World:
-        """One row."""
+        """Return one row."""
         async with self._acquired() as connection:
             return _world(await connection.fetchrow(SELECT_WORLD, identifier))
 
     async def worlds(self, ids: Sequence[int]) -> list[World]:
-        """Each row by a SELECT and a Sync of its own, one after the other: asyncpg does not pipeline them."""
+        """Read each row with its own SELECT and Sync, in sequence, because asyncpg does not pipeline."""
         async with self._acquired() as connection:
             return [_world(await connection.fetchrow(SELECT_WORLD, identifier)) for identifier in ids]
 
     async def cached_worlds(self, ids: Sequence[int]) -> list[World]:
-        """Rows that are kept once they have been read."""
+        """Return rows of the cache, and read missing rows."""
         if missing := list({i for i in ids if i not in self._cache}):
             for world in await self.worlds(missing):
                 self._cache[world["id"]] = world
         return [self._cache[identifier] for identifier in ids]
 
     async def update(self, worlds: Sequence[World]) -> None:
-        """All numbers in one statement; rows are locked in the order of the ids."""
+        """Write all numbers in one statement, which locks rows in the order of ids."""
         async with self._acquired() as connection:
             ids = [world["id"] for world in worlds]
             await connection.execute(UPDATE_WORLDS, ids, [world["randomNumber"] for world in worlds])
 
     async def fortunes(self) -> list[tuple[int, str]]:
-        """Ids and messages."""
+        """Return ids and messages."""
         async with self._acquired() as connection:
             return [tuple(row) for row in await connection.fetch(SELECT_FORTUNES)]
 
     @asynccontextmanager
     async def _acquired(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
-        """A connection for the length of the block; what goes wrong there is UnavailableError."""
+        """Provide a connection for a block, and convert its failures to UnavailableError."""
         if self._pool is None:
             raise UnavailableError("no connection to the database")
         try:
@@ -117,7 +117,7 @@ class Database:
 
 
 async def _no_reset(_connection: asyncpg.Connection) -> None:
-    """No request leaves anything on its connection that the next one would see."""
+    """Skip the reset of connections, because requests leave no session state."""
 
 
 def _world(row: asyncpg.Record | None) -> World:

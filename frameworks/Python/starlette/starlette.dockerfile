@@ -1,10 +1,10 @@
 FROM debian:trixie-slim AS build
-# Without docker-clean the packages stay in the cache mount.
+# Without docker-clean, packages stay in the cache mount.
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3-venv
-# pip trusts the certificates of the system, not only those that it brings.
+# Make pip trust the system's certificates, too.
 ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app
 COPY requirements.lock build.sh ./

@@ -201,7 +201,7 @@ def _same(one: ImplementationInfo, revision: str | None, other: ImplementationIn
 def _changed(before: str, now: str, folder: str) -> bool:
     """Return whether a folder's sources differ between two commits; True for an unknown commit."""
     try:
-        git = Repository.of(REPOSITORY)
+        git = Repository.containing(REPOSITORY)
         trees = [git.entries(git.commit(revision), folder) for revision in (before, now)]
     except TfbError:
         return True

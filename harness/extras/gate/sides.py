@@ -65,7 +65,7 @@ def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]
         return []
     git = _repository(repository)
     first, second = (git.commit(target) for target in targets)
-    parted = git.ask("merge-base", first, second)
+    parted = git.run("merge-base", first, second)
     if parted.status != 0 or (common := parted.text.strip()) == first:
         return []
     return [
@@ -125,7 +125,7 @@ def _copy_of_working_tree(git: Repository, place: Path, notes: list[str]) -> Non
 def _repository(folder: Path) -> Repository:
     """Return the repository of a folder; raise UsageError that names the way without git."""
     try:
-        return Repository.of(folder)
+        return Repository.containing(folder)
     except (UsageError, EnvironmentLacksError) as error:
         raise UsageError(f"{error}; or {TWO_FOLDERS}") from error
 
@@ -165,7 +165,7 @@ def _bring(repository: Path, to: Side) -> None:
     if not lacking:
         return
     try:
-        git: Repository | None = Repository.of(repository)
+        git: Repository | None = Repository.containing(repository)
     except (UsageError, EnvironmentLacksError):
         git = None  # a folder without git: nothing outside it is copied
     top = git.top if git else repository.resolve()

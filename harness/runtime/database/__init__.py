@@ -1,4 +1,4 @@
-"""The PostgreSQL of a run: connections, scripts of toolset/database, and crashes in its log."""
+"""The PostgreSQL of a run: connections, scripts of toolset/database, and crashes in the log."""
 
 import contextlib
 import re
@@ -51,7 +51,7 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
 def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
     """Restore the seeded database and role as the administrator.
 
-    ``owned`` says whether the role owns the tables, as TechEmpower folders expect.
+    ``owned`` means that the role owns the tables, as TechEmpower folders expect.
     """
     with connect(address, admin=True, name="postgres") as connection:
         execute_script(connection, "restore.sql")

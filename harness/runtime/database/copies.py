@@ -1,7 +1,7 @@
 """The PostgreSQL of a run: restores the seeded state, and provides a private database for each server.
 
 With private databases, statements are counted separately for each server, and tables can be restored while other
-servers run. Each server has its own role, which can connect to no other private database.
+servers run. Each server has a separate role, which cannot connect to other private databases.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from harness.runtime.database import connect, execute_script, file_size, find_ba
 logger = logging.getLogger("tfb.database")
 
 MAX_NAME_BYTES = 63  # PostgreSQL's limit
-RECOVERY_SECONDS = 15.0  # time for PostgreSQL to accept connections after a crash of one of its processes
+RECOVERY_SECONDS = 15.0  # time for PostgreSQL to accept connections after the crash of a process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class ServerDatabase:
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
-        """Return the meter of PostgreSQL as a whole, since only one server is under load at a time."""
+        """Return the meter of PostgreSQL as a whole, since servers are under load one at a time."""
         return self.postgres
 
 
@@ -97,11 +97,11 @@ class RunDatabase:
 
     @contextmanager
     def private_database(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
-        """Yield a copy of the template with a role for one server, and drop both at the end; raise StartError.
+        """Yield a copy of the template with a role for a server, and drop both at the end; raise StartError.
 
-        While private databases exist, servers cannot connect to the shared one. A server that ignores DBNAME or DBUSER
-        is therefore refused, instead of changing tables that are not verified. TechEmpower folders use the shared
-        database, because its name is part of their source.
+        While private databases exist, servers cannot connect to the shared database. A server that ignores DBNAME or
+        DBUSER is therefore refused, instead of changing tables that are not verified. TechEmpower folders use the
+        shared database, because the name is part of their source.
 
         Args:
             name: Name of the server.
@@ -111,7 +111,7 @@ class RunDatabase:
             self.restore()
             yield ServerDatabase(address=self.address, postgres=self.meter())
             return
-        # Random digits distinguish implementations whose names differ in special characters only.
+        # Random digits distinguish names that differ in special characters only.
         suffix = f"{secrets.token_hex(4)}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
         database, user = (f"{prefix}_of_{suffix}"[:MAX_NAME_BYTES] for prefix in ("hello_world", self.address.user))
         password = secrets.token_hex(16)
@@ -123,7 +123,7 @@ class RunDatabase:
             else "CREATE DATABASE {database} TEMPLATE hello_world_seed"
         )
         makes = (
-            # The role inherits rights on the tables from the benchmark's role. Only its members may connect.
+            # The role inherits rights on the tables from the benchmark's role. Only members may connect.
             "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
             create_database,
             # The template's access rights are not copied.

@@ -95,7 +95,7 @@ class EmbeddedDatabase(RunDatabase):
 
 @contextmanager
 def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
-    """Start and seed PostgreSQL; stop it and remove its folder at the end of the block.
+    """Start and seed PostgreSQL; stop it and remove the folder at the end of the block.
 
     Raises StartError, with the end of the log, if it does not start.
     """

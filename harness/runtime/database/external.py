@@ -18,7 +18,7 @@ HOLDS_ORDERS = b"""
 
 
 class NoDatabase:
-    """The database of services that need none or have their own."""
+    """The database of services that need no database, or that include it."""
 
     address = NO_DATABASE
     log: Path | None = None
@@ -28,7 +28,7 @@ class NoDatabase:
         """Do nothing."""
 
     def meter(self) -> None:
-        """Return None, because there is nothing to meter."""
+        """Return no meter, because there is no database."""
 
     def crash_reason(self) -> None:
         """Return None, because tfb does not watch the database."""

@@ -12,9 +12,9 @@ from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import ADMIN_ROLE, SHARED_USER, connect, file_size
 
 LOG_BYTES = 1 << 20  # bytes of PostgreSQL's log that are searched for refused connections
-MOST_CAUSES = 3  # causes in a message
+MAX_CAUSES = 3  # causes in a message
 # A refused connection in PostgreSQL's log; toolset/database/postgresql.conf sets the prefix with user and database.
-_REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<said>.+)$", re.MULTILINE)
+_REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<message>.+)$", re.MULTILINE)
 # Messages of runtimes and drivers for an address without a listener or an unknown host name.
 _UNREACHED = re.compile(
     r"^.*\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|UnknownHost\w*"
@@ -38,11 +38,11 @@ class RefusalWatch:
     begin: int  # bytes of the log before the server's start
 
     @classmethod
-    def of(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
+    def start(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
         """Watch connections from now on."""
         return cls(address=address, log=log, begin=file_size(log) if log else 0)
 
-    def mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
+    def find_mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
         """Return a clause for each variable that the server ignores; empty if all connections were right.
 
         Args:
@@ -51,26 +51,26 @@ class RefusalWatch:
         """
         if self.address == NO_DATABASE or self.log is None:
             return ()
-        found = dict.fromkeys(filter(None, map(self._mistake, _REFUSED.finditer(_end_of(self.log, self.begin)))))
-        return tuple(found)[:MOST_CAUSES] or self._unreached(server_log, expected=expected)
+        mistakes = dict.fromkeys(filter(None, map(self._mistake, _REFUSED.finditer(_end_of(self.log, self.begin)))))
+        return tuple(mistakes)[:MAX_CAUSES] or self._unreached(server_log, expected=expected)
 
     def _mistake(self, refused: re.Match[str]) -> str | None:
         """Return the mistake in a refused connection; None if the connection is not from this server."""
-        own = self.address
-        user, database, said = (printable(refused[name])[:200] for name in ("user", "database", "said"))
-        another = user.startswith(f"{SHARED_USER}_of_") and user != own.user
-        if another or user in (ADMIN_ROLE, "", "[unknown]"):
+        address = self.address
+        user, database, message = (printable(refused[name])[:200] for name in ("user", "database", "message"))
+        other_server = user.startswith(f"{SHARED_USER}_of_") and user != address.user
+        if other_server or user in (ADMIN_ROLE, "", "[unknown]"):
             return None
-        if "terminating connection" in said or "shutting down" in said or "starting up" in said:
+        if "terminating connection" in message or "shutting down" in message or "starting up" in message:
             return None  # an accepted connection ended, or the database restarts
         wrong = []
-        if database != own.name:
-            wrong.append(f"queries database {database}, but DBNAME is {own.name}")
-        if user != own.user:
-            wrong.append(f"connects as user {user}, but DBUSER is {own.user}")
-        if not wrong and "authentication failed" in said:
+        if database != address.name:
+            wrong.append(f"queries database {database}, but DBNAME is {address.name}")
+        if user != address.user:
+            wrong.append(f"connects as user {user}, but DBUSER is {address.user}")
+        if not wrong and "authentication failed" in message:
             wrong.append(f"connects as user {user} with a password that differs from DBPASS")
-        return "; it ".join(wrong) or f"was refused by PostgreSQL at {own.host}:{own.port}: {said}"
+        return "; it ".join(wrong) or f"was refused by PostgreSQL at {address.host}:{address.port}: {message}"
 
     def _unreached(self, server_log: Path, *, expected: bool) -> tuple[str, ...]:
         """Return the server's message about connections that never arrived, with the correct address."""

@@ -1,4 +1,4 @@
-"""Reads the database state that a server could leave behind, before its start and after its end.
+"""Reads the database state that a server could change for later servers, before and after it runs.
 
 Roles, databases, locks and prepared transactions of other servers are ignored.
 """

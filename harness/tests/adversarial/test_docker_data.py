@@ -143,7 +143,9 @@ def test_images_of_the_user_are_not_leftovers(built: tuple[DockerRuntime, str, s
     runtime, tag, identity = built
     runtime.close()
     docker("image", "tag", BASE, tag)
-    assert [(image.name, tag in image.shown) for image in images.own_images()] == [(identity, True)]  # without the tag
+    assert [(image.name, tag in image.description) for image in images.own_images()] == [
+        (identity, True)
+    ]  # without the tag
     assert images.remove_tag(tag, identity) == []
     assert engine.inspect("image", tag, "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
 

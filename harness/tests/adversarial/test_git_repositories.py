@@ -111,7 +111,7 @@ def test_a_repository_above_another_owners_folder_is_refused(tmp_path: Path) -> 
     (outer / "mine" / "tfb.toml").write_text((outer / "tfb.toml").read_text())
     give(outer / ".git", MALLORY)
     with pytest.raises(UsageError, match="belongs to uid"):
-        Repository.of(outer / "mine")
+        Repository.containing(outer / "mine")
 
 
 @pytest.mark.parametrize(

@@ -134,17 +134,17 @@ def test_two_tfb_processes_never_share_a_uid() -> None:
 
 @as_root
 def test_uids_of_running_processes_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    free = accounts.UIDS[-3:]
+    free = accounts.SERVER_UIDS[-3:]
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
-    monkeypatch.setattr(accounts, "UIDS", free)
+    monkeypatch.setattr(accounts, "SERVER_UIDS", free)
     with subprocess.Popen(["sleep", "60"], user=free[0], group=free[1]) as stranger:
         assert accounts.allocate_uid() == free[2]
         stranger.kill()
 
 
 def test_uids_of_killed_runs_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    free = accounts.UIDS[-2:]
-    monkeypatch.setattr(accounts, "UIDS", free)
+    free = accounts.SERVER_UIDS[-2:]
+    monkeypatch.setattr(accounts, "SERVER_UIDS", free)
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
     (tmp_path / str(free[0])).write_text(dead(), encoding="ascii")
     (tmp_path / str(free[1])).touch()

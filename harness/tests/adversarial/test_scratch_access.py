@@ -72,6 +72,6 @@ def test_logs_are_closed_to_other_accounts() -> None:
 
 def test_the_folder_of_uids_is_root_s_alone() -> None:
     uid = accounts.allocate_uid()
-    (folder,) = (folder for folder in (accounts.LOCKS, state_folder() / "uids") if (folder / str(uid)).exists())
+    (folder,) = (folder for folder in (accounts.LOCK_FOLDER, state_folder() / "uids") if (folder / str(uid)).exists())
     assert not lists(folder, OTHER)
     assert (folder / str(uid)).read_text() == ownership.own_identity()

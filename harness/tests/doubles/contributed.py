@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import ClassVar
 
 import psycopg
 
@@ -17,7 +18,8 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-REQUESTS_BEFORE_PANIC = 3_000  # more than verification sends
+BUSY_REQUESTS = 80  # a connection with more requests belongs to a load: verification sends about 50
+PANIC_CONNECTIONS = 4  # number of busy connections before a panic
 
 
 class ContributedServer(ReferenceServer):
@@ -28,6 +30,7 @@ class ContributedServer(ReferenceServer):
     fails = False  # plaintext has status 500, after an error in the log
     late = False  # connects to the database on demand, with status 503 if that fails
     answered = 0
+    busy: ClassVar[set[int]] = set()  # numbers of busy connections
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
         fields = super().headers(reply)
@@ -35,7 +38,9 @@ class ContributedServer(ReferenceServer):
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         self.answered += 1
-        if self.panics and self.answered > REQUESTS_BEFORE_PANIC and self.answered % 100 == 0:
+        if session.requests > BUSY_REQUESTS:
+            self.busy.add(session.number)
+        if self.panics and len(self.busy) >= PANIC_CONNECTIONS and session.number in self.busy:
             print(f"panic in handler {self.answered}: index out of range", file=sys.stderr)
             raise ValueError("index out of range")  # closes the connection
         if self.fails and request.path == "/plaintext":

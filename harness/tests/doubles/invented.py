@@ -72,7 +72,8 @@ def simulated(
         world = FakeWorld(cpus=8, steal=0.03)
         fake = FakeRun(Path(folder), servers, usual.model_copy(update=own), test_types, world=world)
         fake.verifier.fails_before = frozenset(failing)
-        return fake.run().records
+        fake.run()
+        return fake.records()
 
 
 def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:

@@ -1,4 +1,4 @@
-"""Stand-in images (docker/stand-ins): recipes and replacements for package clients."""
+"""docker/stand-ins: which recipe fits an image's name, and the scripts in the place of package clients."""
 
 import os
 import runpy
@@ -78,11 +78,11 @@ recommends 'IO::Socket::IP';
 
 @pytest.fixture
 def fakes(tmp_path: Path) -> Path:
-    """Fake programs, first on PATH; the file ``asked`` records installed packages."""
+    """Programs before the machine's own on PATH; ``asked`` beside them holds what was installed."""
     folder = tmp_path / "bin"
     script(folder / "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
     script(folder / "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
-    script(folder / "timeout", "exit 1")  # CPAN is unreachable
+    script(folder / "timeout", "exit 1")  # CPAN is not reached
     return folder
 
 
@@ -136,5 +136,8 @@ def test_sbt_plugins_are_replaced_by_maven_central_versions(fakes: Path) -> None
         'addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "2.3.1")',
         'addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")',
     ]
-    assert "sbt-assembly 1.2.0 of com.eed3si9n for what project/plugins.sbt asks for" in done.stderr
-    assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # only the first time
+    assert (
+        "using sbt-assembly 1.2.0 of com.eed3si9n, because Maven Central lacks the release in project/plugins.sbt"
+        in done.stderr
+    )
+    assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # once

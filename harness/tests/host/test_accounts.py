@@ -33,7 +33,7 @@ def test_accounts_may_bind_low_ports_if_needed(
 @as_root
 def test_server_uid_belongs_to_no_account() -> None:
     with accounts.server_accounts(None).account("one") as account:
-        assert account.uid in accounts.UIDS
+        assert account.uid in accounts.SERVER_UIDS
         assert account.rights == ("dac_read_search",)
 
 
@@ -55,7 +55,7 @@ def test_server_account_reads_everything_and_writes_nothing(tmp_path: Path) -> N
 def test_missing_program_is_named_for_any_account(tmp_path: Path) -> None:
     (tmp_path / "text").touch()
     account = process.Account(
-        name="no one", uid=accounts.UIDS[0], gid=accounts.UIDS[0], rights=(accounts.READ_CAPABILITY,)
+        name="no one", uid=accounts.SERVER_UIDS[0], gid=accounts.SERVER_UIDS[0], rights=(accounts.READ_CAPABILITY,)
     )
     for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
         with pytest.raises(EnvironmentLacksError, match=said):

@@ -13,7 +13,7 @@ import pytest
 from harness.paths import CONFIG_FILE, REPOSITORY
 
 NOT_COPIED = {"node_modules", "target", "dist", "build", "__pycache__", "results", "mutants"}
-READS = re.compile(r"own_implementations|own_folders|FRAMEWORKS\b|\bscan\(\)|cli\.main\(\[\"list|--dry-run")
+READS = re.compile(r"own_implementations|own_folders|FRAMEWORKS\b|\bscan_folders\(\)|cli\.main\(\[\"list|--dry-run")
 USUAL = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"
 README = """# {name}
 

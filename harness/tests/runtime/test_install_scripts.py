@@ -48,7 +48,7 @@ def test_missing_named_package_fails_the_build(project: Path) -> None:
     local = {"run": ["true"], "build": [INSTALL], "install_scripts": ["native", "other"]}
     build = LocalRuntime(work=project).build(implementation(project, local=local), project / "log")
     assert build.status == "failed"
-    assert "local.install_scripts names other, which no build command has put into node_modules" in build.reason
+    assert "local.install_scripts: no build command has installed other in node_modules" in build.reason
 
 
 def test_bun_runs_scripts_of_bun_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-//! One arrival of a use case: its variables, its progress and its line in the answers file.
+//! An arrival of a use case: variables, progress, and line in the answers file.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! A connection with its outstanding requests and its buffers.
+//! A connection with outstanding requests and buffers.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};

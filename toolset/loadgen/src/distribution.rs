@@ -8,7 +8,7 @@ use crate::clock::SECOND;
 
 /// Shortest distinguishable time, in nanoseconds (`hdrhistogram` rounds the unit down to 64 ns).
 const LOWEST: u64 = 100;
-/// Longest distinguishable time, in nanoseconds: one hour. Longer times count as one hour.
+/// Longest distinguishable time, in nanoseconds: an hour. Longer times count as an hour.
 const HIGHEST: u64 = 3600 * SECOND;
 /// Significant decimal digits of a recorded time.
 const DIGITS: u8 = 3;

@@ -9,7 +9,7 @@ use crate::scenario::{Scenario, Step};
 use crate::schedule::{ArrivalProcess, Schedule};
 use crate::tally::{Fault, ScenarioTally};
 
-/// The arrivals of one use case in one worker. They depend only on the seed, not on the server.
+/// The arrivals of a use case in a worker. They depend only on the seed, not on the server.
 #[derive(Debug)]
 struct ArrivalStream {
     schedule: Schedule,
@@ -17,7 +17,7 @@ struct ArrivalStream {
     next: u64,      // time of the next arrival
 }
 
-/// The arrivals of one worker.
+/// The arrivals of a worker.
 #[derive(Debug, Default)]
 pub struct ScenarioRunner {
     scenario: Arc<Scenario>,

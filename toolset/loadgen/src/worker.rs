@@ -1,4 +1,4 @@
-//! One load thread with its connections, its share of the rate and its counts.
+//! A load thread: connections, share of the rate, counts.
 
 mod connecting;
 mod reading;

@@ -1,5 +1,5 @@
-//! One PostgreSQL connection, pipelined: statements leave without waiting for the answers of earlier ones, each with a
-//! Sync of its own. It is made anew, once a second, when it is lost.
+//! One pipelined PostgreSQL connection: statements do not wait for the results of earlier statements, and each has its
+//! own Sync. After a loss, it reconnects every second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -23,11 +23,11 @@ pub struct World {
     pub random_number: i32,
 }
 
-/// No connection at the moment, or a statement that failed.
+/// There is no connection, or a statement failed.
 #[derive(Debug, Clone)]
 pub struct Unavailable;
 
-/// Logs one failure a second at most: there may be as many as requests.
+/// Logs at most one failure per second.
 pub fn complain(message: impl std::fmt::Display) {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
@@ -56,7 +56,7 @@ struct Prepared {
 pub struct Database(Arc<RwLock<Option<Arc<Prepared>>>>);
 
 impl Database {
-    /// Connects in the background, on the runtime that calls it.
+    /// Connects in the background on the calling runtime.
     pub fn connecting(config: Config) -> Self {
         let database = Self(Arc::default());
         tokio::spawn(database.clone().stay_connected(config));
@@ -67,13 +67,13 @@ impl Database {
         self.prepared()?.world(id).await
     }
 
-    /// Every row by its own SELECT.
+    /// Reads each row with its own SELECT.
     pub async fn worlds(&self, ids: &[i32]) -> Result<Vec<World>, Unavailable> {
         let prepared = self.prepared()?;
         try_join_all(ids.iter().map(|&id| prepared.world(id))).await
     }
 
-    /// All numbers in one statement; rows are locked in the order of the ids.
+    /// Writes all numbers in one statement, which locks rows in the order of ids.
     pub async fn update(&self, worlds: &[World]) -> Result<(), Unavailable> {
         let prepared = self.prepared()?;
         let (ids, numbers): (Vec<i32>, Vec<i32>) = worlds.iter().map(|w| (w.id, w.random_number)).unzip();
@@ -81,7 +81,7 @@ impl Database {
         Ok(())
     }
 
-    /// Rows of id and message.
+    /// Returns rows of id and message.
     pub async fn fortunes(&self) -> Result<Vec<Row>, Unavailable> {
         let prepared = self.prepared()?;
         Ok(prepared.client.query(&prepared.fortunes, &[]).await?)
@@ -105,7 +105,7 @@ impl Database {
         }
     }
 
-    /// Returns when the connection has ended.
+    /// Returns when the connection is closed.
     async fn connection(&self, config: &Config) -> Result<(), tokio_postgres::Error> {
         let (client, connection) = config.connect(NoTls).await?;
         let driver = tokio::spawn(connection);

@@ -1,5 +1,5 @@
-//! The benchmark's tests on axum: a thread for each CPU it may run on, each with a runtime, a listening socket and a
-//! pipelined PostgreSQL connection of its own.
+//! The benchmark's tests on axum: one thread per usable CPU, each with its own runtime, listening socket and pipelined
+//! PostgreSQL connection.
 
 mod database;
 mod random;
@@ -28,7 +28,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BACKLOG: i32 = 4096;
 const ROWS: u64 = 10_000;
-/// How long requests under way may take once the server is asked to stop.
+/// Time limit for requests in progress after a stop signal.
 const GRACE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .to_socket_addrs()?
         .next()
         .ok_or_else(|| format!("HOST {:?} has no address", settings.host))?;
-    // The CPUs of the affinity mask, not those of the machine.
+    // Counts the CPUs of the affinity mask, not all CPUs of the machine.
     let workers = thread::available_parallelism()?.get();
     let listeners = (0..workers).map(|_| listen(address)).collect::<Result<Vec<_>, _>>()?;
     let cache = Cache::new(ROWS);
@@ -93,7 +93,7 @@ async fn serve(
         upstream: settings.upstream.as_deref().map(Upstream::new).transpose()?,
     };
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-        let _ = stream.set_nodelay(true); // a connection that is gone already shows at its first read
+        let _ = stream.set_nodelay(true); // a closed connection is detected at its first read
     });
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (asked, stopping) = tokio::sync::oneshot::channel();

@@ -1,10 +1,10 @@
-//! What is drawn at random for a request, and the integers that a request may name.
+//! Random ids and numbers, and integer parameters of requests.
 
 use std::num::IntErrorKind;
 
 const ROWS: i32 = 10_000;
 
-/// Uniform over 1..=10000: an id, or a number.
+/// Returns an id or number, uniform over 1..=10000.
 pub fn row() -> i32 {
     fastrand::i32(1..=ROWS)
 }
@@ -13,7 +13,7 @@ pub fn rows(count: usize) -> Vec<i32> {
     (0..count).map(|_| row()).collect()
 }
 
-/// Ascending, the order in which rows are locked: concurrent updates can't deadlock.
+/// Returns ascending ids, so that concurrent updates lock rows in the same order and cannot deadlock.
 pub fn distinct_rows(count: usize) -> Vec<i32> {
     let mut ids = Vec::with_capacity(count);
     while ids.len() < count {
@@ -26,13 +26,13 @@ pub fn distinct_rows(count: usize) -> Vec<i32> {
     ids
 }
 
-/// Uniform over 1..=10000 without `old`, so that a write always changes the row.
+/// Returns a number uniform over 1..=10000 except `old`, so that a write always changes the row.
 pub fn other_number(old: i32) -> i32 {
     let drawn = fastrand::i32(1..ROWS);
     if drawn < old { drawn } else { drawn + 1 }
 }
 
-/// The integer that a parameter holds, within `low..=high`; absent or not an integer, it is `otherwise`.
+/// Returns a parameter as an integer within `low..=high`, or `otherwise` if it is missing or not an integer.
 pub fn clamped(parameter: Option<&str>, low: i64, high: i64, otherwise: i64) -> i64 {
     let Some(text) = parameter.filter(|text| !text.starts_with('+')) else {
         return otherwise;

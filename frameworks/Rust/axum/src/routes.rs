@@ -1,4 +1,4 @@
-//! The application: routes, and the headers that every response carries.
+//! The application: routes, and the headers of all responses.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl IntoResponse for Unavailable {
     }
 }
 
-/// Pairs, not a struct: a parameter may come twice.
+/// Pairs instead of a struct, because parameters may be repeated.
 type Parameters = Query<Vec<(String, String)>>;
 
 fn number(parameters: &Parameters, name: &str, low: i64, high: i64, otherwise: i64) -> i64 {
@@ -79,14 +79,14 @@ async fn queries(State(app): State<App>, parameters: Parameters) -> Result<Json<
     app.database.worlds(&ids).await.map(Json)
 }
 
-/// Rows are kept once they have been read; no other route asks the cache.
+/// Caches rows. Only this route uses the cache.
 async fn cached_queries(State(app): State<App>, parameters: Parameters) -> Result<Json<Vec<World>>, Unavailable> {
     let ids = random::rows(count(&parameters, "count"));
     let worlds = try_join_all(ids.into_iter().map(|id| app.cache.try_get_with(id, app.database.world(id)))).await;
     worlds.map(Json).map_err(|_| Unavailable)
 }
 
-/// Reads each row, changes it and writes it.
+/// Reads, changes and writes each row.
 async fn updates(State(app): State<App>, parameters: Parameters) -> Result<Json<Vec<World>>, Unavailable> {
     let ids = random::distinct_rows(count(&parameters, "queries"));
     let mut worlds = app.database.worlds(&ids).await?;

@@ -1,4 +1,4 @@
-//! What the server reads from its environment.
+//! Settings from environment variables.
 
 use std::env;
 use std::time::Duration;
@@ -7,12 +7,12 @@ pub struct Settings {
     pub host: String,
     pub port: u16,
     pub database: tokio_postgres::Config,
-    /// Complete URL that `/fan-out` calls.
+    /// URL that `/fan-out` calls.
     pub upstream: Option<String>,
 }
 
 impl Settings {
-    /// Fails with the name of the variable that can't be understood.
+    /// Fails with the name of an invalid variable.
     pub fn from_environment() -> Result<Self, String> {
         let mut database = tokio_postgres::Config::new();
         database

@@ -1,4 +1,4 @@
-//! The service that `/fan-out` calls.
+//! The upstream of `/fan-out`.
 
 use futures_util::future::try_join_all;
 use std::error::Error;
@@ -16,7 +16,7 @@ impl Upstream {
         Ok(Self { url: url.parse()?, client })
     }
 
-    /// Makes so many calls at once and adds up what they answer.
+    /// Makes the calls concurrently and returns the sum of their results.
     pub async fn sum(&self, calls: usize) -> Result<i64, Box<dyn Error + Send + Sync>> {
         Ok(try_join_all((0..calls).map(|_| self.value())).await?.iter().sum())
     }

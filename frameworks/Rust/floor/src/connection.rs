@@ -1,4 +1,4 @@
-//! A socket that never blocks, with what came in and is not yet used, and what is to go out.
+//! A non-blocking socket with its input and output buffers.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,9 +8,9 @@ pub struct Connection {
     pub input: Vec<u8>,
     pub output: Vec<u8>,
     written: usize,
-    /// The other side sends no more.
+    /// Whether the peer has closed its side.
     pub ended: bool,
-    /// What the epoll was told to look for.
+    /// The registered epoll events.
     pub interest: Interest,
 }
 
@@ -26,7 +26,7 @@ impl Connection {
         Self { stream, input: Vec::new(), output: Vec::new(), written: 0, ended: false, interest }
     }
 
-    /// Takes what has come, by way of `scratch`; where that is full, the epoll will say that there is more.
+    /// Reads into `scratch`. If it is full, epoll will report more data.
     pub fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         loop {
             match self.stream.read(scratch) {
@@ -40,7 +40,7 @@ impl Connection {
         }
     }
 
-    /// Gives out as much as the socket takes.
+    /// Writes as much as the socket takes.
     pub fn write(&mut self) -> io::Result<()> {
         while self.pending() {
             match self.stream.write(&self.output[self.written..]) {
@@ -56,7 +56,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether something is still to go out.
+    /// Returns whether output is pending.
     pub fn pending(&self) -> bool {
         self.written < self.output.len()
     }

@@ -1,4 +1,4 @@
-//! The thread's one PostgreSQL connection: which jobs wait for it, and how it comes back when it is lost.
+//! The thread's single PostgreSQL connection: waiting jobs, and reconnection after a loss.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -18,9 +18,9 @@ pub struct Database {
     waker: Waker,
     sender: Sender<TcpStream>,
     made: Receiver<TcpStream>,
-    /// None while there is none.
+    /// None while disconnected.
     pub connection: Option<Connection>,
-    /// The job of each Sync that was sent and is not yet answered.
+    /// The jobs of outstanding Syncs.
     pub waiting: VecDeque<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Database {
         database
     }
 
-    /// Tries once a second, on a thread that ends when it has succeeded: connecting must not hold others up.
+    /// Retries every second on a temporary thread, because connecting must not block other work.
     pub fn connect(&self) {
         let (settings, waker, sender) = (self.settings.clone(), self.waker.clone(), self.sender.clone());
         thread::spawn(move || {
@@ -51,7 +51,7 @@ impl Database {
         });
     }
 
-    /// A connection that was made meanwhile.
+    /// Returns a connection that has been established meanwhile.
     pub fn made(&self) -> Option<TcpStream> {
         self.made.try_recv().ok()
     }

@@ -1,10 +1,10 @@
-//! HTTP/1.1 as far as the benchmark needs it: requests told apart, and what they ask for; heads of responses.
+//! HTTP/1.1 as far as the benchmark needs it: parsing of requests, and heads of responses.
 
 use std::mem::MaybeUninit;
 
 use crate::random::clamped;
 
-/// Longest head and body of a request, in bytes.
+/// Maximum size of head and body of a request, in bytes.
 const LONGEST: usize = 64 * 1024;
 const MAX_HEADERS: usize = 64;
 
@@ -38,11 +38,11 @@ pub enum Status {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     pub route: Route,
-    /// HEAD: the response has no body.
+    /// Whether the method is HEAD, so that the response has no body.
     pub head: bool,
-    /// The connection ends with the response.
+    /// Whether the connection closes after the response.
     pub close: bool,
-    /// Bytes that it took.
+    /// Number of used bytes.
     pub length: usize,
 }
 
@@ -52,7 +52,7 @@ impl Request {
     }
 }
 
-/// The first request in `bytes`; None when more must come. What is no HTTP is refused, and the connection ends.
+/// Parses the first request in `bytes`, or returns None if it is incomplete. Invalid HTTP closes the connection.
 pub fn parse(bytes: &[u8]) -> Option<Request> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut []);
@@ -101,7 +101,7 @@ pub fn parse(bytes: &[u8]) -> Option<Request> {
 }
 
 fn route(target: &str) -> Route {
-    // A target in absolute form names the same resource.
+    // A target in absolute form identifies the same resource.
     let target = match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |slash| &rest[slash..]),
         _ => target,
@@ -122,8 +122,7 @@ fn route(target: &str) -> Route {
     }
 }
 
-/// The first value of a parameter. An integer has no character that would have to be encoded; one that is all the same
-/// ("%35") is decoded.
+/// Returns the first value of a parameter. Integers need no percent-encoding, but encoded digits ("%35") are decoded.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<std::borrow::Cow<'a, str>> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
     Some(if value.contains('%') { decoded(value).into() } else { value.into() })
@@ -168,7 +167,7 @@ pub const JSON: &[u8] = b"application/json";
 pub const TEXT: &[u8] = b"text/plain";
 pub const HTML: &[u8] = b"text/html; charset=utf-8";
 
-/// One response: what all of them carry, and a body.
+/// Writes a response: common headers and a body.
 pub struct Response<'a> {
     pub status: Status,
     pub content_type: &'a [u8],

@@ -1,5 +1,5 @@
-//! The floor: what the machine and PostgreSQL's protocol cost with next to nothing in between. A thread for each CPU it
-//! may run on, each with an epoll of its own, a listening socket and one pipelined PostgreSQL connection.
+//! The floor: the cost of the machine and of PostgreSQL's protocol with minimal code. There is one thread per usable CPU,
+//! each with its own epoll, listening socket and pipelined PostgreSQL connection.
 
 mod answers;
 mod connection;
@@ -28,7 +28,7 @@ use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
 
 const BACKLOG: i32 = 4096;
-/// How long requests under way may take once the server is asked to stop.
+/// Time limit for requests in progress after a stop signal.
 const GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .ok_or_else(|| format!("HOST {:?} has no address", settings.host))?;
     let upstream = settings.upstream.as_deref().map(upstream::Target::parse).transpose()?;
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    // The CPUs of the affinity mask, not those of the machine.
+    // Counts the CPUs of the affinity mask, not all CPUs of the machine.
     let workers = thread::available_parallelism()?.get();
     let shared = Arc::new(Shared::new(settings.database, upstream));
     let mut threads = Vec::with_capacity(workers);
@@ -60,7 +60,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         wakers.push(worker.waker());
         threads.push(thread::spawn(move || {
             if let Err(error) = worker.run() {
-                // A benchmark that went on with a thread less would report a number of another machine: end instead.
+                // With a thread less, the benchmark would report wrong results, so exit instead.
                 eprintln!("a thread failed: {error}");
                 std::process::exit(1);
             }

@@ -1,5 +1,5 @@
-//! PostgreSQL's protocol: the handshake, in blocking calls on a thread of its own; the messages of the three statements,
-//! written by hand; and what comes back.
+//! PostgreSQL's protocol: a blocking handshake on a separate thread, hand-written messages of the three statements, and
+//! parsing of results.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -57,7 +57,7 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    /// The next message; what the server refuses is an error with its words.
+    /// Returns the next message, or the server's error message.
     fn receive(&mut self) -> io::Result<Message> {
         loop {
             match Message::parse(&mut self.input)? {
@@ -142,7 +142,7 @@ pub fn select_fortunes(output: &mut Vec<u8>) {
     output.extend_from_slice(&EXECUTE_AND_SYNC);
 }
 
-/// One statement for all; rows are locked in the order in which they stand.
+/// Writes one statement for all rows, which locks them in their order.
 pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
     let array = 20 + 8 * worlds.len() as i32;
     output.push(b'B');
@@ -150,7 +150,7 @@ pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
     output.extend_from_slice(&[0, b'u', 0, 0, 1, 0, 1, 0, 2]);
     let values: [fn(&World) -> i32; 2] = [|world| world.id, |world| world.number];
     for value in values {
-        // Length, then: one dimension, no NULL, the elements' type, how many they are, the first one's index.
+        // Length, one dimension, no NULL, element type, number of elements, index of the first element.
         for word in [array, 1, 0, INT4 as i32, worlds.len() as i32, 1] {
             output.extend_from_slice(&word.to_be_bytes());
         }
@@ -165,14 +165,14 @@ pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
 
 // ---- messages from the server --------------------------------------------------------------------------------------
 
-/// The first message in `bytes`: its type, its body and its whole length; None when more must come.
+/// Returns type, body and total length of the first message in `bytes`, or None if it is incomplete.
 pub fn message(bytes: &[u8]) -> Option<(u8, &[u8], usize)> {
     let (kind, rest) = bytes.split_first()?;
     let length = i32::from_be_bytes(*rest.first_chunk()?) as usize;
     Some((*kind, rest.get(4..length)?, length + 1))
 }
 
-/// The columns of a DataRow, two as all our statements have; None when it has no such form.
+/// Returns the two columns of a DataRow, or None if it has another form.
 pub fn columns(row: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = column(row.get(2..)?)?;
     let (second, _) = column(rest)?;
@@ -188,7 +188,7 @@ pub fn integer(column: &[u8]) -> Option<i32> {
     Some(i32::from_be_bytes(*column.first_chunk()?))
 }
 
-/// The message (field M) of an ErrorResponse.
+/// Returns the message (field M) of an ErrorResponse.
 pub fn words(error: &[u8]) -> String {
     let field = error.split(|byte| *byte == 0).find(|field| field.first() == Some(&b'M'));
     String::from_utf8_lossy(field.map_or(b"", |field| &field[1..])).into_owned()

@@ -1,4 +1,4 @@
-//! What the server reads from its environment.
+//! Settings from environment variables.
 
 use std::env;
 
@@ -7,7 +7,7 @@ pub struct Settings {
     pub host: String,
     pub port: u16,
     pub database: Database,
-    /// Complete URL that `/fan-out` calls.
+    /// URL that `/fan-out` calls.
     pub upstream: Option<String>,
 }
 
@@ -21,7 +21,7 @@ pub struct Database {
 }
 
 impl Settings {
-    /// Fails with the name of the variable that can't be understood.
+    /// Fails with the name of an invalid variable.
     pub fn from_environment() -> Result<Self, String> {
         Ok(Self {
             host: variable("HOST", "0.0.0.0"),

@@ -1,4 +1,4 @@
-//! The service that `/fan-out` calls: one GET, one integer.
+//! The upstream of `/fan-out`: one GET returns one integer.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -20,7 +20,7 @@ pub struct Answer {
 }
 
 impl Target {
-    /// Of `http://host[:port]/path`; fails with what is wrong with it.
+    /// Parses `http://host[:port]/path`, or fails with an error message.
     pub fn parse(url: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("UPSTREAM_URL is {url:?}: {what}");
         let rest = url.strip_prefix("http://").ok_or_else(|| wrong("must begin with http://"))?;
@@ -31,7 +31,7 @@ impl Target {
         Ok(Self { address, request: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes() })
     }
 
-    /// A connection that may still be under way.
+    /// Opens a connection, which may not be established yet.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::for_address(self.address), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
@@ -43,7 +43,7 @@ impl Target {
     }
 }
 
-/// What came back: None when more must come; an error when it is no 200 with an integer of a declared length.
+/// Parses the response: None if it is incomplete, an error unless it is a 200 with an integer of declared length.
 pub fn answer(bytes: &[u8]) -> Option<Result<Answer, String>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

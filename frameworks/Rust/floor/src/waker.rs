@@ -1,4 +1,4 @@
-//! What wakes one thread's epoll from another.
+//! A waker of another thread's epoll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,10 +15,10 @@ impl Waker {
     }
 
     pub fn wake(&self) {
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only when it is awake already
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only if it is already awake
     }
 
-    /// Takes what has woken it, so that it waits again.
+    /// Resets the waker.
     pub fn clear(&self) {
         let _ = rustix::io::read(&*self.0, &mut [0; 8]);
     }

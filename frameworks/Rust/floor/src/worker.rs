@@ -27,7 +27,7 @@ use self::jobs::Job;
 const ROWS: usize = 10_000;
 const EVENTS: usize = 1024;
 const SCRATCH: usize = 64 * 1024;
-/// A client that does not read, or sends ahead, beyond so many bytes waits.
+/// Limit in bytes of a client's pending input or output; beyond it the client has to wait.
 const BACKLOG: usize = 1 << 20;
 
 const LISTENER: u64 = 0;
@@ -37,11 +37,11 @@ const CLIENT: u64 = 1 << 32;
 const UPSTREAM: u64 = 1 << 33;
 const INDEX: u64 = CLIENT - 1;
 
-/// What the threads have in common.
+/// State shared by all threads.
 pub struct Shared {
     database: settings::Database,
     upstream: Option<upstream::Target>,
-    /// Numbers of the rows that `/cached-queries` has read, by id; 0 is one that it has not.
+    /// The cache of `/cached-queries`: numbers by id, 0 for missing rows.
     cache: Vec<AtomicI32>,
     stopping: AtomicBool,
 }
@@ -59,15 +59,15 @@ impl Shared {
 
 struct Client {
     connection: Connection,
-    /// Tells it from a later one in the same place.
+    /// Distinguishes clients that reuse an index.
     serial: u64,
-    /// A request of its is a job; the next one waits, so that answers keep the order of the requests.
+    /// Whether a request is running as a job. Later requests wait, so that responses keep their order.
     busy: bool,
-    /// It ends once what is to go out has gone out.
+    /// Whether the connection closes after the pending output.
     close: bool,
 }
 
-/// A connection to the upstream, and the job that waits for its answer.
+/// A connection to the upstream, and the job that waits for its response.
 struct Call {
     connection: Connection,
     job: Option<usize>,
@@ -122,7 +122,7 @@ impl Worker {
         self.waker.clone()
     }
 
-    /// Until it is asked to stop and no client is left.
+    /// Runs until a stop signal arrives and no client is left.
     pub fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while self.listener.is_some() || !self.clients.is_empty() {
@@ -147,7 +147,7 @@ impl Worker {
                 }
             }
             self.fire_timers();
-            // What all requests of this round ask of the database leaves in one write.
+            // Send the queries of all requests of this round in one write.
             self.flush_database();
         }
         Ok(())
@@ -206,13 +206,13 @@ impl Worker {
         let Some(client) = self.clients.get_mut(index) else { return };
         let gone = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
         if gone || (!client.connection.ended && client.connection.read(&mut self.scratch).is_err()) {
-            self.clients.remove(index); // closing a socket takes it out of the epoll
+            self.clients.remove(index); // closing a socket also removes it from epoll
             return;
         }
         self.advance(index);
     }
 
-    /// Begins the requests that have come, until one must wait; gives out what is ready.
+    /// Starts received requests until one must wait, and writes finished responses.
     fn advance(&mut self, index: usize) {
         let input = std::mem::take(&mut self.clients[index].connection.input);
         let mut used = 0;
@@ -241,7 +241,7 @@ impl Worker {
         look_for(&self.epoll, token, &mut client.connection, Interest { read, write: pending });
     }
 
-    /// Puts a response with `self.body` into what goes out to a client.
+    /// Appends a response with `self.body` to a client's output.
     fn respond(&mut self, index: usize, status: Status, content_type: &[u8], head: bool, close: bool) {
         let client = &mut self.clients[index];
         client.close |= close;
@@ -250,7 +250,7 @@ impl Worker {
     }
 }
 
-/// Tells the epoll what to look for, where that changes.
+/// Updates the registered epoll events if they change.
 fn look_for(epoll: &OwnedFd, token: u64, connection: &mut Connection, interest: Interest) {
     if connection.interest == interest {
         return;

@@ -33,7 +33,7 @@ def test_ignored_variable_is_named(
     postgres: EmbeddedDatabase, fixed: dict[str, Any], told: list[str], tmp_path: Path
 ) -> None:
     with postgres.private_database("mine") as own:
-        watch = RefusalWatch.of(own.address, postgres.log)
+        watch = RefusalWatch.start(own.address, postgres.log)
         used = replace(own.address, **fixed)
         if fixed:
             with pytest.raises(StartError), connect(used):
@@ -41,7 +41,7 @@ def test_ignored_variable_is_named(
         else:
             with connect(used) as connection:
                 connection.execute("SELECT 1")
-        found = watch.mistakes(tmp_path / "none", expected=True)
+        found = watch.find_mistakes(tmp_path / "none", expected=True)
     assert len(found) == bool(told)
     for words in told:
         assert words.format(name=own.address.name, user=own.address.user) in found[0]
@@ -49,11 +49,11 @@ def test_ignored_variable_is_named(
 
 def test_refusals_of_other_servers_are_ignored(postgres: EmbeddedDatabase, tmp_path: Path) -> None:
     with postgres.private_database("one") as one, postgres.private_database("two") as two:
-        watch = RefusalWatch.of(one.address, postgres.log)
+        watch = RefusalWatch.start(one.address, postgres.log)
         with pytest.raises(StartError), connect(replace(two.address, name="hello_world")):
             pass
         with connect(one.address):
-            assert watch.mistakes(tmp_path / "none", expected=True) == ()
+            assert watch.find_mistakes(tmp_path / "none", expected=True) == ()
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_missing_connection_is_reported_with_address(postgres: EmbeddedDatabase,
     log = tmp_path / "server.log"
     log.write_text(f"starting\n{said}\nmore\n")
     with postgres.private_database("mine") as own:
-        watch = RefusalWatch.of(own.address, postgres.log)
-        (found,) = watch.mistakes(log)
+        watch = RefusalWatch.start(own.address, postgres.log)
+        (found,) = watch.find_mistakes(log)
         assert f"DBHOST=127.0.0.1, DBPORT={own.address.port}" in found
         assert said in found
         log.write_text("starting\n")
-        assert watch.mistakes(log) == ()
-        (found,) = watch.mistakes(log, expected=True)
+        assert watch.find_mistakes(log) == ()
+        (found,) = watch.find_mistakes(log, expected=True)
         assert f"DBPORT={own.address.port}" in found
 
 

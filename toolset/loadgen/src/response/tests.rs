@@ -46,7 +46,7 @@ fn responses_do_not_depend_on_segmentation() {
             (304, b""),
             (404, b"no"),
             (200, b"a"),
-            (200, b"abcdefghijkl"), // its head starts like the previous one
+            (200, b"abcdefghijkl"), // the head starts like the previous head
             (200, b"up to the end"),
         ]
     );

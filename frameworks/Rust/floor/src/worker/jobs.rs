@@ -1,4 +1,4 @@
-//! Requests that can't be answered at once, from their beginning to their answer.
+//! Requests that cannot be handled immediately.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +19,9 @@ enum Work {
     Db,
     Queries,
     CachedQueries,
-    /// The rows of an update are being read …
+    /// An update that is reading its rows.
     Updates,
-    /// … and written.
+    /// An update that is writing its rows.
     Written,
     Fortunes,
     Delay,
@@ -34,13 +34,13 @@ pub struct Job {
     head: bool,
     close: bool,
     work: Work,
-    /// Answers that are still to come.
+    /// Number of outstanding results.
     waiting: usize,
     failed: bool,
-    /// Rows that there will be in the end.
+    /// Total number of rows.
     wanted: usize,
     worlds: Vec<World>,
-    /// (id, where its message ends in `text`)
+    /// (id, end of the message in `text`)
     fortunes: Vec<(i32, usize)>,
     text: Vec<u8>,
     sum: i64,
@@ -102,7 +102,7 @@ impl Worker {
         })
     }
 
-    /// Every row by its own SELECT with its own Sync; `known` rows need none.
+    /// Reads each row with its own SELECT and Sync, except the `known` rows.
     fn select(&mut self, index: usize, request: Request, work: Work, ids: &[i32], mut known: Vec<World>) {
         if self.database.connection.is_none() {
             return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
@@ -183,7 +183,7 @@ impl Worker {
         }
     }
 
-    /// One message of the server: it is about the oldest statement that is not yet answered.
+    /// Handles a message of the server, which belongs to the oldest outstanding statement.
     fn answered(&mut self, kind: u8, body: &[u8]) {
         let Some(&index) = self.database.waiting.front() else { return };
         let job = &mut self.jobs[index];
@@ -234,11 +234,11 @@ impl Worker {
         self.finish(index);
     }
 
-    /// Answers, and goes on with what the client has sent meanwhile.
+    /// Responds, and continues with requests that the client has sent meanwhile.
     fn finish(&mut self, index: usize) {
         let job = self.jobs.remove(index);
         if self.clients.get(job.client).is_none_or(|client| client.serial != job.serial) {
-            return; // gone
+            return; // the client has disconnected
         }
         self.clients[job.client].busy = false;
         self.body.clear();
@@ -277,7 +277,7 @@ impl Worker {
             return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
         }
         let job = self.job(index, request, Work::FanOut(calls), calls, 0, Vec::new());
-        // One that fails at once must not end the job before all have begun.
+        // An immediate failure must not end the job before all calls have started.
         let mut failed = 0;
         for _ in 0..calls {
             failed += usize::from(!self.call(job));
@@ -287,12 +287,12 @@ impl Worker {
             self.jobs[job].waiting -= 1;
         }
         if self.jobs[job].waiting == 0 {
-            // The client's loop goes on by itself; the answer comes with the next turn of the timers.
+            // The client's loop continues; the next round of timers handles the result.
             self.timers.push(Reverse((Instant::now(), job)));
         }
     }
 
-    /// Sends one request, on a connection that is free or on a new one; false when that is not possible.
+    /// Sends one request on a free or new connection. Returns false if that is impossible.
     fn call(&mut self, job: usize) -> bool {
         let Some(target) = &self.shared.upstream else { return false };
         let index = match self.idle_calls.pop() {
@@ -345,7 +345,7 @@ impl Worker {
             self.idle_calls.retain(|idle| *idle != index);
             self.calls.remove(index);
         }
-        let Some(job) = job else { return }; // one that was free has ended
+        let Some(job) = job else { return }; // a free connection was closed
         match answer {
             Ok(answer) => self.jobs[job].sum += answer.value,
             Err(error) => {
@@ -374,7 +374,7 @@ impl Job {
     }
 }
 
-/// Takes one DataRow; None when it is not what the statement selects.
+/// Parses one DataRow, or returns None if it does not match the statement.
 fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Option<()> {
     let (first, second) = postgres::columns(body)?;
     let id = postgres::integer(first)?;
@@ -394,7 +394,7 @@ fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Op
     Some(())
 }
 
-/// Logs one failure a second at most: there may be as many as requests.
+/// Logs at most one failure per second.
 fn complain(message: impl std::fmt::Display) {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());

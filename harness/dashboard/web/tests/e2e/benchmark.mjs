@@ -31,7 +31,7 @@ async function serve(name, checkout) {
   });
   const url = await new Promise((done) =>
     child.stdout.on("data", (chunk) => {
-      const match = /dashboard:  (http\S+)/.exec(chunk);
+      const match = /dashboard: (http\S+)/.exec(chunk);
       if (match) done(match[1]);
     }),
   );

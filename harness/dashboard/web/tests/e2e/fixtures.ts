@@ -33,8 +33,8 @@ export interface Site {
 /** Save the run of a folder as a single HTML file. */
 export function save(folder: string, file: string): void {
   const code = [
-    ...["from pathlib import Path", "from harness.dashboard.saved import of_run"],
-    `Path("${file}").write_text(of_run(Path("${folder}")))`,
+    ...["from pathlib import Path", "from harness.dashboard.saved import render_run"],
+    `Path("${file}").write_text(render_run(Path("${folder}")))`,
   ];
   execFileSync(PYTHON, ["-c", code.join("; ")], { cwd: ROOT });
 }
@@ -84,7 +84,7 @@ function address(server: ChildProcess): Promise<string> {
     let text = "";
     server.stdout?.on("data", (chunk: Buffer) => {
       text += chunk.toString();
-      const match = /dashboard:  (http\S+)/.exec(text);
+      const match = /dashboard: (http\S+)/.exec(text);
       if (match?.[1]) done(match[1]);
     });
     server.on("exit", (status) => fail(new Error(`the server ended with status ${status}: ${text}`)));

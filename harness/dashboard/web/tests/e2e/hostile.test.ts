@@ -58,6 +58,7 @@ test("unreadable folders are listed beside readable runs", async () => {
 
 test("unreadable lines are reported", async () => {
   await visitor.page.goto(`${site.url}#/run/${RUN}?view=cell&test=json&impl=x`);
+  await visitor.page.getByText("items in this run could not be displayed").first().click();
   await visitor.page.getByText("trials.jsonl").first().waitFor();
   await expect.poll(() => visitor.page.getByText(/line \d+: /).count()).toBeGreaterThanOrEqual(2);
 });

@@ -17,14 +17,14 @@ const progress = (values: object): void =>
     "progress.json",
     JSON.stringify({
       status: "running",
-      site: "measuring",
+      stage: "measuring",
       process: 1,
       round: 3,
       implementation: "vertx-web",
       test_type: "json",
       load: "c64",
-      elapsed: 61,
-      remaining: 300,
+      elapsed_seconds: 61,
+      remaining_seconds: 300,
       ...values,
     }),
   );

@@ -13,7 +13,7 @@ final class Database {
 
     private Database() {}
 
-    /** A pool that opens connections when they are needed: the server starts without a database as well. */
+    /** Creates a pool that connects on demand, so that the server also starts without a database. */
     static HikariDataSource open(Settings settings) {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"
@@ -25,7 +25,7 @@ final class Database {
         config.setConnectionTimeout(Duration.ofSeconds(CONNECT_SECONDS).toMillis());
         config.setValidationTimeout(VALIDATION_MILLIS);
         config.addDataSourceProperty("connectTimeout", Integer.toString(CONNECT_SECONDS));
-        // Prepared on the server, and read in binary, from the first execution rather than from the fifth.
+        // Use server-side prepared statements and binary results from the first execution instead of the fifth.
         config.addDataSourceProperty("prepareThreshold", "1");
         return new HikariDataSource(config);
     }

@@ -44,8 +44,8 @@ final class DatabaseService {
         response.send(template.execute(new FortunesPage(all)));
     }
 
-    /** The parameter {@code queries}, clamped to 1..500; absent, empty or not an integer means 1. */
+    /** Returns the parameter {@code queries}, clamped to 1..500; 1 if it is missing or not an integer. */
     private static int count(ServerRequest request) {
-        return Whole.clamped(request.query().first("queries").orElse(null), 1, 500, 1);
+        return IntegerParameter.clamp(request.query().first("queries").orElse(null), 1, 500, 1);
     }
 }

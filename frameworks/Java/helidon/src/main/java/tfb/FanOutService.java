@@ -12,7 +12,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** The calls at the same time, each on a virtual thread. */
+/** Makes the calls concurrently, each on a virtual thread. */
 final class FanOutService {
 
     private final WebClient client;
@@ -29,7 +29,7 @@ final class FanOutService {
             response.status(Status.SERVICE_UNAVAILABLE_503).send();
             return;
         }
-        int calls = Whole.clamped(request.query().first("calls").orElse(null), 1, 100, 1);
+        int calls = IntegerParameter.clamp(request.query().first("calls").orElse(null), 1, 100, 1);
         Json.send(response, new FanOut(calls, sum(calls)));
     }
 

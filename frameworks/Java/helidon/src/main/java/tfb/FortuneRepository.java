@@ -17,7 +17,7 @@ public final class FortuneRepository {
         this.database = database;
     }
 
-    /** All rows, in a list that the caller may change. */
+    /** Returns all rows in a modifiable list. */
     public List<Fortune> all() throws SQLException {
         try (Connection connection = database.getConnection();
                 PreparedStatement statement = connection.prepareStatement("SELECT id, message FROM fortune");

@@ -17,9 +17,9 @@ final class HelloService {
         response.send("Hello, World!");
     }
 
-    /** The work of other systems: the virtual thread waits for it, and its carrier does other work. */
+    /** Simulates a slow remote system. The virtual thread waits while its carrier does other work. */
     void delay(ServerRequest request, ServerResponse response) throws InterruptedException {
-        Thread.sleep(Whole.clamped(request.query().first("ms").orElse(null), 0, 1000, 0));
+        Thread.sleep(IntegerParameter.clamp(request.query().first("ms").orElse(null), 0, 1000, 0));
         plaintext(request, response);
     }
 }

@@ -16,7 +16,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Starts the server: a virtual thread a connection, which answers its requests one after the other and may block. */
+/** Starts the server. Each connection has a virtual thread that serves its requests in sequence and may block. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());
@@ -57,8 +57,8 @@ public final class Main {
     }
 
     /**
-     * Names the server; refuses HEAD, for which Helidon 4.5 would send a body, also with its own 404; and closes the connection
-     * where the client asks for it, which Helidon 4.5 announces only.
+     * Adds the Server header, rejects HEAD, and closes connections on request. Helidon 4.5 would send a body for HEAD,
+     * even with its own 404, and only announces the closing of connections.
      */
     private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
         response.header(SERVER);
@@ -72,7 +72,7 @@ public final class Main {
         }
     }
 
-    /** Answers 503, and logs one line a second of it, not a stack trace a request. */
+    /** Responds with 503 and logs at most one line per second. */
     private static void unavailable(ServerResponse response, String what, Exception failure) {
         long second = System.nanoTime() / 1_000_000_000;
         if (LOGGED.getAndSet(second) != second) {

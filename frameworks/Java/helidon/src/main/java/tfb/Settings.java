@@ -1,6 +1,6 @@
 package tfb;
 
-/** What the environment says: where to listen, where the database is, and whom /fan-out asks (empty: nobody). */
+/** Settings from environment variables: listen address, database, and upstream of /fan-out (may be empty). */
 record Settings(
         String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
         String upstreamUrl) {

@@ -6,7 +6,7 @@ import jakarta.persistence.LockModeType;
 import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 
-/** The orders, by Hibernate Reactive. What changes one locks its row first, and reads its items in a statement after that. */
+/** The orders with Hibernate Reactive. A change locks the order's row first, then reads its items with another statement. */
 @ApplicationScoped
 class AsyncOrders {
 

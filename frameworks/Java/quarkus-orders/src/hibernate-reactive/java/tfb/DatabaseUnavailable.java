@@ -4,7 +4,7 @@ import io.smallrye.mutiny.Uni;
 import jakarta.ws.rs.WebApplicationException;
 import org.hibernate.HibernateException;
 
-/** A reactive client's failures have many classes: all become the one that is answered with 503. */
+/** Replaces the many exception classes of reactive clients; the response is 503. */
 final class DatabaseUnavailable {
 
     private DatabaseUnavailable() {}

@@ -9,7 +9,7 @@ import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 import java.util.stream.Collectors;
 
-/** Answers 400 to a body whose values are refused by Bean Validation. */
+/** Responds with 400 to bodies with values that Bean Validation rejects. */
 @Provider
 public class ConstraintFailureMapper implements ExceptionMapper<ConstraintViolationException> {
 
@@ -21,7 +21,7 @@ public class ConstraintFailureMapper implements ExceptionMapper<ConstraintViolat
                 .collect(Collectors.joining("; ")));
     }
 
-    /** The last node of the path: the paths begin with the method and its parameter. */
+    /** Returns the last node of a path, which starts with the method and its parameter. */
     private static String member(ConstraintViolation<?> violation) {
         String name = null;
         for (Path.Node node : violation.getPropertyPath()) {

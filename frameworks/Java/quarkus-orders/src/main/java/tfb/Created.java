@@ -1,4 +1,4 @@
 package tfb;
 
-/** The answer of POST /orders/dataload. */
+/** The response of POST /orders/dataload. */
 public record Created(int created) {}

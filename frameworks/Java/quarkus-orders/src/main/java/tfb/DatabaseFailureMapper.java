@@ -7,7 +7,7 @@ import jakarta.ws.rs.ext.Provider;
 import org.hibernate.HibernateException;
 import org.jboss.logging.Logger;
 
-/** Answers 503 when the database fails, with one line in the log rather than a stack trace a request. */
+/** Responds with 503 if the database fails, and logs one line instead of a stack trace. */
 @Provider
 public class DatabaseFailureMapper implements ExceptionMapper<HibernateException> {
 

@@ -11,10 +11,10 @@ import jakarta.ws.rs.core.Response.Status;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 
-/** Answers 400 to a body that is not the JSON that is expected; one for each class of which a stack has a mapper of its own. */
+/** Responds with 400 to invalid JSON bodies. There is one mapper for each exception class that a stack already maps. */
 abstract class JsonFailureMapper<E extends JsonProcessingException> implements ExceptionMapper<E> {
 
-    /** Of two mappers of one class and one priority either may be taken. */
+    /** Takes precedence over mappers with the default priority. */
     private static final int BEFORE_THE_STACKS = Priorities.USER - 1;
 
     @Override
@@ -22,22 +22,22 @@ abstract class JsonFailureMapper<E extends JsonProcessingException> implements E
         return Problem.of(Status.BAD_REQUEST, "The body is not the JSON that is expected: " + failure.getOriginalMessage());
     }
 
-    /** It is no JSON. */
+    /** Invalid JSON. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Parse extends JsonFailureMapper<JsonParseException> {}
 
-    /** It is other JSON: Classic. */
+    /** Unexpected JSON in RESTEasy Classic. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Mapping extends JsonFailureMapper<JsonMappingException> {}
 
-    /** It is other JSON: Quarkus REST. */
+    /** Unexpected JSON in Quarkus REST. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Mismatch extends JsonFailureMapper<MismatchedInputException> {}
 
-    /** Anything else, such as a number that is out of range. */
+    /** Other errors, such as a number out of range. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Other extends JsonFailureMapper<JsonProcessingException> {}

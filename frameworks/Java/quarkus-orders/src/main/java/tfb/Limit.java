@@ -2,7 +2,7 @@ package tfb;
 
 import jakarta.ws.rs.core.UriInfo;
 
-/** The parameter {@code limit}. Quarkus REST's {@code @QueryParam} takes an empty one for an absent one: read from the URI. */
+/** The parameter {@code limit}. Read from the URI, because {@code @QueryParam} of Quarkus REST treats empty as missing. */
 final class Limit {
 
     private static final int DEFAULT = 20;
@@ -10,7 +10,7 @@ final class Limit {
 
     private Limit() {}
 
-    /** The integer from 1 to 100 in {@code uri}, the default when it has none; otherwise 400. */
+    /** Returns the limit of 1 to 100 in {@code uri} or the default. Other values cause a 400. */
     static int of(UriInfo uri) {
         String text = uri.getQueryParameters().getFirst("limit");
         if (text == null) {

@@ -14,7 +14,7 @@ public record NewOrder(
         @NotNull @Pattern(regexp = CardChange.NUMBER) String card,
         @NotNull @Size(min = 1, max = 20) List<@NotNull @Valid NewOrderItem> items) {
 
-    /** Asked by Bean Validation beside the constraints of the components. */
+    /** Called by Bean Validation in addition to the constraints of the components. */
     @AssertTrue(message = "must not hold the same item twice")
     public boolean isWithoutRepetition() {
         return items == null || itemIds().size() == itemIds().stream().distinct().count();
@@ -24,7 +24,7 @@ public record NewOrder(
         return items.stream().filter(Objects::nonNull).map(NewOrderItem::itemId).toList();
     }
 
-    /** The order at the items' present prices; 400 when the customer or an item is not there. */
+    /** Returns the order at current prices, or throws a 400 if the customer or an item does not exist. */
     Order toOrder(Customer customer, List<Item> priced) {
         if (customer == null) {
             throw Problems.badRequest("There is no customer " + customerId);

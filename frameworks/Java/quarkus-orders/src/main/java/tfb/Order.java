@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** A row of the table orders with its items. Its total is the sum over them, whoever changes them. */
+/** A row of the table orders with its items. The total is always the sum over the items. */
 @Entity
 @Table(name = "orders")
 public class Order {
@@ -68,13 +68,13 @@ public class Order {
         return items;
     }
 
-    /** Adds {@code quantity} pieces at the item's present price. */
+    /** Adds {@code quantity} pieces at the item's current price. */
     void add(Item item, int quantity) {
         items.add(new OrderItem(this, item, quantity));
         sumUp();
     }
 
-    /** As {@link #add}; 400 when there is no such item, 409 when the order has it. */
+    /** Like {@link #add}; 400 if the item does not exist, 409 if the order already contains it. */
     void addOnce(Item item, int itemId, int quantity) {
         if (item == null) {
             throw Problems.unknownItem(itemId);
@@ -85,7 +85,7 @@ public class Order {
         add(item, quantity);
     }
 
-    /** 404 when the order has no such item. */
+    /** Throws a 404 if the order does not contain the item. */
     void remove(int itemId) {
         items.remove(find(itemId).orElseThrow(() -> Problems.notInOrder(itemId)));
         sumUp();

@@ -1,9 +1,9 @@
 package tfb;
 
-/** The segment {id} of a path. Text that can be no order's id becomes 0, which no order has: 404, after the body is judged. */
+/** The path segment {id}. A text that is not a valid id becomes 0, so that the 404 follows after validation of the body. */
 public record OrderId(long value) {
 
-    /** JAX-RS makes it from the segment by this method. */
+    /** JAX-RS creates the object with this method. */
     public static OrderId fromString(String text) {
         return new OrderId(PathNumber.of(text, Long.MAX_VALUE));
     }

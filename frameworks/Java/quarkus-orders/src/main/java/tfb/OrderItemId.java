@@ -1,4 +1,4 @@
 package tfb;
 
-/** The key of the table order_item; the names are those of {@link OrderItem}'s own. */
+/** The key of the table order_item. Its names match {@link OrderItem}. */
 public record OrderItemId(Long order, int itemId) {}

@@ -5,7 +5,7 @@ import java.math.BigDecimal;
 import java.util.Comparator;
 import java.util.List;
 
-/** An order as it is answered: money is a string, items ascend. */
+/** An order in a response: amounts are strings, items are sorted by id. */
 public record OrderView(
         long id,
         int customerId,

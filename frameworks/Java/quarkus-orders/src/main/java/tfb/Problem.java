@@ -4,12 +4,12 @@ import jakarta.ws.rs.core.MediaType;
 import jakarta.ws.rs.core.Response;
 import jakarta.ws.rs.core.Response.StatusType;
 
-/** What an error is answered with (RFC 9457). */
+/** The body of error responses (RFC 9457). */
 public record Problem(String type, String title, int status, String detail) {
 
     private static final MediaType PROBLEM_JSON = new MediaType("application", "problem+json");
 
-    /** {@code response} with a problem of its status as its body. */
+    /** Adds a problem with the status of {@code response} as its body. */
     static Response in(Response.ResponseBuilder response, StatusType status, String detail) {
         Problem problem = new Problem("about:blank", status.getReasonPhrase(), status.getStatusCode(), detail);
         return response.status(status).type(PROBLEM_JSON).entity(problem).build();

@@ -5,7 +5,7 @@ import jakarta.ws.rs.ClientErrorException;
 import jakarta.ws.rs.NotFoundException;
 import jakarta.ws.rs.core.Response.Status;
 
-/** What is wrong with a request; the mappers make a problem of it. */
+/** Errors of requests, which the mappers convert to problems. */
 final class Problems {
 
     private Problems() {}

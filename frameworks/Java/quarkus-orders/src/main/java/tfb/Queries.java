@@ -5,7 +5,7 @@ final class Queries {
 
     static final String ITEMS = "from Item where id in :ids";
 
-    /** An order with its items: one statement, hence one snapshot. */
+    /** Reads an order and its items in one statement and thus one snapshot. */
     static final String ORDER = "from Order o left join fetch o.items where o.id = :id";
 
     static final String ORDER_ITEM = """
@@ -15,7 +15,7 @@ final class Queries {
     static final String NEWEST = """
             select new tfb.OrderSummary(o.id, o.customer.id, o.card, o.total) from Order o order by o.id desc""";
 
-    /** The table's foreign key takes the items with it. */
+    /** The foreign key also deletes the items. */
     static final String DELETE = "delete from Order where id = :id";
 
     private Queries() {}

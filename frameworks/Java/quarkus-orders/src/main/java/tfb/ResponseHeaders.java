@@ -12,7 +12,7 @@ import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 
-/** Every answer carries Server and Date, whichever handler makes it; Date is made once a second. */
+/** Adds Server and Date to all responses. Date is formatted once per second. */
 @ApplicationScoped
 class ResponseHeaders {
 

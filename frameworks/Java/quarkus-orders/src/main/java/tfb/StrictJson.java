@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.type.LogicalType;
 import io.quarkus.jackson.ObjectMapperCustomizer;
 import jakarta.inject.Singleton;
 
-/** A number is no string, a string no number, 1.5 no integer, and nothing follows the body's value. Jackson would bend all of these. */
+/** Disables Jackson's coercions: strings, numbers and integers are distinct, and nothing may follow the body's value. */
 @Singleton
 public class StrictJson implements ObjectMapperCustomizer {
 

@@ -4,7 +4,7 @@ import io.smallrye.mutiny.Uni;
 import jakarta.enterprise.context.ApplicationScoped;
 import java.util.List;
 
-/** Hibernate ORM's orders as Unis: what blocks runs on the thread that subscribes, a worker. */
+/** The orders of Hibernate ORM as Unis. Blocking code runs on the subscribing worker thread. */
 @ApplicationScoped
 class AsyncOrders {
 

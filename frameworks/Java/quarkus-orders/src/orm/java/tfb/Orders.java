@@ -6,7 +6,7 @@ import jakarta.transaction.Transactional;
 import java.util.List;
 import org.hibernate.Session;
 
-/** The orders, by Hibernate ORM. What changes one locks its row first, and reads its items in a statement after that. */
+/** The orders with Hibernate ORM. A change locks the order's row first, then reads its items with another statement. */
 @ApplicationScoped
 class Orders {
 

@@ -12,8 +12,8 @@ import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
 /**
- * Hibernate Reactive's sessions, for a caller that is on a worker thread: they work on an event loop only, and there in a
- * duplicated context that is marked as safe. The result goes back to a worker.
+ * Sessions of Hibernate Reactive for callers on a worker thread. Sessions need an event loop and a duplicated context
+ * that is marked as safe. The result returns to a worker thread.
  */
 @ApplicationScoped
 class Sessions {

@@ -15,12 +15,12 @@ final class Draw {
         return ThreadLocalRandom.current().nextInt(1, ROWS + 1);
     }
 
-    /** Different ids: a session reads a row once. They ascend, so that concurrent updates lock in one order. */
+    /** Draws different ids, because a session reads a row only once. Ascending ids prevent deadlocks between updates. */
     static List<Integer> ids(int count) {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().boxed().toList();
     }
 
-    /** A new number that really changes the row. */
+    /** Draws a number that differs from the old one. */
     static int numberOtherThan(int old) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return number < old ? number : number + 1;

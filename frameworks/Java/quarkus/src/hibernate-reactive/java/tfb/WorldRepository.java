@@ -7,7 +7,7 @@ import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
-/** The table world. A session does one thing at a time: rows are read one after the other, changes written in one batch. */
+/** The table world. A session runs one statement at a time, so rows are read in sequence; changes are written in one batch. */
 @ApplicationScoped
 class WorldRepository {
 
@@ -17,17 +17,17 @@ class WorldRepository {
         this.sessions = sessions;
     }
 
-    /** One row. */
+    /** Returns a random row. */
     Uni<World> random() {
         return sessions.withSession(session -> session.find(World.class, Draw.id()));
     }
 
-    /** {@code count} different rows. */
+    /** Returns {@code count} different rows. */
     Uni<List<World>> random(int count) {
         return sessions.withSession(session -> find(session, count));
     }
 
-    /** {@code count} different rows, each with a new number. */
+    /** Updates Returns {@code count} different rows. */
     Uni<List<World>> updateRandom(int count) {
         return sessions.withTransaction(session -> find(session, count).invoke(worlds ->
                 worlds.forEach(world -> world.setRandomNumber(Draw.numberOtherThan(world.getRandomNumber())))));

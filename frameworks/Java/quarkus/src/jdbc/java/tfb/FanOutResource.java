@@ -11,7 +11,7 @@ import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.core.MediaType;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
-/** The calls one after the other: a worker that waited for other workers of its own pool could wait for ever. */
+/** Makes the calls in sequence. A worker that waited for other workers of its pool could deadlock. */
 @Path("fan-out")
 @Blocking
 @Produces(MediaType.APPLICATION_JSON)

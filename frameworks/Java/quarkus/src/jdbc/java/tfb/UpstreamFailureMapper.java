@@ -5,7 +5,7 @@ import jakarta.ws.rs.core.Response;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 
-/** Answers 503 when the upstream fails. */
+/** Responds with 503 if the upstream fails. */
 @Provider
 public class UpstreamFailureMapper implements ExceptionMapper<ProcessingException> {
 

@@ -5,7 +5,7 @@ import jakarta.ws.rs.core.Response.Status;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jboss.logging.Logger;
 
-/** What a request is answered when something that it needs fails. */
+/** The responses to failures of the database or the upstream. */
 final class Failures {
 
     private static final Logger LOG = Logger.getLogger(Failures.class);
@@ -13,7 +13,7 @@ final class Failures {
 
     private Failures() {}
 
-    /** 503, and one line a second in the log, not a stack trace a request. */
+    /** Returns 503 and logs at most one line per second. */
     static Response unavailable(String what, Throwable failure) {
         long second = System.nanoTime() / 1_000_000_000;
         if (LOGGED.getAndSet(second) != second) {

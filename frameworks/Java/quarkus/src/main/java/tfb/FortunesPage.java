@@ -12,14 +12,14 @@ final class FortunesPage {
 
     private FortunesPage() {}
 
-    /** The page of these rows and of the one that is added at request time, sorted by message. */
+    /** Creates the page of these rows and the additional fortune, sorted by message. */
     static String of(List<Fortune> rows) {
         rows.add(new Fortune(0, "Additional fortune added at request time."));
         rows.sort(BY_MESSAGE);
         return Templates.fortunes(rows).render();
     }
 
-    /** Qute checks templates/fortunes.html against these types when the application is built. */
+    /** Qute checks templates/fortunes.html against these types at build time. */
     @CheckedTemplate(basePath = "")
     static final class Templates {
 

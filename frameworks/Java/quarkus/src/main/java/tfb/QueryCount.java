@@ -1,10 +1,10 @@
 package tfb;
 
-/** The parameter {@code queries}: an integer clamped to 1..500; absent, empty or not an integer means 1. */
+/** The parameter {@code queries}: an integer clamped to 1..500; 1 if it is missing or not an integer. */
 public record QueryCount(int value) {
 
-    /** JAX-RS makes it from the parameter by this method. */
+    /** JAX-RS creates the object with this method. */
     public static QueryCount fromString(String text) {
-        return new QueryCount(Whole.clamped(text, 1, 500, 1));
+        return new QueryCount(IntegerParameter.clamp(text, 1, 500, 1));
     }
 }

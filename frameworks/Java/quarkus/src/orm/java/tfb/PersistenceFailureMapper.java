@@ -5,7 +5,7 @@ import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 import org.hibernate.HibernateException;
 
-/** Answers 503 when the database fails. */
+/** Responds with 503 if the database fails. */
 @Provider
 public class PersistenceFailureMapper implements ExceptionMapper<HibernateException> {
 

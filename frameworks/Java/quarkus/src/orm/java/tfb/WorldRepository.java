@@ -5,7 +5,7 @@ import jakarta.transaction.Transactional;
 import java.util.List;
 import org.hibernate.Session;
 
-/** The table world: rows are read one SELECT each; Hibernate writes what has changed in one batch. */
+/** The table world. Each row is read with its own SELECT; Hibernate writes changes in one batch. */
 @ApplicationScoped
 class WorldRepository {
 
@@ -15,18 +15,18 @@ class WorldRepository {
         this.session = session;
     }
 
-    /** One row. */
+    /** Returns a random row. */
     World random() {
         return session.find(World.class, Draw.id());
     }
 
-    /** {@code count} different rows. */
+    /** Returns {@code count} different rows. */
     @Transactional
     List<World> random(int count) {
         return Draw.ids(count).stream().map(id -> session.find(World.class, id)).toList();
     }
 
-    /** {@code count} different rows, each with a new number. */
+    /** Updates Returns {@code count} different rows. */
     @Transactional
     List<World> updateRandom(int count) {
         List<World> worlds = random(count);

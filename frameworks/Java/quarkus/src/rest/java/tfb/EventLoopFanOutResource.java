@@ -12,7 +12,7 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.stream.Stream;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
-/** The calls at the same time, and nothing waits for them. */
+/** Makes the calls concurrently without blocking. */
 @Path("eventloop/fan-out")
 @NonBlocking
 @Produces(MediaType.APPLICATION_JSON)

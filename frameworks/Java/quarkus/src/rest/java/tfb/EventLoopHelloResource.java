@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.time.Duration;
 
-/** The tests without a database, on the event loop that the request came in on. */
+/** The tests without a database, on the event loop that received the request. */
 @Path("eventloop")
 @NonBlocking
 public class EventLoopHelloResource {
@@ -29,7 +29,7 @@ public class EventLoopHelloResource {
         return "Hello, World!";
     }
 
-    /** The work of other systems: nothing waits for it. */
+    /** Simulates a slow remote system. No thread waits. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)
@@ -38,7 +38,7 @@ public class EventLoopHelloResource {
         return ms.value() == 0 ? hello : hello.onItem().delayIt().by(Duration.ofMillis(ms.value()));
     }
 
-    /** What must not be done: the event loop sleeps, and with it everybody who shares it. */
+    /** An anti-pattern: the sleep blocks the event loop and all of its requests. */
     @GET
     @Path("delay-blocking")
     @Produces(MediaType.TEXT_PLAIN)

@@ -18,7 +18,7 @@ class ReactiveFortuneRepository {
         this.database = database;
     }
 
-    /** All rows, in a list that the caller may change. */
+    /** Returns all rows in a modifiable list. */
     Uni<List<Fortune>> all() {
         return database.preparedQuery("SELECT id, message FROM fortune").execute()
                 .map(ReactiveFortuneRepository::fortunes);

@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** The table world: the SELECTs of a request are pipelined on one connection, one bulk UPDATE writes. */
+/** The table world. The SELECTs of a request are pipelined on one connection; one bulk UPDATE writes all rows. */
 @ApplicationScoped
 class ReactiveWorldRepository {
 
@@ -29,18 +29,18 @@ class ReactiveWorldRepository {
         this.database = database;
     }
 
-    /** One row. */
+    /** Returns a random row. */
     Uni<World> random() {
         return select(database, ThreadLocalRandom.current().nextInt(1, ROWS + 1));
     }
 
-    /** {@code count} rows, drawn independently. */
+    /** Returns {@code count} rows, drawn independently. */
     Uni<List<World>> random(int count) {
         int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
         return database.withConnection(connection -> select(connection, ids));
     }
 
-    /** {@code count} different rows, each with a new number; ids ascend, so that concurrent updates lock in one order. */
+    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
     Uni<List<World>> updateRandom(int count) {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         return database.withConnection(connection -> select(connection, ids).chain(read -> {
@@ -72,7 +72,7 @@ class ReactiveWorldRepository {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** The same row with a number that really changes it. */
+    /** Returns the row with a different number. */
     private static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

@@ -5,16 +5,16 @@ import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
 import org.eclipse.microprofile.rest.client.inject.RegisterRestClient;
 
-/** The service that /fan-out asks, by Quarkus's REST client. */
+/** The upstream of /fan-out, called with Quarkus's REST client. */
 @Path("")
 @RegisterRestClient(configKey = "upstream")
 public interface Upstream {
 
-    /** A decimal integer; the thread waits for it. */
+    /** Returns a decimal integer. Blocks the thread. */
     @GET
     String value();
 
-    /** A decimal integer, when it is there. */
+    /** Returns a decimal integer asynchronously. */
     @GET
     Uni<String> laterValue();
 }

@@ -17,7 +17,7 @@ import java.util.concurrent.Future;
 import java.util.stream.Stream;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
-/** The calls at the same time, each on a virtual thread. */
+/** Makes the calls concurrently, each on a virtual thread. */
 @Path("virtual/fan-out")
 @RunOnVirtualThread
 @Produces(MediaType.APPLICATION_JSON)

@@ -8,7 +8,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 
-/** The tests without a database, on a virtual thread of its own for each request. */
+/** The tests without a database, on one virtual thread per request. */
 @Path("virtual")
 @RunOnVirtualThread
 public class VirtualHelloResource {
@@ -27,7 +27,7 @@ public class VirtualHelloResource {
         return "Hello, World!";
     }
 
-    /** The work of other systems: the virtual thread waits for it, and its carrier does other work. */
+    /** Simulates a slow remote system. The virtual thread waits while its carrier does other work. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

@@ -6,7 +6,7 @@ import com.zaxxer.hikari.HikariDataSource;
 /** The connection pool. */
 final class Database {
 
-    /** A worker waits no longer for a connection: each that waits is one that answers nobody. */
+    /** Time limit for a connection: a waiting worker cannot serve other requests. */
     private static final long CONNECTION_MILLIS = 1000;
     private static final long VALIDATION_MILLIS = 500;
     private static final String CONNECT_SECONDS = "3";
@@ -14,7 +14,7 @@ final class Database {
 
     private Database() {}
 
-    /** The pool; it connects in the background, for as long as it takes until the database answers. */
+    /** Creates the pool. It connects in the background until the database responds. */
     static HikariDataSource open(Settings settings, int connections) {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"
@@ -26,7 +26,7 @@ final class Database {
         config.setValidationTimeout(VALIDATION_MILLIS);
         config.setInitializationFailTimeout(START_WITHOUT_DATABASE);
         config.addDataSourceProperty("connectTimeout", CONNECT_SECONDS);
-        // Prepared on the server, and read in binary, from the first execution rather than from the fifth.
+        // Use server-side prepared statements and binary results from the first execution instead of the fifth.
         config.addDataSourceProperty("prepareThreshold", "1");
         return new HikariDataSource(config);
     }

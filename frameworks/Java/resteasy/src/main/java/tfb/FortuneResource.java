@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.Comparator;
 import java.util.List;
 
-/** The fortunes, with one added at request time, sorted by message. */
+/** The fortunes and an additional fortune, sorted by message. */
 @Path("fortunes")
 public class FortuneResource {
 

@@ -4,8 +4,8 @@ import java.math.BigInteger;
 import java.util.regex.Pattern;
 
 /**
- * A number in the query string: an integer, or empty for anything else. JAX-RS makes it from the first value of the
- * parameter by {@link #fromString}.
+ * An integer in the query string, or empty for other texts. JAX-RS creates it from the first value of the parameter with
+ * {@link #fromString}.
  */
 public record IntegerParameter(BigInteger value) {
 
@@ -15,11 +15,11 @@ public record IntegerParameter(BigInteger value) {
         return new IntegerParameter(INTEGER.matcher(text).matches() ? new BigInteger(text) : null);
     }
 
-    /** The number clamped to a range; {@code absent} when the parameter is missing (null) or not an integer. */
-    static int clamp(IntegerParameter parameter, int absent, int least, int most) {
+    /** Returns the number clamped to a range, or {@code defaultValue} if the parameter is missing (null) or not an integer. */
+    static int clamp(IntegerParameter parameter, int defaultValue, int min, int max) {
         if (parameter == null || parameter.value == null) {
-            return absent;
+            return defaultValue;
         }
-        return parameter.value.max(BigInteger.valueOf(least)).min(BigInteger.valueOf(most)).intValue();
+        return parameter.value.max(BigInteger.valueOf(min)).min(BigInteger.valueOf(max)).intValue();
     }
 }

@@ -6,8 +6,8 @@ import com.zaxxer.hikari.HikariDataSource;
 public final class Main {
 
     /**
-     * Worker threads a CPU, and as many connections: a worker never waits for a connection, and none is idle while
-     * requests queue. README.md has the measurement.
+     * Number of worker threads and of connections per CPU, so that no worker waits for a connection and no connection is
+     * idle while requests queue. README.md has the measurement.
      */
     private static final int WORKERS_PER_CPU = 8;
 

@@ -19,7 +19,7 @@ import org.jboss.resteasy.plugins.server.undertow.UndertowJaxrsServer;
 import org.jboss.resteasy.spi.ResteasyDeployment;
 import org.xnio.Options;
 
-/** The JAX-RS resources on RESTEasy's servlet in Undertow: I/O threads parse, a worker thread answers each request. */
+/** Serves the JAX-RS resources with RESTEasy's servlet in Undertow. I/O threads parse; worker threads handle requests. */
 final class Server {
 
     private static final int MAX_HEADER_BYTES = 16 * 1024;
@@ -42,15 +42,15 @@ final class Server {
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
                 .setSocketOption(Options.BACKLOG, BACKLOG)
-                // Undertow's own pool keeps four buffers a thread and no others: the rest is allocated, cleared and freed.
+                // Undertow's default pool keeps only four buffers per thread and allocates, clears and frees the others.
                 .setByteBufferPool(new DefaultByteBufferPool(true, BUFFER_BYTES, POOLED_BUFFERS, BUFFERS_OF_A_THREAD))
                 .setServerOption(UndertowOptions.MAX_HEADER_SIZE, MAX_HEADER_BYTES)
-                // Connections of HTTP/1.1 stay open without a header that says so.
+                // HTTP/1.1 connections are persistent without a header.
                 .setServerOption(UndertowOptions.ALWAYS_SET_KEEP_ALIVE, false));
         return server;
     }
 
-    /** Requests under way are answered, new ones refused with 503. */
+    /** Completes requests in progress and rejects new requests with 503. */
     void stop() {
         requests.shutdown();
         try {
@@ -80,7 +80,7 @@ final class Server {
                 .addInitialHandlerChainWrapper(this::outermost);
     }
 
-    /** A servlet for the resources that never wait, which runs on the I/O thread that has read the request. */
+    /** Creates a servlet for resources that never block. It runs on the I/O thread that read the request. */
     private static ServletInfo withoutWorker(ServletInfo resteasy) {
         return Servlets.servlet("NonBlocking", resteasy.getServletClass())
                 .setLoadOnStartup(1)

@@ -14,7 +14,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.stream.Stream;
 
-/** The service that fan-out calls; connections to it are kept. */
+/** The upstream of /fan-out, with persistent connections. */
 public final class Upstream {
 
     private static final Duration PATIENCE = Duration.ofSeconds(5);
@@ -32,9 +32,9 @@ public final class Upstream {
     }
 
     /**
-     * The sum of what that many calls, made side by side, answer; blocks until then.
+     * Makes the calls concurrently and returns the sum of their results. Blocks the thread.
      *
-     * @throws WebApplicationException with 502 when one of them fails
+     * @throws WebApplicationException with 502 if a call fails
      */
     long sum(int calls) {
         List<CompletableFuture<HttpResponse<String>>> answers =

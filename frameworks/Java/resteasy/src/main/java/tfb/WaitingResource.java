@@ -10,7 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutorService;
 
-/** The tests that wait: the blocking code runs on virtual threads, so that no worker thread waits with it. */
+/** The tests that wait. Blocking code runs on virtual threads, so that worker threads do not wait. */
 @Path("/")
 public class WaitingResource {
 
@@ -20,7 +20,7 @@ public class WaitingResource {
     private final ExecutorService threads;
     private final Upstream upstream;
 
-    /** {@code upstream} is what fan-out calls, or null. */
+    /** {@code upstream} is the service that fan-out calls, or null. */
     public WaitingResource(ExecutorService threads, Upstream upstream) {
         this.threads = threads;
         this.upstream = upstream;
@@ -40,12 +40,12 @@ public class WaitingResource {
     @GET
     @Path("fan-out")
     @Produces(MediaType.APPLICATION_JSON)
-    public CompletionStage<Sum> fanOut(@QueryParam("calls") IntegerParameter calls) {
+    public CompletionStage<FanOut> fanOut(@QueryParam("calls") IntegerParameter calls) {
         if (upstream == null) {
             throw new ServiceUnavailableException();
         }
         int number = IntegerParameter.clamp(calls, 1, 1, MAX_CALLS);
-        return CompletableFuture.supplyAsync(() -> new Sum(number, upstream.sum(number)), threads);
+        return CompletableFuture.supplyAsync(() -> new FanOut(number, upstream.sum(number)), threads);
     }
 
     private static void sleep(int millis) {

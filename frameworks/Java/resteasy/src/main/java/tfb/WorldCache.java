@@ -6,7 +6,7 @@ import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
-/** Rows that are kept once read. They are of the table that no test writes to, so that none becomes stale. */
+/** A cache of rows from a table that is never updated, so that no row becomes stale. */
 public final class WorldCache {
 
     private final Cache<Integer, World> cache = Caffeine.newBuilder().maximumSize(WorldRepository.ROWS).build();
@@ -16,7 +16,7 @@ public final class WorldCache {
         this.worlds = worlds;
     }
 
-    /** {@code count} rows, drawn independently; those that are not in the cache are read first. */
+    /** Returns {@code count} rows, drawn independently, and reads missing rows first. */
     World[] random(int count) throws SQLException {
         int[] ids = WorldRepository.randomIds(count);
         World[] rows = new World[count];

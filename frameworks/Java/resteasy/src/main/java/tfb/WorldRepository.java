@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ThreadLocalRandom;
 import javax.sql.DataSource;
 
-/** The table world: rows are read one SELECT each and written by one bulk UPDATE. */
+/** The table world. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
 public final class WorldRepository {
 
     static final int ROWS = 10_000;
@@ -15,7 +15,7 @@ public final class WorldRepository {
     private static final int MAX_NUMBER = 10_000;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = ?";
-    /** The twin that no test writes to, so that rows of it may be cached. */
+    /** A copy that is never updated, so that its rows may be cached. */
     private static final String SELECT_CACHEABLE = "SELECT id, randomnumber FROM \"World\" WHERE id = ?";
     private static final String UPDATE = """
             UPDATE world SET randomnumber = changed.number
@@ -27,7 +27,7 @@ public final class WorldRepository {
         this.database = database;
     }
 
-    /** {@code count} rows, drawn independently. */
+    /** Returns {@code count} rows, drawn independently. */
     public World[] random(int count) throws SQLException {
         int[] ids = randomIds(count);
         try (Connection connection = database.getConnection()) {
@@ -35,7 +35,7 @@ public final class WorldRepository {
         }
     }
 
-    /** These rows of the table that is never written to. */
+    /** Returns rows of the table that is never updated. */
     World[] cacheable(int[] ids) throws SQLException {
         try (Connection connection = database.getConnection()) {
             return select(connection, SELECT_CACHEABLE, ids);
@@ -46,7 +46,7 @@ public final class WorldRepository {
         return ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
     }
 
-    /** {@code count} different rows, each with a new number; ids ascend, so that concurrent updates lock in one order. */
+    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
     public World[] updateRandom(int count) throws SQLException {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         try (Connection connection = database.getConnection()) {
@@ -83,7 +83,7 @@ public final class WorldRepository {
         }
     }
 
-    /** A new number that really changes the row. */
+    /** Draws a number that differs from the old one. */
     private static int numberOtherThan(int old) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return number < old ? number : number + 1;

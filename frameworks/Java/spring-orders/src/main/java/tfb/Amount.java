@@ -4,6 +4,6 @@ import jakarta.validation.constraints.Max;
 import jakarta.validation.constraints.Min;
 import jakarta.validation.constraints.NotNull;
 
-/** How many pieces of an item. */
+/** Number of pieces of an item. */
 record Amount(@NotNull @Min(1) @Max(100) Integer quantity) {
 }

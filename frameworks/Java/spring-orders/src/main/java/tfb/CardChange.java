@@ -3,6 +3,6 @@ package tfb;
 import jakarta.validation.constraints.NotNull;
 import jakarta.validation.constraints.Pattern;
 
-/** The card by which an order is paid from now on. */
+/** The new payment card of an order. */
 record CardChange(@NotNull @Pattern(regexp = NewOrder.CARD) String card) {
 }

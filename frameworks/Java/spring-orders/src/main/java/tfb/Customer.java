@@ -4,7 +4,7 @@ import jakarta.persistence.Entity;
 import jakarta.persistence.Id;
 import org.hibernate.annotations.Immutable;
 
-/** Who orders. */
+/** A customer. */
 @Entity
 @Immutable
 public class Customer {

@@ -5,7 +5,7 @@ import jakarta.persistence.Id;
 import java.math.BigDecimal;
 import org.hibernate.annotations.Immutable;
 
-/** What can be ordered, at its price of now. */
+/** An item with its current price. */
 @Entity
 @Immutable
 public class Item {

@@ -1,6 +1,6 @@
 package tfb;
 
-/** The id of an item in a path: digits alone, of 32 bits. */
+/** The id of an item in a path: digits only, 32 bits. */
 record ItemId(int value) {
 
     public static ItemId valueOf(String text) {

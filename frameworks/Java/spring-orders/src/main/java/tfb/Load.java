@@ -4,6 +4,6 @@ import jakarta.validation.constraints.Max;
 import jakarta.validation.constraints.Min;
 import jakarta.validation.constraints.NotNull;
 
-/** How many orders a load makes. */
+/** Number of orders that a data load creates. */
 record Load(@NotNull @Min(1) @Max(1000) Integer orders) {
 }

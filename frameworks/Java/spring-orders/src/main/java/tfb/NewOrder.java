@@ -10,7 +10,7 @@ import jakarta.validation.constraints.Size;
 import java.util.List;
 import java.util.Objects;
 
-/** An order as a customer wants it. */
+/** The body of a new order. */
 record NewOrder(
         @NotNull Integer customerId,
         @NotNull @Pattern(regexp = CARD) String card,

@@ -15,7 +15,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 
-/** An order; its total is always that of its items. */
+/** An order. Its total is always the sum over its items. */
 @Entity
 @Table(name = "orders")
 public class Order {
@@ -77,7 +77,7 @@ public class Order {
         computeTotal();
     }
 
-    /** Whether it was there. */
+    /** Returns whether the order contained the item. */
     boolean remove(int itemId) {
         boolean removed = items.removeIf(line -> line.getItemId() == itemId);
         computeTotal();

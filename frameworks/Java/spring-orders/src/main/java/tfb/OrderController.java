@@ -18,7 +18,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.ResponseStatus;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The resources below /orders. A body stands first among the parameters: it is looked at before the path. */
+/** The resources below /orders. The body is the first parameter, so that it is validated before the path. */
 @RestController
 @RequestMapping("/orders")
 class OrderController {
@@ -37,7 +37,7 @@ class OrderController {
         return ResponseEntity.created(URI.create("/orders/" + order.id())).body(order);
     }
 
-    /** Text, since an Integer would also be +5; not by {@code defaultValue}, which also stands for an empty limit. */
+    /** A text, because Integer also accepts +5. {@code defaultValue} would also apply to an empty limit. */
     @GetMapping
     List<OrderSummary> newest(@RequestParam(required = false) @Pattern(regexp = "[1-9][0-9]?|100") String limit) {
         return orders.newest(limit == null ? DEFAULT_LIMIT : Integer.parseInt(limit));

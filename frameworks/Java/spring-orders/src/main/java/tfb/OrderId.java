@@ -1,6 +1,6 @@
 package tfb;
 
-/** The id of an order in a path: digits alone, of 64 bits. What Spring makes a number of is also 0x1, #1 and +1. */
+/** The id of an order in a path: digits only, 64 bits. Spring's conversion also accepts 0x1, #1 and +1. */
 record OrderId(long value) {
 
     static final String DIGITS = "[1-9][0-9]*";

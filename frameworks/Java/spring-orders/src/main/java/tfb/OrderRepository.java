@@ -14,15 +14,15 @@ interface OrderRepository extends JpaRepository<Order, Long> {
 
     List<OrderSummary> findAllByOrderByIdDesc(Limit limit);
 
-    /** By one statement, a join: its total and its items are of the same moment. */
+    /** Reads the order with one join, so that total and items are consistent. */
     @EntityGraph(attributePaths = "items")
     Optional<Order> findWithItemsById(long id);
 
-    /** Waits until no other transaction changes the order; its items are read afterwards, when they are asked for. */
+    /** Locks the order against other transactions. Its items are read lazily afterwards. */
     @Lock(LockModeType.PESSIMISTIC_WRITE)
     Optional<Order> findLockedById(long id);
 
-    /** How many there were; the items go with the order, since the foreign key says so. */
+    /** Returns the number of deleted orders. The foreign key also deletes their items. */
     @Modifying
     @Query("delete from Order o where o.id = :id")
     int deleteOne(long id);

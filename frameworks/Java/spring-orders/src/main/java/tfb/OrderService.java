@@ -11,7 +11,7 @@ import org.springframework.stereotype.Service;
 import org.springframework.transaction.annotation.Transactional;
 import org.springframework.web.server.ResponseStatusException;
 
-/** What is done with orders, each in one transaction, which is committed when a method returns. */
+/** The operations on orders. Each method is one transaction. */
 @Service
 @Transactional
 class OrderService {
@@ -43,7 +43,7 @@ class OrderService {
         return OrderView.of(orders.save(order));
     }
 
-    /** Makes this many orders of one item each. */
+    /** Creates this number of orders with one item each. */
     void load(int count) {
         Map<Integer, Item> found = items(IntStream.rangeClosed(1, Math.min(count, SEEDED)).boxed().toList());
         orders.saveAll(IntStream.range(0, count).mapToObj(k -> {

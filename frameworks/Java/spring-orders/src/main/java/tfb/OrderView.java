@@ -5,7 +5,7 @@ import java.math.BigDecimal;
 import java.util.Comparator;
 import java.util.List;
 
-/** An order as it is answered, with its items by their ids ascending. */
+/** An order in a response, with items sorted by id. */
 record OrderView(long id, int customerId, String card,
         @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal total, List<Line> items) {
 

@@ -20,7 +20,7 @@ import org.springframework.web.context.request.WebRequest;
 import org.springframework.web.method.annotation.MethodArgumentTypeMismatchException;
 import org.springframework.web.servlet.mvc.method.annotation.ResponseEntityExceptionHandler;
 
-/** Every error is a problem (RFC 9457): Spring's own, saying what a body lacks; 404 for a path that names nothing. */
+/** Converts all errors to problems (RFC 9457), including Spring's errors for invalid bodies and unknown paths. */
 @RestControllerAdvice
 class Problems extends ResponseEntityExceptionHandler {
 
@@ -31,7 +31,7 @@ class Problems extends ResponseEntityExceptionHandler {
     @ExceptionHandler({DataAccessException.class, TransactionException.class})
     ResponseEntity<Object> database(Exception failure, WebRequest request) {
         long second = System.nanoTime() / 1_000_000_000;
-        if (LOGGED.getAndSet(second) != second) { // one line a second, not one a request
+        if (LOGGED.getAndSet(second) != second) { // at most one line per second
             LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
         }
         HttpStatus status = HttpStatus.SERVICE_UNAVAILABLE;
@@ -62,7 +62,7 @@ class Problems extends ResponseEntityExceptionHandler {
         return super.handleTypeMismatch(mismatch, headers, status, request);
     }
 
-    /** Spring leaves out the type where there is none. */
+    /** Adds the default type, which Spring omits. */
     @Override
     protected ResponseEntity<Object> createResponseEntity(Object body, HttpHeaders headers, HttpStatusCode status,
             WebRequest request) {

@@ -7,7 +7,7 @@ import tools.jackson.databind.cfg.CoercionInputShape;
 import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.type.LogicalType;
 
-/** A card is text: Jackson would make one of a number. */
+/** Accepts only strings as card, because Jackson would convert numbers. */
 @Component
 class StrictText implements JsonMapperBuilderCustomizer {
 

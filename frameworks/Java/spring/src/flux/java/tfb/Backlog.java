@@ -5,7 +5,7 @@ import org.springframework.boot.reactor.netty.NettyReactiveWebServerFactory;
 import org.springframework.boot.web.server.WebServerFactoryCustomizer;
 import org.springframework.stereotype.Component;
 
-/** A thousand clients may connect at once. */
+/** Sets a backlog for a thousand simultaneous connections. */
 @Component
 class Backlog implements WebServerFactoryCustomizer<NettyReactiveWebServerFactory> {
 

@@ -14,7 +14,7 @@ import reactor.core.publisher.Mono;
 import reactor.netty.http.client.HttpClient;
 import reactor.netty.resources.ConnectionProvider;
 
-/** The calls at the same time, and nothing waits for them. */
+/** Makes the calls concurrently without blocking. */
 @RestController
 class FanOutController {
 

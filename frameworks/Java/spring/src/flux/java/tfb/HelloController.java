@@ -22,7 +22,7 @@ class HelloController {
         return Mono.just("Hello, World!");
     }
 
-    /** The work of other systems: nothing waits for it. */
+    /** Simulates a slow remote system. No thread waits. */
     @GetMapping(path = "/delay", produces = MediaType.TEXT_PLAIN_VALUE)
     Mono<String> delay(@RequestParam MultiValueMap<String, String> parameters) {
         return Mono.just("Hello, World!").delayElement(Duration.ofMillis(Parameters.ms(parameters)));

@@ -15,7 +15,7 @@ import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebFilterChain;
 import reactor.core.publisher.Mono;
 
-/** Every answer carries Server and Date, which Reactor Netty leaves to the application; Date is made once a second. */
+/** Adds Server and Date to all responses, which Reactor Netty does not. Date is formatted once per second. */
 @Component
 @EnableScheduling
 @Order(Ordered.HIGHEST_PRECEDENCE)

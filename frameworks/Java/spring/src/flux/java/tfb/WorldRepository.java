@@ -9,11 +9,11 @@ import org.springframework.stereotype.Repository;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** The table world: the SELECTs of a request go to one connection, one bulk UPDATE writes. */
+/** The table world. The SELECTs of a request use one connection; one bulk UPDATE writes all rows. */
 @Repository
 class WorldRepository {
 
-    /** Statements under way on a connection: the client refuses more than its queue holds. */
+    /** Maximum number of statements in flight per connection, which the client's queue limits. */
     private static final int PIPELINED = 64;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = $1";
@@ -27,17 +27,17 @@ class WorldRepository {
         this.database = database;
     }
 
-    /** One row. */
+    /** Returns a random row. */
     Mono<World> random() {
         return database.inConnection(connection -> select(connection, Draw.id()));
     }
 
-    /** {@code count} rows, drawn independently. */
+    /** Returns {@code count} rows, drawn independently. */
     Flux<World> random(int count) {
         return database.inConnectionMany(connection -> select(connection, Draw.ids(count)));
     }
 
-    /** {@code count} different rows, each with a new number. */
+    /** Updates Returns {@code count} different rows. */
     Mono<List<World>> updateRandom(int count) {
         return database.inConnection(connection -> select(connection, Draw.differentIds(count))
                 .map(Draw::withOtherNumber)

@@ -18,12 +18,12 @@ final class Draw {
         return ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
     }
 
-    /** Different ids in ascending order, so that concurrent updates lock in one order. */
+    /** Draws different ids in ascending order, so that concurrent updates lock in the same order. */
     static int[] differentIds(int count) {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
     }
 
-    /** The same row with a number that really changes it. */
+    /** Returns the row with a different number. */
     static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

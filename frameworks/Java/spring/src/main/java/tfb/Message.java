@@ -1,4 +1,4 @@
 package tfb;
 
-/** The answer of /json. */
+/** The response of /json. */
 public record Message(String message) {}

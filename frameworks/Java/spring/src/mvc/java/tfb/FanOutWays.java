@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import org.springframework.stereotype.Service;
 import reactor.core.publisher.Flux;
 
-/** The sum of {@code calls} answers of the upstream, asked for in seven ways. */
+/** Sums {@code calls} results of the upstream in seven ways. */
 @Service
 class FanOutWays {
 
@@ -34,27 +34,27 @@ class FanOutWays {
         pool.shutdownNow();
     }
 
-    /** One after the other, on the thread of the request. */
+    /** Makes the calls in sequence on the request's thread. */
     long sequential(int calls) {
         return IntStream.range(0, calls).mapToLong(call -> upstream.value()).sum();
     }
 
-    /** The common pool, a thread a CPU but one; the thread of the request takes part. */
+    /** Uses the common pool, which has one thread less than CPUs, and the request's thread. */
     long parallelStream(int calls) {
         return IntStream.range(0, calls).parallel().mapToLong(call -> upstream.value()).sum();
     }
 
-    /** CompletableFuture with its default executor: the common pool, without the thread of the request. */
+    /** Uses CompletableFuture with its default executor, the common pool, without the request's thread. */
     long commonPool(int calls) {
         return joined(calls, () -> CompletableFuture.supplyAsync(upstream::value));
     }
 
-    /** CompletableFuture with a hundred threads, shared by all requests. */
+    /** Uses CompletableFuture with a hundred threads that all requests share. */
     long poolOf100(int calls) {
         return joined(calls, () -> CompletableFuture.supplyAsync(upstream::value, pool));
     }
 
-    /** A virtual thread a call. */
+    /** Uses one virtual thread per call. */
     long virtualThreads(int calls) throws InterruptedException, ExecutionException {
         try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
             Callable<Long> call = upstream::value;
@@ -67,17 +67,17 @@ class FanOutWays {
         }
     }
 
-    /** Reactor: WebClient and flatMap, without a thread that waits but the request's. */
+    /** Uses Reactor's WebClient and flatMap. Only the request's thread waits. */
     long flux(int calls) {
         return Flux.range(0, calls).flatMap(call -> upstream.reactiveValue(), calls).reduce(0L, Long::sum).block();
     }
 
-    /** The JDK's HTTP client without threads that wait: sendAsync, and CompletableFutures joined at the end. */
+    /** Uses sendAsync of the JDK's HTTP client, and joins the CompletableFutures at the end. */
     long sendAsync(int calls) {
         return joined(calls, upstream::futureValue);
     }
 
-    /** The futures have all been started before the first is waited for. */
+    /** Waits for futures that have all been started. */
     private static long joined(int calls, Supplier<CompletableFuture<Long>> call) {
         return Stream.generate(call).limit(calls).toList().stream().mapToLong(CompletableFuture::join).sum();
     }

@@ -20,7 +20,7 @@ class HelloController {
         return "Hello, World!";
     }
 
-    /** The work of other systems: the thread waits for it. */
+    /** Simulates a slow remote system. The thread waits. */
     @GetMapping(path = "/delay", produces = MediaType.TEXT_PLAIN_VALUE)
     String delay(@RequestParam MultiValueMap<String, String> parameters) throws InterruptedException {
         Thread.sleep(Parameters.ms(parameters));

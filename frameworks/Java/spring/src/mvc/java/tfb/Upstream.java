@@ -17,9 +17,9 @@ import reactor.core.publisher.Mono;
 import reactor.netty.resources.ConnectionProvider;
 
 /**
- * The service that /fan-out asks. RestClient and WebClient share Reactor Netty's client and its connections. The JDK's
- * client serves only what is asynchronous: a thread of the common pool that waits for it is replaced by another one
- * (ForkJoinPool.ManagedBlocker), and the size of the common pool would mean nothing.
+ * The upstream of /fan-out. RestClient and WebClient share Reactor Netty's client and its connections. The JDK's client is
+ * only used asynchronously: the common pool replaces threads that block on it (ForkJoinPool.ManagedBlocker), so its size
+ * would have no effect.
  */
 @Component
 class Upstream {
@@ -45,17 +45,17 @@ class Upstream {
         this.reactive = WebClient.builder().clientConnector(new ReactorClientHttpConnector(netty)).build();
     }
 
-    /** The answer; the thread waits for it. */
+    /** Returns the result. Blocks the thread. */
     long value() {
         return Long.parseLong(blocking.get().uri(url).retrieve().body(String.class));
     }
 
-    /** The answer, when it is subscribed to and there. */
+    /** Returns the result on subscription. */
     Mono<Long> reactiveValue() {
         return reactive.get().uri(url).retrieve().bodyToMono(String.class).map(Long::valueOf);
     }
 
-    /** The answer, when it is there. */
+    /** Returns the result asynchronously. */
     CompletableFuture<Long> futureValue() {
         return jdk.sendAsync(HttpRequest.newBuilder(url).build(), BodyHandlers.ofString())
                 .thenApply(Upstream::parsed);

@@ -6,7 +6,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
 
-/** The table world: rows are read one SELECT each and written by one bulk UPDATE. */
+/** The table world. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
 @Repository
 class WorldRepository {
 
@@ -22,17 +22,17 @@ class WorldRepository {
         this.jdbc = jdbc;
     }
 
-    /** One row. */
+    /** Returns a random row. */
     World random() {
         return select(Draw.id());
     }
 
-    /** {@code count} rows, drawn independently. */
+    /** Returns {@code count} rows, drawn independently. */
     List<World> random(int count) {
         return Arrays.stream(Draw.ids(count)).mapToObj(this::select).toList();
     }
 
-    /** {@code count} different rows, each with a new number. */
+    /** Updates Returns {@code count} different rows. */
     List<World> updateRandom(int count) {
         List<World> changed = Arrays.stream(Draw.differentIds(count))
                 .mapToObj(this::select)

@@ -2,7 +2,7 @@ package tfb;
 
 import java.util.List;
 
-/** An order as a customer wants it. */
+/** The body of a new order. */
 record NewOrder(int customerId, String card, List<Item> items) {
 
     record Item(int itemId, int quantity) {

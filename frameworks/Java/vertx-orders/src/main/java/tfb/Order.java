@@ -4,11 +4,11 @@ import com.fasterxml.jackson.annotation.JsonFormat;
 import java.math.BigDecimal;
 import java.util.List;
 
-/** An order with its items, by their ids ascending. */
+/** An order with its items, sorted by id. */
 record Order(long id, int customerId, String card, @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal total,
         List<Item> items) {
 
-    /** One item of an order, with the price of one piece when it was ordered. */
+    /** An item of an order, with the unit price at the time of the order. */
     record Item(int itemId, int quantity, @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal price) {
 
         BigDecimal cost() {

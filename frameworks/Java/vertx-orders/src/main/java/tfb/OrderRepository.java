@@ -15,7 +15,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
-/** Orders in PostgreSQL. An order's row is locked before its items change, so that its total is always theirs. */
+/** Orders in PostgreSQL. An order's row is locked before its items change, so that the total is always consistent. */
 final class OrderRepository {
 
     private static final String LOADED_CARD = "4111111111111111";
@@ -29,7 +29,7 @@ final class OrderRepository {
             ON CONFLICT DO NOTHING""";
     private static final String SELECT_NEWEST =
             "SELECT id, customer_id, card, total FROM orders ORDER BY id DESC LIMIT $1";
-    /** One statement sees one state: the total and the items are of the same moment. */
+    /** A single statement reads a consistent total and items. */
     private static final String SELECT_ORDER = """
             SELECT id, customer_id, card, total, item_id, quantity, price
             FROM orders LEFT JOIN order_item ON order_id = id WHERE id = $1 ORDER BY item_id""";
@@ -41,9 +41,9 @@ final class OrderRepository {
             UPDATE orders
             SET total = (SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = $1) WHERE id = $1""";
     private static final String DELETE_ITEM = "DELETE FROM order_item WHERE order_id = $1 AND item_id = $2";
-    /** Its items go with it: the foreign key says so. */
+    /** The foreign key also deletes the items. */
     private static final String DELETE_ORDER = "DELETE FROM orders WHERE id = $1";
-    /** Order k is customer 1 + k mod 1000's, of the item of the same number. */
+    /** Order k belongs to customer 1 + k mod 1000 and contains the item of the same number. */
     private static final String LOAD = """
             WITH loaded AS (
               INSERT INTO orders (customer_id, card, total)
@@ -68,7 +68,7 @@ final class OrderRepository {
         });
     }
 
-    /** Orders without their items, the newest first. */
+    /** Returns orders without items, newest first. */
     Future<List<Order.Summary>> newest(int limit) {
         return execute(pool, SELECT_NEWEST, Tuple.of(limit)).map(rows -> stream(rows)
                 .map(row -> new Order.Summary(
@@ -111,7 +111,7 @@ final class OrderRepository {
                 .mapEmpty());
     }
 
-    /** Makes this many orders of one item each, in one statement and so one transaction; how many it made. */
+    /** Creates orders with one item each in a single statement, and returns their number. */
     Future<Integer> load(int count) {
         return execute(pool, LOAD, Tuple.of(count, LOADED_CARD)).map(RowSet::rowCount);
     }
@@ -126,7 +126,7 @@ final class OrderRepository {
         });
     }
 
-    /** The items by their ids, with the prices of now. */
+    /** Returns the items by id, with current prices. */
     private static Future<List<Order.Item>> withPrices(SqlClient client, List<NewOrder.Item> items) {
         Integer[] ids = items.stream().map(NewOrder.Item::itemId).toArray(Integer[]::new);
         return execute(client, SELECT_PRICES, Tuple.of(ids)).map(rows -> {
@@ -142,7 +142,7 @@ final class OrderRepository {
         });
     }
 
-    /** Waits until no other transaction changes the order. */
+    /** Locks the order against other transactions. */
     private static Future<Void> lock(SqlClient client, long id) {
         return execute(client, LOCK_ORDER, Tuple.of(id)).compose(locked -> some(locked, 404, noOrder(id)));
     }
@@ -170,7 +170,7 @@ final class OrderRepository {
         return Tuple.of(id, item.itemId(), item.quantity(), item.price());
     }
 
-    /** Fails with this status when no row was read or written. */
+    /** Fails with this status if no row was read or written. */
     private static Future<Void> some(RowSet<Row> rows, int otherwise, String detail) {
         return rows.rowCount() > 0
                 ? Future.succeededFuture()

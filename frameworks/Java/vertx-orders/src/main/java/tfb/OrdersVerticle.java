@@ -21,12 +21,12 @@ import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** The order service of one event loop: its HTTP server, its routes, its connections to the database. */
+/** The order service of one event loop: HTTP server, routes and database connections. */
 final class OrdersVerticle extends VerticleBase {
 
     private static final int MAX_BODY_BYTES = 100 * 1024;
     private static final int BACKLOG = 4096;
-    private static final int CONNECTIONS = 16;  // of all event loops together
+    private static final int CONNECTIONS = 16;  // for all event loops together
     private static final int PATIENCE_SECONDS = 5;
     private static final int STOP_SECONDS = 3;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
@@ -104,7 +104,7 @@ final class OrdersVerticle extends VerticleBase {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Every answer carries these, whichever handler makes it. */
+    /** Adds these headers to all responses. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

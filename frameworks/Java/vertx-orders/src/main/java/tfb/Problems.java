@@ -8,7 +8,7 @@ import io.vertx.ext.web.RoutingContext;
 import io.vertx.ext.web.handler.HttpException;
 import java.util.concurrent.TimeUnit;
 
-/** Answers what failed by a problem (RFC 9457). What has no status of its own comes from the database and is 503. */
+/** Responds to failures with a problem (RFC 9457). Failures without a status come from the database and become 503. */
 final class Problems implements Handler<RoutingContext> {
 
     private static final System.Logger LOG = System.getLogger(Problems.class.getName());
@@ -38,7 +38,7 @@ final class Problems implements Handler<RoutingContext> {
                         .toBuffer());
     }
 
-    /** Logs one failure a second at most: there may be as many as requests. */
+    /** Logs at most one failure per second. */
     private void complain(RoutingContext ctx) {
         if (System.nanoTime() - quietUntil >= 0) {
             quietUntil = System.nanoTime() + QUIET_NANOS;

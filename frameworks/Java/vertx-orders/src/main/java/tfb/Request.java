@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.function.IntPredicate;
 import java.util.regex.Pattern;
 
-/** What requests say: a body of another shape is 400, a path that can name nothing is 404. */
+/** Parses requests. Invalid bodies cause 400, and invalid path segments 404. */
 final class Request {
 
     private static final Pattern CARD = Pattern.compile("[0-9]{12,19}");
@@ -47,7 +47,7 @@ final class Request {
         return quantity(body(ctx));
     }
 
-    /** How many orders a load makes. */
+    /** Number of orders that a data load creates. */
     static int orders(RoutingContext ctx) {
         return integer(body(ctx), "orders", within(MAX_LOADED), "1 to " + MAX_LOADED);
     }
@@ -76,7 +76,7 @@ final class Request {
                 return Long.parseLong(text);
             }
         } catch (NumberFormatException beyond64Bits) {
-            // no id either
+            // not an id either
         }
         throw new HttpException(404, "There is no such " + what);
     }

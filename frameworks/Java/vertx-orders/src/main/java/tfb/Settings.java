@@ -1,6 +1,6 @@
 package tfb;
 
-/** What the environment says: where to listen, where the database is. */
+/** Settings from environment variables: listen address and database. */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword) {
 
     static Settings fromEnvironment() {

@@ -5,7 +5,7 @@ import io.vertx.core.buffer.Buffer;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 
-/** Lets JStachio write UTF-8 straight into a Vert.x buffer. */
+/** Lets JStachio write UTF-8 directly to a Vert.x buffer. */
 final class BufferOutput implements EncodedOutput<RuntimeException> {
 
     private static final int PAGE_BYTES = 2048;

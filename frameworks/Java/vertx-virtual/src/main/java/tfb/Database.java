@@ -10,8 +10,8 @@ import io.vertx.sqlclient.RowSet;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One verticle's connection: queries are pipelined on it, and it is opened again when the database closes it. Until it
- * is open for the first time, queries fail.
+ * The connection of one verticle. Queries are pipelined, and the connection is reopened if the database closes it. Queries
+ * fail until it is open for the first time.
  */
 final class Database {
 
@@ -37,7 +37,7 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** Ends with the first attempt, whether or not it succeeds, or after 3 s; a failed one is repeated every second. */
+    /** Completes after the first attempt, successful or not, or after 3 s. Failed attempts are repeated every second. */
     Future<Void> open() {
         return PgConnection.connect(vertx, options)
                 .onSuccess(opened -> {
@@ -59,7 +59,7 @@ final class Database {
         return connection == null ? Future.succeededFuture() : connection.close();
     }
 
-    /** The statement is prepared at its first use and cached by the client from then on. */
+    /** Returns a statement that the client prepares at its first use and caches. */
     PreparedQuery<RowSet<Row>> query(String sql) {
         if (connection == null) {
             throw new IllegalStateException("no connection to the database yet");

@@ -12,7 +12,7 @@ import io.vertx.ext.web.client.WebClientOptions;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** The calls at the same time; the virtual thread waits for all of them together. */
+/** Makes the calls concurrently. The virtual thread waits for all of them. */
 final class FanOutHandler implements Handler<RoutingContext> {
 
     private static final int CONNECTIONS = 2000;
@@ -31,7 +31,7 @@ final class FanOutHandler implements Handler<RoutingContext> {
             ctx.response().setStatusCode(503).end();
             return;
         }
-        int calls = Parameter.of(ctx, "calls", 1, 100, 1);
+        int calls = IntegerParameter.of(ctx, "calls", 1, 100, 1);
         List<Future<Long>> values = Stream.generate(this::value).limit(calls).toList();
         long sum = Future.all(values).await().<Long>list().stream().mapToLong(Long::longValue).sum();
         ctx.json(new FanOut(calls, sum));

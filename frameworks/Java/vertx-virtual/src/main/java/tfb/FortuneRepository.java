@@ -16,7 +16,7 @@ final class FortuneRepository {
         this.database = database;
     }
 
-    /** All rows, in a list that the caller may change. */
+    /** Returns all rows in a modifiable list. */
     List<Fortune> all() {
         return fortunes(database.query(SELECT).execute().await());
     }

@@ -25,9 +25,9 @@ final class HelloHandlers {
         ctx.response().putHeader(HttpHeaders.CONTENT_TYPE, TEXT_PLAIN).end(HELLO);
     }
 
-    /** The work of other systems. Thread.sleep would hold up the whole verticle: it is free only in {@code await}. */
+    /** Simulates a slow remote system. Thread.sleep would block the whole verticle, which is only free during {@code await}. */
     void delay(RoutingContext ctx) {
-        int millis = Parameter.of(ctx, "ms", 0, 1000, 0);
+        int millis = IntegerParameter.of(ctx, "ms", 0, 1000, 0);
         if (millis > 0) {
             vertx.timer(millis).await();
         }

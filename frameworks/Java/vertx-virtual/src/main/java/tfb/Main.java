@@ -9,7 +9,7 @@ import io.vertx.core.transport.Transport;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Deploys one verticle a CPU, whose handlers run on virtual threads, and stops them on SIGTERM. */
+/** Deploys one verticle per CPU, whose handlers run on virtual threads, and stops them on SIGTERM. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());
@@ -18,7 +18,7 @@ public final class Main {
     public static void main(String[] args) {
         try {
             start(Settings.fromEnvironment());
-        } catch (Exception failure) {  // await() throws checked exceptions undeclared
+        } catch (Exception failure) {  // await() throws undeclared checked exceptions
             LOG.log(System.Logger.Level.ERROR, "Cannot start: {0}", failure.toString());
             System.exit(1);
         }
@@ -43,7 +43,7 @@ public final class Main {
                 .await();
     }
 
-    /** io_uring; where the kernel or a container's seccomp profile refuses it epoll, and where there is none NIO. */
+    /** Returns io_uring if kernel and seccomp profile permit it, otherwise epoll if available, otherwise NIO. */
     private static Transport transport() {
         for (Transport candidate : new Transport[] {Transport.IO_URING, Transport.EPOLL}) {
             if (candidate != null && candidate.available()) {

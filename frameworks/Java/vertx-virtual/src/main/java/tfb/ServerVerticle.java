@@ -18,8 +18,8 @@ import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The server of one verticle: its HTTP server, its routes, its database connection. A handler runs on a virtual thread;
- * the verticle goes on with other requests only while a handler is in {@code await}.
+ * The server of one verticle: HTTP server, routes and database connection. Handlers run on virtual threads. The verticle
+ * handles other requests only while a handler is in {@code await}.
  */
 final class ServerVerticle extends VerticleBase {
 
@@ -87,7 +87,7 @@ final class ServerVerticle extends VerticleBase {
         return router;
     }
 
-    /** Answers 503 when the database or the upstream fails, and logs one line a second of it, not a stack trace a request. */
+    /** Responds with 503 if the database or the upstream fails, and logs at most one line per second. */
     private void failed(RoutingContext ctx) {
         if (!failureLogged) {
             failureLogged = true;
@@ -100,7 +100,7 @@ final class ServerVerticle extends VerticleBase {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Every answer carries these, whichever handler makes it. */
+    /** Adds these headers to all responses. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

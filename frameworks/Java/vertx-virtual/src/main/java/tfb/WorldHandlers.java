@@ -23,8 +23,8 @@ final class WorldHandlers {
         ctx.json(worlds.updateRandom(count(ctx)));
     }
 
-    /** The parameter {@code queries}, clamped to 1..500; absent, empty or not an integer means 1. */
+    /** Returns the parameter {@code queries}, clamped to 1..500; 1 if it is missing or not an integer. */
     private static int count(RoutingContext ctx) {
-        return Parameter.of(ctx, "queries", 1, 500, 1);
+        return IntegerParameter.of(ctx, "queries", 1, 500, 1);
     }
 }

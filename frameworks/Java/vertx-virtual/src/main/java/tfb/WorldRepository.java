@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** The table world: rows are read one SELECT each, pipelined, and written by one bulk UPDATE. */
+/** The table world. Each row is read with its own pipelined SELECT; one bulk UPDATE writes all rows. */
 final class WorldRepository {
 
     private static final int ROWS = 10_000;
@@ -25,17 +25,17 @@ final class WorldRepository {
         this.database = database;
     }
 
-    /** One row. */
+    /** Returns a random row. */
     World random() {
         return select(ThreadLocalRandom.current().nextInt(1, ROWS + 1)).await();
     }
 
-    /** {@code count} rows, drawn independently. */
+    /** Returns {@code count} rows, drawn independently. */
     List<World> random(int count) {
         return select(ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray());
     }
 
-    /** {@code count} different rows, each with a new number; ids ascend, so that concurrent updates lock in one order. */
+    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
     List<World> updateRandom(int count) {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         List<World> changed = select(ids).stream().map(WorldRepository::withOtherNumber).toList();
@@ -47,7 +47,7 @@ final class WorldRepository {
         return database.query(SELECT).execute(Tuple.of(id)).map(WorldRepository::world);
     }
 
-    /** All are sent before the first is waited for. */
+    /** Sends all queries before it waits for results. */
     private List<World> select(int[] ids) {
         List<Future<World>> worlds = Arrays.stream(ids).mapToObj(this::select).toList();
         return Future.all(worlds).map(all -> all.<World>list()).await();
@@ -64,7 +64,7 @@ final class WorldRepository {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** The same row with a number that really changes it. */
+    /** Returns the row with a different number. */
     private static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

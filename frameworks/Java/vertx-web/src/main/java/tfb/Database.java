@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** An event loop's one connection: queries are pipelined on it, and it is opened again when it is lost. */
+/** The single connection of an event loop. Queries are pipelined, and the connection is reopened after a loss. */
 final class Database {
 
     private static final System.Logger LOG = System.getLogger(Database.class.getName());
@@ -39,7 +39,7 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** A statement that is prepared at its first use on each connection; queries fail while there is none. */
+    /** Returns a statement that is prepared at its first use on each connection. Queries fail without a connection. */
     Statement statement(String sql) {
         Statement statement = new Statement(sql);
         if (connection != null) {
@@ -49,7 +49,7 @@ final class Database {
         return statement;
     }
 
-    /** Connects, and goes on trying every second: a future that succeeds after the first attempt, or 3 s. */
+    /** Connects, and repeats failed attempts every second. The future succeeds after the first attempt or after 3 s. */
     Future<Void> connect() {
         return PgConnection.connect(vertx, options).onSuccess(this::use).onFailure(failure -> {
             LOG.log(System.Logger.Level.ERROR, "PostgreSQL at {0}:{1,number,#}: {2}",
@@ -79,7 +79,7 @@ final class Database {
         }
     }
 
-    /** A statement on whatever connection there is. */
+    /** A statement on the current connection. */
     static final class Statement {
 
         private final String sql;

@@ -16,7 +16,7 @@ final class FortuneRepository {
         select = database.statement("SELECT id, message FROM fortune");
     }
 
-    /** All rows, in a list that the caller may change. */
+    /** Returns all rows in a modifiable list. */
     Future<List<Fortune>> all() {
         return select.execute(Tuple.tuple()).map(FortuneRepository::fortunes);
     }

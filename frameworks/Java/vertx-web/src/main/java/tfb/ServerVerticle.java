@@ -17,7 +17,7 @@ import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** The server of one event loop: its HTTP server, its routes, its database connection. */
+/** The server of one event loop: HTTP server, routes and database connection. */
 final class ServerVerticle extends VerticleBase {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
@@ -84,7 +84,7 @@ final class ServerVerticle extends VerticleBase {
         return router;
     }
 
-    /** Answers 503 when the database fails, and logs one line a second of it, not a stack trace a request. */
+    /** Responds with 503 if the database fails, and logs at most one line per second. */
     private void failed(RoutingContext ctx) {
         if (!failureLogged) {
             failureLogged = true;
@@ -97,7 +97,7 @@ final class ServerVerticle extends VerticleBase {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Every answer carries these, whichever handler makes it. */
+    /** Adds these headers to all responses. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

@@ -1,6 +1,6 @@
 package tfb;
 
-/** What the environment says: where to listen, where the database is, what fan-out calls (null: nothing). */
+/** Settings from environment variables: listen address, database, and upstream of /fan-out (may be null). */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
         String upstreamUrl) {
 

@@ -11,7 +11,7 @@ import io.vertx.ext.web.codec.BodyCodec;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The tests that wait: for a timer, and for calls of another service. */
+/** The tests that wait for a timer or for another service. */
 final class WaitingHandlers {
 
     private static final int CONNECTIONS = 512;
@@ -21,7 +21,7 @@ final class WaitingHandlers {
     private final HelloHandlers hello;
     private final HttpRequest<String> upstream;
 
-    /** {@code upstreamUrl} is what fan-out calls, or null. */
+    /** {@code upstreamUrl} is the URL that fan-out calls, or null. */
     WaitingHandlers(Vertx vertx, HelloHandlers hello, String upstreamUrl) {
         this.vertx = vertx;
         this.hello = hello;
@@ -51,7 +51,7 @@ final class WaitingHandlers {
             calls.add(call());
         }
         Future.all(calls)
-                .onSuccess(all -> ctx.json(new Sum(calls.size(), calls.stream().mapToLong(Future::result).sum())))
+                .onSuccess(all -> ctx.json(new FanOut(calls.size(), calls.stream().mapToLong(Future::result).sum())))
                 .onFailure(failure -> ctx.fail(502, failure));
     }
 

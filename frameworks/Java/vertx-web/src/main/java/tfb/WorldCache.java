@@ -6,7 +6,7 @@ import io.vertx.core.Future;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
-/** Rows that are kept once read. They are of the table that no test writes to, so that none becomes stale. */
+/** A cache of rows from a table that is never updated, so that no row becomes stale. */
 final class WorldCache {
 
     private final Cache<Integer, World> cache = Caffeine.newBuilder().maximumSize(WorldRepository.ROWS).build();
@@ -16,7 +16,7 @@ final class WorldCache {
         select = new WorldSelect(database, "\"World\"");
     }
 
-    /** {@code count} rows, drawn independently; those that are not in the cache are read first. */
+    /** Returns {@code count} rows, drawn independently, and reads missing rows first. */
     Future<World[]> random(int count) {
         int[] ids = WorldRepository.randomIds(count);
         World[] worlds = new World[count];

@@ -7,7 +7,7 @@ import io.vertx.sqlclient.Tuple;
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** The table world: rows are read one SELECT each, pipelined, and written by one bulk UPDATE. */
+/** The table world. Each row is read with its own pipelined SELECT; one bulk UPDATE writes all rows. */
 final class WorldRepository {
 
     static final int ROWS = 10_000;
@@ -25,17 +25,17 @@ final class WorldRepository {
         update = database.statement(UPDATE);
     }
 
-    /** One row. */
+    /** Returns a random row. */
     Future<World> random() {
         return select.one(randomId());
     }
 
-    /** {@code count} rows, drawn independently. */
+    /** Returns {@code count} rows, drawn independently. */
     Future<World[]> random(int count) {
         return select.all(randomIds(count));
     }
 
-    /** {@code count} different rows, each with a new number; ids ascend, so that concurrent updates lock in one order. */
+    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
     Future<World[]> updateRandom(int count) {
         return select.all(distinctIds(count)).compose(read -> {
             World[] changed = new World[read.length];
@@ -68,7 +68,7 @@ final class WorldRepository {
         return update.execute(Tuple.tuple().addArrayOfInteger(ids).addArrayOfInteger(numbers));
     }
 
-    /** The same row with a number that really changes it. */
+    /** Returns the row with a different number. */
     private static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

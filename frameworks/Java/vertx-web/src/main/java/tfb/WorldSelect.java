@@ -8,7 +8,7 @@ import io.vertx.sqlclient.RowSet;
 import io.vertx.sqlclient.Tuple;
 import java.util.NoSuchElementException;
 
-/** Reads rows of world, or of a table like it, by their ids: one SELECT each, sent without waiting for each other. */
+/** Reads rows of world or a similar table by id, with one pipelined SELECT per row. */
 final class WorldSelect {
 
     private final Database.Statement select;
@@ -21,7 +21,7 @@ final class WorldSelect {
         return select.execute(Tuple.of(id)).map(WorldSelect::world);
     }
 
-    /** The rows in the order of the ids: the answers on a connection come in the order of the queries. */
+    /** Returns the rows in the order of ids. Results on a connection arrive in the order of queries. */
     Future<World[]> all(int[] ids) {
         Collector collector = new Collector(ids.length);
         for (int id : ids) {
@@ -35,7 +35,7 @@ final class WorldSelect {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** One callback for all queries of a request, in place of a future each and Future.all. */
+    /** A single callback for all queries of a request, instead of one future per query and Future.all. */
     private static final class Collector implements Completable<RowSet<Row>> {
 
         private final Promise<World[]> rows = Promise.promise();

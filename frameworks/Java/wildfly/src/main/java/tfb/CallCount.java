@@ -1,10 +1,10 @@
 package tfb;
 
-/** The parameter {@code calls}: an integer clamped to 1..100; absent or not an integer means 1. */
+/** The parameter {@code calls}: an integer clamped to 1..100; 1 if it is missing or not an integer. */
 public record CallCount(int value) {
 
-    /** JAX-RS makes it from the parameter by this method. */
+    /** JAX-RS creates the object with this method. */
     public static CallCount fromString(String text) {
-        return new CallCount(Whole.clamped(text, 1, 100, 1));
+        return new CallCount(IntegerParameter.clamp(text, 1, 100, 1));
     }
 }

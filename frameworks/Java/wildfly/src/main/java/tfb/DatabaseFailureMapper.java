@@ -6,7 +6,7 @@ import jakarta.ws.rs.ext.Provider;
 import java.sql.SQLException;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Answers 503 when the database fails, and logs one line a second of it, not a stack trace a request. */
+/** Responds with 503 if the database fails, and logs at most one line per second. */
 @Provider
 public final class DatabaseFailureMapper implements ExceptionMapper<SQLException> {
 

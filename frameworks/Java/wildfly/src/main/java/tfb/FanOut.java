@@ -1,4 +1,4 @@
 package tfb;
 
-/** The answer of /fan-out. */
+/** The response of /fan-out. */
 public record FanOut(int calls, long sum) {}

@@ -20,7 +20,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The calls on the server's managed executor, which is not the pool that the requests are on. */
+/** Makes the calls on the server's managed executor, which is not the pool of request threads. */
 @Path("fan-out")
 @ApplicationScoped
 @Produces(MediaType.APPLICATION_JSON)
@@ -59,7 +59,7 @@ public class FanOutResource {
             }
         } catch (ExecutionException failure) {
             long second = System.nanoTime() / 1_000_000_000;
-            if (LOGGED.getAndSet(second) != second) { // one line a second, not one a request
+            if (LOGGED.getAndSet(second) != second) { // at most one line per second
                 LOG.log(System.Logger.Level.ERROR, "The upstream failed: {0}", failure.getMessage());
             }
             throw new ServiceUnavailableException();

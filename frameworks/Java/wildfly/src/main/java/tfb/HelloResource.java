@@ -25,7 +25,7 @@ public class HelloResource {
         return "Hello, World!";
     }
 
-    /** The work of other systems: the thread waits for it. */
+    /** Simulates a slow remote system. The thread waits. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

@@ -1,10 +1,10 @@
 package tfb;
 
-/** The parameter {@code ms}: an integer clamped to 0..1000; absent or not an integer means 0. */
+/** The parameter {@code ms}: an integer clamped to 0..1000; 0 if it is missing or not an integer. */
 public record Millis(int value) {
 
-    /** JAX-RS makes it from the parameter by this method. */
+    /** JAX-RS creates the object with this method. */
     public static Millis fromString(String text) {
-        return new Millis(Whole.clamped(text, 0, 1000, 0));
+        return new Millis(IntegerParameter.clamp(text, 0, 1000, 0));
     }
 }

@@ -3,6 +3,6 @@ package tfb;
 import jakarta.ws.rs.ApplicationPath;
 import jakarta.ws.rs.core.Application;
 
-/** Everything below / is Jakarta REST. */
+/** Serves all paths with Jakarta REST. */
 @ApplicationPath("/")
 public class RestApplication extends Application {}

@@ -1,0 +1,29 @@
+package tfb;
+
+import io.vertx.ext.web.RoutingContext;
+
+/** Integers in the query string. Of a repeated parameter, the first value counts. */
+final class IntegerParameter {
+
+    private IntegerParameter() {}
+
+    /** Returns the parameter as an integer clamped to {@code min..max}, or {@code defaultValue} if it is no integer. */
+    static int of(RoutingContext ctx, String name, int min, int max, int defaultValue) {
+        try {
+            return clamp(ctx.request().getParam(name), min, max, defaultValue);
+        } catch (IllegalArgumentException malformedQueryString) {
+            return defaultValue;
+        }
+    }
+
+    private static int clamp(String text, int min, int max, int defaultValue) {
+        if (text == null || !text.matches("-?[0-9]+")) {
+            return defaultValue;
+        }
+        try {
+            return Math.clamp(Long.parseLong(text), min, max);
+        } catch (NumberFormatException beyondLong) {
+            return text.charAt(0) == '-' ? min : max;
+        }
+    }
+}

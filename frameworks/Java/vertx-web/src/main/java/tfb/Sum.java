@@ -1,4 +1,0 @@
-package tfb;
-
-/** The answer of /fan-out. */
-public record Sum(int calls, long sum) {}
