@@ -19,7 +19,7 @@ from harness.report.tables import ranking_tables
 from harness.stats.ranking_model import Ranking
 
 FOLDER = Path(__file__).parent / "approved"
-WIDTH = 160  # columns of a file
+WIDTH = 200  # columns of a file
 MAX_ITEM = 60  # characters of a text that shares a line with others
 MAX_PACKED = 40  # characters of a field that shares a line with others
 INDENT = "    "  # starts a line that continues the line above

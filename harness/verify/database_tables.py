@@ -180,8 +180,8 @@ class DatabaseTables:
         """Add a fortune and change a second in both tables until the context exits. Requires the administrator.
 
         The new message is random and sorts between existing messages. It has all characters that HTML escapes, repeated
-        blanks, accents, characters beyond the basic plane, and a length beyond short buffers. The changed message leaves
-        the number of rows as it is.
+        blanks, accents, characters beyond the basic plane, and a length beyond short buffers. The changed message
+        leaves the number of rows as it is.
 
         Yields:
             All messages by id.

@@ -1,4 +1,4 @@
-"""Generated runs for the dashboard's tests."""
+"""Fixtures: generated runs for the tests of the dashboard."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from harness.tests.doubles import sample_data
 
 @pytest.fixture(scope="session")
 def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One good run, one a week later, one hostile, three folders that are no runs; not to be changed by a test."""
+    """Return a results folder with valid, hostile and invalid runs; tests must not change it."""
     results = tmp_path_factory.mktemp("results")
     sample_data.small(results)
     sample_data.second(results)
@@ -20,7 +20,7 @@ def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def results(sample_results: Path, tmp_path: Path) -> Path:
-    """One good run, to be spoilt."""
+    """Return a folder with a valid run that a test may damage."""
     folder = tmp_path / "results"
     shutil.copytree(sample_results / "20250615-small", folder / "run")
     return folder

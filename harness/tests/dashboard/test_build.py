@@ -1,4 +1,4 @@
-"""The page is built when it is missing or stale, and without Node the message says what to do."""
+"""Tests of building the page, with and without Node.js."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ from harness.paths import DOCKER
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    """Sources of a page."""
+    """Return a folder with the sources of a page."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.tsx").write_text("1")
     (tmp_path / "package-lock.json").write_text("{}")
     return tmp_path
 
 
-def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock_file_has(
+def test_page_is_rebuilt_when_sources_or_lock_change(
     web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ran: list[str] = []
@@ -51,10 +51,10 @@ def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock
     (web / "package-lock.json").write_text("{ }")
     os.utime(web / "package-lock.json", (time.time() + 60, time.time() + 60))
     assert "npm ci --no-fund --no-audit" in built()
-    assert capsys.readouterr().out == ""  # there the page is named
+    assert capsys.readouterr().out == ""  # the message names the page
 
 
-def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_build_leaves_no_stamp(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "build_commands", lambda _: [["npm", "run", "build"]])
     monkeypatch.setattr(build, "run", lambda *_, **__: CompletedCommand(status=2, stdout="TS2322: no"))
     with pytest.raises(BuildError, match="TS2322: no"):
@@ -62,7 +62,7 @@ def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypa
     assert not (web / "dist" / build.STAMP).exists()
 
 
-def test_without_node_docker_builds_or_the_message_says_what_to_install(
+def test_docker_builds_without_node(
     web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
@@ -74,7 +74,7 @@ def test_without_node_docker_builds_or_the_message_says_what_to_install(
         build.build_commands(web)
 
 
-def test_a_remote_has_a_web_address_without_credentials_or_none() -> None:
+def test_web_address_of_a_remote_has_no_credentials() -> None:
     addresses: dict[str, str | None] = {
         "https://github.com/o/r.git": "https://github.com/o/r",
         "https://user:token@host.example/o/r": "https://host.example/o/r",
@@ -85,7 +85,7 @@ def test_a_remote_has_a_web_address_without_credentials_or_none() -> None:
     assert {remote: build.web_address(remote) for remote in addresses} == addresses
 
 
-def test_a_build_of_the_page_says_how_long_it_takes_and_what_it_does(
+def test_build_reports_commands_and_duration(
     web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(command: list[str], **_: object) -> CompletedCommand:

@@ -1,4 +1,4 @@
-"""The example that ships: a real run's files, smaller."""
+"""Tests of the published example, a reduced copy of a real run."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def run(sample_results: Path) -> DashboardRun:
     return DashboardRun(sample_results / NAME)
 
 
-def test_an_example_ranks_as_its_run_without_logs_and_what_is_derived(run: DashboardRun, tmp_path: Path) -> None:
+def test_example_ranks_like_its_run(run: DashboardRun, tmp_path: Path) -> None:
     example.write_example(run, tmp_path / PUBLISHED / NAME)
     made = DashboardRun(tmp_path / PUBLISHED / NAME)
     assert made.example
@@ -40,7 +40,7 @@ def test_an_example_ranks_as_its_run_without_logs_and_what_is_derived(run: Dashb
     assert made.ranking().test_types == DashboardRun(tmp_path / "whole").ranking().test_types
 
 
-def test_paths_of_the_machine_are_cut_to_names_and_another_host_is_refused() -> None:
+def test_example_has_no_paths_or_hosts() -> None:
     cut = {
         "/home/somebody/results": "results",
         "25.0.3 (/usr/lib/jvm/jdk/bin/java)": "25.0.3 (java)",
@@ -55,7 +55,7 @@ def test_paths_of_the_machine_are_cut_to_names_and_another_host_is_refused() -> 
     assert example.remove_paths({"notes": "see https://example.org"}) == {"notes": "see https://example.org"}
 
 
-def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
+def test_published_round_is_complete_and_small() -> None:
     (shipped,) = ResultsFolder(RESULTS / PUBLISHED).listed().runs
     folder = RESULTS / PUBLISHED / shipped.run_id
     assert sum(path.stat().st_size for path in folder.rglob("*")) <= MOST_BYTES

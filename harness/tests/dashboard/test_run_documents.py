@@ -1,4 +1,4 @@
-"""Reading results/ survives whatever is in it, and says what it could not read."""
+"""Tests of documents about runs; unreadable files become problems."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from harness.report.summary import run_title
 SMALL = "20250615-small"
 
 
-def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_results: Path) -> None:
+def test_list_is_newest_first_with_broken_folders(sample_results: Path) -> None:
     listed = ResultsFolder(sample_results).listed()
     assert [run.run_id for run in listed.runs] == ["20250622-second", "20250617-hostile", SMALL]
     broken = {item.run_id: (item.file, item.message) for item in listed.broken}
@@ -27,14 +27,14 @@ def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_result
     assert broken["list"][1] == "Input should be an object"
 
 
-def test_the_published_round_is_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
+def test_published_round_is_shown_without_own_runs(results: Path, tmp_path: Path) -> None:
     shutil.copytree(results / "run", tmp_path / PUBLISHED / "shipped")
     found = ResultsFolder(tmp_path / "none", published=tmp_path / PUBLISHED)
     assert [(run.run_id, run.example) for run in found.listed().runs] == [("shipped", True)]
     assert DashboardRun(found.folder("shipped")).example
     own = ResultsFolder(results, published=tmp_path / PUBLISHED)
     assert [run.run_id for run in own.listed().runs] == ["run"]
-    assert [folder.run_id for folder in ResultsFolder(tmp_path).listed().broken] == ["results"]  # and not rounds/
+    assert [folder.run_id for folder in ResultsFolder(tmp_path).listed().broken] == ["results"]  # without rounds/
 
 
 def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path) -> None:
     assert ResultsFolder(results).listed().runs == ()
 
 
-def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
+def test_run_in_preparation_reports_its_stage(results: Path) -> None:
     (results / "next").mkdir()
     (results / "next" / "progress.json").write_text('{"status": "running", "stage": "building"}')
     (broken,) = ResultsFolder(results).listed().broken
@@ -58,10 +58,10 @@ def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
         (None, "complete", []),
         ('{"run_id": 7}', "complete", ["ranking.json"]),
         ('{"run_id": "run", "reference": null, "scoring_version": 3}', "complete", []),
-        ('{"run_id": "run", "reference": null}', "running", []),  # of its interruption
+        ('{"run_id": "run", "reference": null}', "running", []),  # at its interruption
     ],
 )
-def test_without_a_ranking_that_counts_the_trials_are_ranked(
+def test_trials_are_ranked_without_a_current_ranking(
     results: Path, text: str | None, status: str, problems: list[str]
 ) -> None:
     path = results / "run" / "run.json"
@@ -73,11 +73,11 @@ def test_without_a_ranking_that_counts_the_trials_are_ranked(
     rows = document.ranking.test_types["json"].headline.rows
     assert {row.implementation for row in rows[:2]} == {"vertx-web", "resteasy"}
     assert all(row.ranked for row in rows)
-    assert not any(ranking.tables for ranking in document.ranking.test_types.values())  # a page asks for them later
+    assert not any(ranking.tables for ranking in document.ranking.test_types.values())  # a page requests them later
     assert [problem.file for problem in document.problems] == problems
 
 
-def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> None:
+def test_cell_document_has_only_its_records(sample_results: Path) -> None:
     run = DashboardRun(sample_results / SMALL)
     cell = run.cell("es4x", "db")
     assert {(trial.implementation, trial.test_type) for trial in cell.trials} == {("es4x", "db")}
@@ -89,7 +89,7 @@ def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> 
     assert sum(len(each.trials) for each in cells) == len(run.trials())
 
 
-def test_latency_is_that_of_the_ranking_over_the_processes_of_the_trials_that_count(sample_results: Path) -> None:
+def test_latency_document_uses_valid_trials(sample_results: Path) -> None:
     run = DashboardRun(sample_results / SMALL)
     load, trials = ClosedLoop(connections=64), run.cell("es4x", "db").trials
     cell = next(c for c in run.latency("db").cells if (c.implementation, c.load) == ("es4x", load))
@@ -111,7 +111,7 @@ def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.Monke
     assert (log.text, log.skipped) == ("abcdefghij", 10)
 
 
-def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample_results: Path) -> None:
+def test_time_like_name_is_replaced_by_a_title(sample_results: Path) -> None:
     info = DashboardRun(sample_results / SMALL).info
     timed = info.model_copy(update={"name": "2025-06-15 15:06:40"})
     assert run_title(info) == "Synthetic run 20250615-small"
@@ -122,7 +122,7 @@ def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample
 
 @pytest.fixture
 def running(results: Path) -> Path:
-    """A run in progress with all trials but the last ten, which stand in a file beside."""
+    """Return a running run without the last ten trials, which are in another file."""
     folder = results / "run"
     path = folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
@@ -132,7 +132,7 @@ def running(results: Path) -> Path:
     return folder
 
 
-def test_new_trials_are_the_first_of_the_last_ones_and_without_their_windows(running: Path) -> None:
+def test_last_trials_are_newest_first_without_windows(running: Path) -> None:
     before = DashboardRun(running).live()
     assert (before.status, before.silent_for) == ("running", None)
     assert DashboardRun(running).live() == before
@@ -146,7 +146,7 @@ def test_new_trials_are_the_first_of_the_last_ones_and_without_their_windows(run
     assert all(trial.windows == () and trial.warm_up is None for trial in told.trials)
 
 
-def test_a_run_that_writes_nothing_for_long_is_called_silent(running: Path) -> None:
+def test_silent_run_is_reported(running: Path) -> None:
     long_ago = time.time() - SILENT_SECONDS - 30
     for path in running.iterdir():
         os.utime(path, (long_ago, long_ago))

@@ -1,4 +1,4 @@
-"""The offline report: one file, small, and nothing in it can become markup."""
+"""Tests of the offline page: a single small file without executable data."""
 
 import base64
 import gzip
@@ -16,7 +16,7 @@ from harness.tests.doubles import invented
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    """A built page with text that would end a script early."""
+    """Return a built page with text that could end a script element."""
     (tmp_path / "web" / "assets").mkdir(parents=True)
     (tmp_path / "web" / "assets" / "index-1.js").write_text("const a = '</script><!--';")
     (tmp_path / "web" / "assets" / "style-1.css").write_text("p { color: red }")
@@ -25,17 +25,17 @@ def web(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def collected(sample_results: Path) -> Embedded:
-    """What goes into the file of a good run; collecting ranks it once more for each baseline."""
+    """Return the documents of a valid run; collected once, because that ranks the run again."""
     return saved.collect_documents(DashboardRun(sample_results / "20250615-small"))
 
 
 def unpacked(text: str) -> Embedded:
-    """The run in a file."""
+    """Return the page of a run."""
     return Embedded.model_validate_json(plain(text))
 
 
 def plain(text: str) -> bytes:
-    """The JSON in a file."""
+    """Return the JSON data in a page."""
     match = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', text)
     assert match
     return gzip.decompress(base64.b64decode(match[1]))
@@ -71,12 +71,10 @@ def test_the_policy_allows_exactly_the_two_assets(web: Path, collected: Embedded
     assert f"script-src '{saved.csp_hash(script[0])}'" in policy[1]
     assert f"style-src '{saved.csp_hash('p { color: red }')}'" in policy[1]
     assert "unsafe" not in policy[1]
-    assert "connect-src" not in policy[1]  # default-src 'none' holds
+    assert "connect-src" not in policy[1]  # because of default-src 'none'
 
 
-def test_what_does_not_fit_is_left_out_in_order_and_said(
-    web: Path, collected: Embedded, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_page_omits_parts_in_order(web: Path, collected: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
     full = len(saved.compress(collected))
     monkeypatch.setattr(saved, "MAX_PAGE_BYTES", 4200 + full // 2)
     reduced = unpacked(saved.render_page(web, collected))
@@ -88,11 +86,11 @@ def test_what_does_not_fit_is_left_out_in_order_and_said(
     assert unpacked(saved.render_page(web, collected)).tests == {}
 
 
-def test_a_log_that_leads_out_of_the_folder_is_left_out(results: Path) -> None:
+def test_log_outside_the_folder_is_omitted(results: Path) -> None:
     logs = DashboardRun(results / "run").logs()
     (results / "run" / "logs" / "out.log").symlink_to(results / "run" / "run.json")
     assert DashboardRun(results / "run").logs() == logs
 
 
-def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
+def test_numbers_keep_six_digits_except_times() -> None:
     assert [saved.round_number(text) for text in ("12345.6789", "1750000000.25")] == [12345.7, 1750000000.25]

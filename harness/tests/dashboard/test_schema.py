@@ -1,4 +1,4 @@
-"""The page's lock file names no addresses; `npm run types:check` compares the page's types with the models."""
+"""Tests of the page's lock file. `npm run types:check` compares the page's types with the models."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The server answers reads of results/ and nothing else."""
+"""Tests of the server, which only allows reading results/."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ def app(results: Path, web: Path) -> Starlette:
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page that needs no build."""
+    """Return a page that needs no build."""
     folder = tmp_path_factory.mktemp("web")
     (folder / "assets").mkdir()
     (folder / "assets" / "index.js").write_text("// page")
@@ -36,7 +36,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
-    """A client of the server."""
+    """Return a client of the server."""
     with TestClient(app(sample_results, web), base_url="http://127.0.0.1") as client:
         yield client
 
@@ -111,11 +111,11 @@ def test_every_answer_carries_the_policy(client: TestClient, path: str) -> None:
         *((name, 200) for name in ("127.0.0.1:8000", "localhost", "[::1]:8000", "192.168.0.7:8000", "LOCALHOST:80")),
     ],
 )
-def test_a_host_that_is_a_name_of_somebody_elses_is_refused(client: TestClient, host: str, status: int) -> None:
+def test_foreign_host_header_is_rejected(client: TestClient, host: str, status: int) -> None:
     assert client.get("/api/runs", headers={"host": host}).status_code == status
 
 
-def test_a_page_of_another_site_gets_no_documents_and_may_link_here(client: TestClient) -> None:
+def test_other_sites_get_no_documents(client: TestClient) -> None:
     answers = [client.get(path, headers={"sec-fetch-site": "cross-site"}).status_code for path in ("/api/runs", "/")]
     assert answers == [403, 200]
 
@@ -125,9 +125,7 @@ def test_a_page_built_anew_is_served_at_once(client: TestClient, web: Path) -> N
     assert client.get("/").text == "<!doctype html><p>anew"
 
 
-def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
-    results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_document_is_cached_until_files_change(results: Path, web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     made = DashboardRun.document
 
@@ -146,9 +144,7 @@ def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
     assert read == ["run", "run"]
 
 
-def test_a_document_that_takes_long_holds_up_no_other_one(
-    sample_results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_document_does_not_block_others(sample_results: Path, web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, over = threading.Event(), threading.Event()
 
     def slow(_: DashboardRun, test_type: str) -> documents.LatencyDocument:
@@ -168,9 +164,7 @@ def test_a_document_that_takes_long_holds_up_no_other_one(
         assert waiting.result(10).status_code == 200
 
 
-def test_of_a_growing_run_an_older_document_is_shown_for_some_seconds_but_its_end_at_once(
-    results: Path, web: Path
-) -> None:
+def test_growing_run_is_cached_briefly(results: Path, web: Path) -> None:
     path = results / "run" / "run.json"
     whole = json.loads(path.read_text())
     path.write_text(json.dumps(whole | {"status": "running"}))
@@ -183,7 +177,7 @@ def test_of_a_growing_run_an_older_document_is_shown_for_some_seconds_but_its_en
         assert client.get(cell).json()["trials"] == []
 
 
-def test_claims_that_cannot_be_read_are_a_problem_and_no_error(tmp_path: Path, web: Path) -> None:
+def test_unreadable_claims_are_a_problem(tmp_path: Path, web: Path) -> None:
     (tmp_path / "claims.json").write_text("{")
     with TestClient(app(tmp_path, web), base_url="http://127.0.0.1") as client:
         answer = client.get("/api/claims")

@@ -1,1 +1,1 @@
-"""Test doubles: a reference server that meets every requirement, and rogues that violate one each."""
+"""Test doubles: a reference server that meets every requirement, and rogues that each violate a requirement."""

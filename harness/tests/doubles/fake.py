@@ -1,6 +1,6 @@
 """``python -m harness.tests.doubles.fake --behaviour NAME`` runs a misbehaving server for json and plaintext.
 
-It is the reference server without a database, with one deliberate fault. HOST and PORT name its address.
+It is the reference server without a database, with a deliberate fault. HOST and PORT set the address.
 """
 
 import argparse
@@ -190,7 +190,7 @@ STARTS: Mapping[str, Callable[[], None]] = {
     "prints-a-lot": _flood,
     **{name: partial(_hostile, name) for name in (*RESPONSES, *LOGS, "resets")},
 }
-# Behaviours at a request, given its number; they may return another reply.
+# Behaviours at a request with a given number; they may return a different reply.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
     "answers-slowly": _slow,
     "hangs-and-ignores-sigterm": _hang,

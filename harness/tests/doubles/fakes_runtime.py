@@ -96,7 +96,7 @@ class FakeRunning:
         self._world.clock.sleep(step)
         self._seconds += step
         self._connect()
-        if step < seconds - 1e-9:  # like a real one, it ends just after the last second
+        if step < seconds - 1e-9:  # like a real generator, it ends just after the last second
             self._end()
         return status if self._over else None
 
@@ -207,7 +207,7 @@ class FakeGenerator:
 
 @dataclass
 class FakeRuntime:
-    """A runtime that starts processes of the fake world, each on its own port."""
+    """A runtime that starts processes of the fake world, each on a separate port."""
 
     world: FakeWorld
     supports_copies: bool = True
@@ -272,7 +272,7 @@ class FakeRuntime:
 
 @dataclass
 class FakeMachines(FakeRuntime):
-    """A runtime on several machines, of which one disappears at a given time."""
+    """A runtime on several machines, with a machine that disappears at a given time."""
 
     side_by_side: bool = False
 

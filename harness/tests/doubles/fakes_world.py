@@ -1,4 +1,4 @@
-"""A fake world in memory with its own clock: servers with known CPU per request, and faults on demand."""
+"""A fake world in memory with a simulated clock, servers with given CPU per request, and faults on demand."""
 
 import math
 import random
@@ -36,7 +36,7 @@ class FakeClock(Clock):
 
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """True properties of a fake server, and its faults."""
+    """True properties and faults of a fake server."""
 
     cpu_per_request: float = 50e-6  # seconds when warm, for each row
     rss: float = 100e6  # bytes
@@ -46,10 +46,10 @@ class Behaviour:
     process_spread: float = 0.0  # standard deviation of the logarithm of the cost, between processes
     window_spread: float = 0.0  # between loads
     idle_cpu: float = 0.0  # CPUs used without any load
-    status_errors: float = 0.0  # share of responses with another status
+    status_errors: float = 0.0  # share of responses with other statuses
     response_bytes: float = RESPONSE_BYTES
-    dies_after: float = math.inf  # seconds of load on one process
-    deaths: int = 1  # number of processes that die; later ones survive
+    dies_after: float = math.inf  # seconds of load on a process
+    deaths: int = 1  # number of processes that die; later processes survive
     never_starts: bool = False
     restarts: bool = False  # its identity changes under load
     idle_seconds: float = math.inf  # length of alternating periods with and without ``idle_cpu``

@@ -1,6 +1,6 @@
 """Honest servers that meet every requirement differently than the reference server.
 
-A finding for one of them is a defect of verification, as serious as a rogue that passes.
+A finding for any of them is a defect of verification, as serious as a rogue that passes.
 """
 
 import contextlib
@@ -305,7 +305,7 @@ HONEST: tuple[Honest, ...] = (
     one("reference", "is the reference server", {}, *EVERY),
     # messages
     one("framed", "sends chunks with extensions, sizes in upper case and a trailer", chunked(13, extension=";a=b", trailer="Expires: 0\r\n", upper=True), *EVERY),
-    one("segments", "sends head and body in segments of their own", {"send": in_pieces}, *CHEAP, "db"),
+    one("segments", "sends head and body in separate segments", {"send": in_pieces}, *CHEAP, "db"),
     one("other-headers", "has further header fields, in lower case, reversed, padded, and no reason phrase", {
         **headed(lambda f: [(n.lower(), f" {v}\t") for n, v in (*f[::-1], ("Vary", "Accept"), ("ETag", '"1"'), ("Keep-Alive", "timeout=60"))]),
         "status_line": lambda self, reply: f"HTTP/1.1 {reply.status} "}, *CHEAP, "db", "fortune"),

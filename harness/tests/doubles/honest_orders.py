@@ -1,6 +1,6 @@
 """Honest order services that meet every requirement differently than ``order_server``.
 
-A finding for one of them is a defect of verification. They imitate frameworks (headers, framing, JSON, problems) and
+A finding for any of them is a defect of verification. They imitate frameworks (headers, framing, JSON, problems) and
 data layers (isolation levels and retries, ids from a sequence, one or many statements).
 """
 
@@ -117,7 +117,7 @@ def serializable(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def version_read(self: OrderServer, db: Db, order: int) -> None:
-    """Lock nothing, and repeat the transaction if another one was faster."""
+    """Lock nothing, and repeat the transaction if a concurrent transaction was faster."""
     (self.state[f"{id(db)}"],) = self.there(db, order, "SELECT xmin::text FROM orders WHERE id = %s")
 
 
@@ -214,7 +214,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders-located", "has an absolute URL in Location", {"created": located}),
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
     one("orders-json", "indents JSON, reverses members and escapes characters needlessly", {"encode_json": otherwise}),
-    one("orders-problems", "extends its problems, with types of its own", {"problem": talkative}),
+    one("orders-problems", "extends its problems, with custom types", {"problem": talkative}),
     one("orders-2.0", "reads 2.0 as an integer", {"document": whole_numbers}),
     one("orders-415", "refuses bodies without a Content-Type", {"reply": typed_bodies_only}),
     # transactions and locks
@@ -225,6 +225,6 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders-by-difference", "adds differences to the total", {"add": by_difference}),
     # statements
     one("orders-keys-refuse", "inserts, and lets keys refuse", {"create": looked_at_last}),
-    one("orders-one-statement", "creates orders by one statement", {"create": one_statement}),
+    one("orders-one-statement", "creates orders by a single statement", {"create": one_statement}),
     one("orders-lots", "reserves ids of the sequence in lots", {"insert": from_a_lot}),
 )  # fmt: skip

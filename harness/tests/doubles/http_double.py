@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(kw_only=True)
 class ClientSession:
-    """One connection. Rogues keep their state for it in ``state``."""
+    """A connection. Rogues keep state for it in ``state``."""
 
     number: int
     requests: int = 0
@@ -60,7 +60,7 @@ class HttpDouble:
         self.state: dict[str, Any] = {}
         self.lock = threading.Lock()
         self.open_connections = 0
-        self.lasting_connections = 0  # open connections of a load, as opposed to brief ones
+        self.lasting_connections = 0  # open connections of a load, as opposed to brief connections
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
@@ -118,7 +118,7 @@ class HttpDouble:
                 self.lasting_connections -= session.requests > BRIEF_REQUESTS
 
     def converse(self, line: socket.socket, session: ClientSession) -> None:
-        """Respond to the requests of one connection until one side closes it."""
+        """Respond to the requests of a connection until either side closes it."""
         data = b""
         while chunk := line.recv(262_144):
             data += chunk

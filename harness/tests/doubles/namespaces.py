@@ -1,6 +1,6 @@
-"""Simulated machines made of namespaces, each with its own sshd and Docker engine. Requires root, sshd and Docker.
+"""Simulated machines made of namespaces, each with an sshd and a Docker engine. Requires root, sshd and Docker.
 
-A bridge in a network namespace connects them. A machine is a process tree with its own mount, host-name, process and
+A bridge in a network namespace connects them. A machine is a process tree with separate mount, host-name, process and
 network namespaces and a tmpfs on /run, so that default paths are as on real hosts. The tests run on the laptop, which
 is only a network namespace and uses this machine's engine for builds.
 """

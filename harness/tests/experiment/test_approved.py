@@ -217,7 +217,7 @@ def describe_load(run: LoadRun) -> str:
         whose_database_ends,
     ],
 )
-def test_loads_messages_and_observations_match_approved_ones(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
+def test_events_of_a_run_are_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
     fake, earlier = made(tmp_path), len(RUNS)
     outcome = fake.run()
     records = fake.records()

@@ -45,7 +45,7 @@ COVERED = re.compile(r"\bcov: (\d+) ft: (\d+)")
 
 @dataclass(kw_only=True)
 class Fuzzing:
-    """One target that runs."""
+    """A running fuzz target."""
 
     name: str
     log: Path
@@ -82,7 +82,7 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="tfb-fuzz-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        os.environ["TMPDIR"] = folder  # of the targets: what they write goes with it
+        os.environ["TMPDIR"] = folder  # working folder of the targets, deleted at the end
         return campaign(names, binaries, seconds=given.seconds, jobs=given.jobs)
 
 
@@ -113,7 +113,7 @@ def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int)
 
 
 def _start(name: str, binaries: Path, seconds: int) -> Fuzzing:
-    """Begin to fuzz a target from its committed corpus and from what earlier runs have kept."""
+    """Start fuzzing a target with its committed corpus and the inputs kept by earlier runs."""
     folder = state_folder() / "fuzz" / name
     kept = folder / "corpus"
     kept.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Mutations that keep JSON well formed, so that they reach what comes after the parser."""
+"""Mutations that keep JSON well formed, so that they reach the code after the parser."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ MutationPlace = tuple[Any, Any]  # a list or an object, and an index or a key in
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes | None:
-    """Change a value in one of the JSON documents of an input; None where no line of it is one."""
+    """Change a value in a JSON document of an input; return None if no line is a JSON document."""
     dice = random.Random(seed)
     lines = [(file, number) for file, part in enumerate(data.split(b"\0")) for number in range(part.count(b"\n") + 1)]
     dice.shuffle(lines)

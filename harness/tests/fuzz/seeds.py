@@ -47,7 +47,7 @@ TABLE = (
 
 
 def main() -> None:
-    """Write the seeds of all targets anew; inputs named ``found-*`` are kept."""
+    """Rewrite the seeds of all targets, except inputs named ``found-*``."""
     for name, found in seeds().items():
         folder = CORPUS / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def _run() -> bytes:
 
 
 def _documents() -> Iterator[bytes]:
-    """Yield documents that are kept beside runs: claims, histories and sites."""
+    """Yield documents that are stored next to runs: claims, histories and sites."""
     whole = json.loads((PUBLISHED / "claims.json").read_bytes())
     shortest = min(whole["verdicts"].items(), key=lambda item: len(json.dumps(item[1])))
     claims = json.dumps({**whole, "verdicts": dict([shortest])})

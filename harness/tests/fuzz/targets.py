@@ -1,4 +1,4 @@
-"""Fuzz targets in Python: each takes any bytes, and fails only where a reader breaks a promise.
+"""Fuzz targets in Python. A target accepts any bytes and fails only if a reader violates its contract.
 
 A target raises an exception that its reader does not document, or AssertionError. Bytes that stand for several files
 hold them one after the other, separated by NUL.
@@ -39,7 +39,7 @@ from harness.verify import wire
 Target = Callable[[bytes], None]
 RecordT = TypeVar("RecordT", bound=Record)
 MODELS: tuple[type[Record], ...] = (Trial, ProcessRecord, VerificationRecord)
-MESSAGE_CHARACTERS = 10_000  # of an error: longer ones hide what they say
+MESSAGE_CHARACTERS = 10_000  # limit for an error message, so that it stays readable
 RUNS = tuple(
     LoadRun(url="http://127.0.0.1:1/json", host="x", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     for load in (ClosedLoop(connections=1), OpenLoop(rate=100.0, connections=1), Scenario(factor=1.0, connections=1))
@@ -76,7 +76,7 @@ def _require_round_trip(record: RecordT) -> None:
 
 
 def run(data: bytes) -> None:
-    """Check that a results folder is read with its problems, or refused by the name of its run.json."""
+    """Check that a results folder is read with a list of problems, or rejected with the path of run.json."""
     names = ("run.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
     try:
         found: RunRecords = RunReader(_written(names, data)).records()
@@ -159,7 +159,7 @@ def profile_file(data: bytes) -> None:
 
 
 def response(data: bytes) -> None:
-    """Check that a response is read alike in one piece and in any other pieces, within the limits."""
+    """Check that a response is parsed equally however it is split, within the limits."""
     if len(data) < 2:
         return
     method = "HEAD" if data[0] & 1 else "GET"

@@ -62,19 +62,19 @@ def test_committed_inputs_are_small() -> None:
 
 @quick
 @given(data=noise | configs.map(lambda found: json.dumps(found).encode()))
-def test_a_configuration_is_read_or_refused_by_its_file(data: bytes) -> None:
+def test_configuration_is_read_or_rejected(data: bytes) -> None:
     targets.configuration(data)
 
 
 @quick
 @given(data=st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode(errors="replace")))
-def test_a_profile_is_read_or_refused_by_its_file(data: bytes) -> None:
+def test_profile_is_read_or_rejected(data: bytes) -> None:
     targets.profile_file(data)
 
 
 @quick
 @given(document=st.dictionaries(run_keys, documents, max_size=6) | documents, lines=st.lists(noise, max_size=4))
-def test_a_run_is_read_with_its_problems_or_refused(document: object, lines: list[bytes], tmp_path: Path) -> None:
+def test_run_is_read_or_rejected(document: object, lines: list[bytes], tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(document), encoding="utf-8")
     for name in ("trials.jsonl", "processes.jsonl", "verdicts.jsonl"):
         (tmp_path / name).write_bytes(b"\n".join(lines))
@@ -98,7 +98,7 @@ def test_a_run_is_read_with_its_problems_or_refused(document: object, lines: lis
 @example(output=GOOD.replace("10,", f"{10**300},"))
 @example(output='{"kind": "total"}\n' * 3)
 @example(output="\x1b[2J\x00" * 100)
-def test_generator_output_is_a_result_or_a_load_error(output: str) -> None:
+def test_generator_output_is_parsed_or_rejected(output: str) -> None:
     targets.generator(output.encode())
 
 

@@ -1,4 +1,4 @@
-"""A run of four implementations with rankings made by hand: what a report says of it can be told beforehand."""
+"""A run of four implementations with handmade rankings, whose reports are known."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,17 +16,17 @@ from harness.tests.doubles import runs
 
 JSON = runs.LOAD
 NAMES = ("vertx-web", "es4x", "resteasy", "express")
-PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # of NAMES, in both figures
+PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # rank intervals of NAMES for both metrics
 
 
 def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
-    """Two CPUs."""
+    """Return a machine with two CPUs."""
     own = {"os": "Debian", "kernel": "6.1", "cpu_model": "Slow CPU", "grade": grade, "concerns": concerns}
     return runs.MACHINE.model_copy(update=own)
 
 
 def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **more: Any) -> RunInfo:
-    """A finished run on ``json``."""
+    """Return a finished run of the test type json."""
     found = runs.run_info(names, ProcessLimits(minimum=2, maximum=2), reference=names[0])
     java = {"language": "Java", "test_types": ("json", "query")}
     own = {
@@ -42,7 +42,7 @@ def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **more: Any) ->
 
 
 def trial(name: str, process: int, throughput: float, load: Load = JSON, test_type: str = "json", **more: Any) -> Trial:
-    """Two seconds on two CPUs, of which the server takes one."""
+    """Return a trial of two seconds in which the server uses one of two CPUs."""
     found = runs.trial(name, throughput, process, more.get("round", 0), test_type=test_type, load=load)
     own = {
         "started_at": 1000.0 + process,
@@ -56,24 +56,24 @@ def trial(name: str, process: int, throughput: float, load: Load = JSON, test_ty
 
 
 def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUsage:
-    """What a server took."""
+    """Return the resource usage of a server."""
     return ServerUsage(
         cpu_seconds=2.0, rss_peak=rss_peak, wait_share=None, throttled_seconds=None, threads_peak=threads
     )
 
 
 def validity_check(name: str, outcome: Outcome) -> ValidityCheck:
-    """One that did not pass."""
+    """Return a validity check that did not pass."""
     return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, flag=name)
 
 
 def estimate(value: float) -> Estimate:
-    """Two processes with an interval of a hundredth on either side."""
+    """Return an estimate over two processes with an interval of ±1 %."""
     return Estimate(median=value, low=value * 0.99, high=value * 1.01, processes=2, values=(value, value))
 
 
 def standing(value: float, best: float, place: tuple[int, int], position: int) -> Standing:
-    """A figure with its place."""
+    """Return a standing with a position."""
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
@@ -83,7 +83,7 @@ def standing(value: float, best: float, place: tuple[int, int], position: int) -
 
 
 def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
-    """The further behind, the slower: half as many requests and twice the CPU of the place before."""
+    """Return a row; each position has half the throughput and twice the CPU of the position before."""
     throughput, cpu = 80_000 / 2 ** (position - 1), 10e-6 * 2 ** (position - 1)
     return Row(
         implementation=name,
@@ -102,24 +102,24 @@ def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
 
 
 def unranked(name: str, reason: str) -> Row:
-    """One that was kept out."""
+    """Return a row that is not ranked."""
     return Row(implementation=name, errors=6, ranked=False, reason=reason, trials=8, dropped=8)
 
 
 def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:
-    """Of one load."""
+    """Return a test type with a single load."""
     return Table(test_type=test_type, load=load, rows=rows)
 
 
 def rows(places: Mapping[str, tuple[int, int]]) -> tuple[Row, ...]:
-    """One a name, in this order."""
+    """Return a row for each name, in the given order."""
     return tuple(row(name, position, place) for position, (name, place) in enumerate(places.items(), 1))
 
 
 def ranking(
     of: tuple[Row, ...] = rows(dict(zip(NAMES, PLACES, strict=True))), leading: Quantity = "cpu", **more: Any
 ) -> Ranking:
-    """Of ``json`` alone, with overall scores that say the same."""
+    """Return a ranking of json, with overall scores in the same order."""
     headline = table(of)
     scores = tuple(
         Score(
@@ -144,5 +144,5 @@ def ranking(
 
 
 def turned(found: Standing | None) -> Standing | None:
-    """A score from a throughput."""
+    """Return a score with a given throughput."""
     return found and found.model_copy(update={"estimate": estimate(found.estimate.median / 80_000)})

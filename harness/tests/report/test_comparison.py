@@ -1,4 +1,4 @@
-"""Two runs in words: what could not be told never reads as no difference, nor ends well."""
+"""Tests of the comparison report: an undecided cell never reads as unchanged."""
 
 from typing import Any
 
@@ -36,7 +36,11 @@ def compared(*cells: CellComparison) -> Comparison:
     [
         (SAME, SAME, "same"),
         (SAME, OPEN, "cannot tell"),
-        (OPEN, SAME, "cannot tell"),  # CPU per request says nothing of throughput that a lock or a pool took
+        (
+            OPEN,
+            SAME,
+            "cannot tell",
+        ),  # throughput may differ although CPU per request does not, for example due to a lock
         (SAME, MISSING, "same"),
         (OPEN, OPEN, "cannot tell"),
         (MISSING, MISSING, "cannot tell"),
@@ -50,12 +54,12 @@ def test_a_cell_has_one_of_four_words(throughput: Effect, cpu: Effect, word: str
     assert report.cell_verdict(cell(throughput, cpu)) == word
 
 
-def test_runs_without_a_cell_in_common_cannot_be_told() -> None:
+def test_runs_without_common_cells_are_undecided() -> None:
     (nothing,) = report.summarize_comparison(compared())
     assert nothing.endswith("cannot tell, because they have no cell in common")
 
 
-def test_the_table_has_the_gravest_first_the_same_when_asked_and_why_a_cell_is_missing() -> None:
+def test_table_is_ordered_by_severity_with_reasons() -> None:
     missing = cell(MISSING, MISSING, name="none", reason="B: verification failed")
     found = compared(cell(SAME, SAME, name="same"), cell(SLOWER, name="slow"), missing)
     table = report.comparison_table(found, every=False)

@@ -1,4 +1,4 @@
-"""What programs read: JSON, and TechEmpower's results.json, whose keys are pinned."""
+"""Tests of exports for programs: JSON, and TechEmpower's results.json with its exact keys."""
 
 import io
 from datetime import datetime
@@ -38,7 +38,7 @@ def test_json_is_the_ranking_itself() -> None:
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    """Of two implementations with three trials a cell; the most queries of ``slow`` had errors."""
+    """Return records of two implementations with three trials per cell; ``slow`` had errors at the highest count."""
     trials = []
     for name, factor in (("fast", 2.0), ("slow", 1.0)):
         for number, wobble in enumerate((1.02, 1.0, 0.9)):
@@ -69,14 +69,14 @@ def test_the_keys_are_pinned_and_levels_are_numbers(document: dict[str, Any]) ->
     assert levels == [[64], [1, 20], []]
 
 
-def test_an_entry_has_wrk_s_notation_and_the_median_trial(document: dict[str, Any]) -> None:
+def test_entry_uses_wrk_notation_and_median_trial(document: dict[str, Any]) -> None:
     (entry,) = document["rawData"]["json"]["fast"]
     latency = {"latencyAvg": "500.00us", "latencyStdev": "2.00ms", "latencyMax": "1.50s"}
     assert entry == {**latency, "totalRequests": 4000, "startTime": 1001, "endTime": 1003}
     assert document["rawData"]["query"]["fast"][0]["latencyAvg"] == "0us"  # not known
 
 
-def test_requests_are_for_as_long_as_the_document_says_that_every_load_lasted() -> None:
+def test_counts_are_scaled_to_the_common_duration() -> None:
     longer = made.trial("a", 0, 1000.0, duration=4.0, asked_duration=4.0, requests=4000)
     shorter = made.trial("a", 0, 500.0, ONE, "query", errors=ErrorCounts(timeout=3))
     info = made.info(("a",), loads={"json": (made.JSON,), "query": (ONE,)})
@@ -86,7 +86,7 @@ def test_requests_are_for_as_long_as_the_document_says_that_every_load_lasted() 
     assert found["rawData"]["query"]["a"][0]["timeout"] == 6
 
 
-def test_a_load_without_a_valid_trial_keeps_its_place(document: dict[str, Any]) -> None:
+def test_load_without_valid_trial_keeps_position(document: dict[str, Any]) -> None:
     entries = document["rawData"]["query"]["slow"]
     assert entries[0]["totalRequests"] == 2000
     assert entries[1] == {}
@@ -102,7 +102,7 @@ def test_verdicts_and_times_are_those_of_the_run(document: dict[str, Any]) -> No
     assert ended == [1002.0, 1002.0]
 
 
-def test_what_is_not_known_is_null_and_words_are_as_the_toolset_writes_them() -> None:
+def test_unknown_values_are_null() -> None:
     (one,) = made.info(("a-raw",)).implementations
     facts = {"project": "a", "framework": "Vert.x", "approach": "Realistic", "versus": "Netty"}
     info = made.info(("a-raw",), implementations=(one.model_copy(update=facts),))

@@ -1,4 +1,4 @@
-"""The answer in words: groups, never a count of places; nobody leads where nothing is settled."""
+"""Tests of the summary in sentences."""
 
 from harness.report.summary import summarize, summarize_run
 from harness.tests.report import made
@@ -6,7 +6,7 @@ from harness.tests.report import made
 TIED = made.rows({"one": (1, 2), "two": (1, 2)})
 
 
-def test_groups_are_named_in_their_order_and_ties_together() -> None:
+def test_summary_names_groups_in_order() -> None:
     said = summarize(made.info(), made.ranking(), "json", "cpu")
     assert said.lead == "JSON, by CPU per request: vertx-web first; es4x second; resteasy and express tie."
     assert said.figures == (
@@ -15,21 +15,21 @@ def test_groups_are_named_in_their_order_and_ties_together() -> None:
     )
 
 
-def test_a_tie_has_the_figures_of_all_who_are_in_it_and_no_leader() -> None:
+def test_tie_has_all_figures_and_no_leader() -> None:
     said = summarize(made.info(("one", "two")), made.ranking(TIED), "json", "throughput")
     assert said.lead == "JSON, by throughput: one and two tie; no leader is established."
     assert said.figures == "one and two: 40,000 to 80,000 requests/s (2 processes of each)."
 
 
-def test_numbers_of_processes_that_differ_are_told_as_such() -> None:
+def test_summary_shows_differing_process_counts() -> None:
     row = made.standing(10e-6, 10e-6, (1, 1), 1)
     more = row.model_copy(update={"estimate": row.estimate.model_copy(update={"processes": 15})})
     rows = (made.row("a", 1, (1, 1)).model_copy(update={"cpu_per_request": more}), made.row("b", 2, (2, 2)))
     assert summarize(made.info(), made.ranking(rows), "json", "cpu").figures.endswith("(2 to 15 processes of each).")
 
 
-def test_who_is_not_decided_worse_than_all_before_has_no_ordinal() -> None:
-    """one is better than three, and two is not: a group ends where its leader is decided better."""
+def test_open_rank_has_no_ordinal() -> None:
+    """Server one beats three, but two does not: a group ends before the first server that its leader beats."""
     said = summarize(
         made.info(), made.ranking(made.rows({"one": (1, 2), "two": (1, 3), "three": (2, 3)})), "json", "cpu"
     )
@@ -49,7 +49,7 @@ def test_a_crowd_is_told_briefly() -> None:
     )
 
 
-def test_the_whole_answer_is_by_the_figure_that_leads_with_the_other_beside_it() -> None:
+def test_run_summary_has_leading_then_other_metric() -> None:
     said = summarize_run(made.info(), made.ranking(leading="throughput"))
     assert said.lead.startswith("Overall, by throughput: vertx-web first")
     assert "Overall, by CPU per request: vertx-web first" in said.figures
@@ -58,7 +58,7 @@ def test_the_whole_answer_is_by_the_figure_that_leads_with_the_other_beside_it()
     assert without.lead.startswith("JSON, by CPU per request: vertx-web first")
 
 
-def test_nothing_measured_one_alone_and_a_run_in_progress_are_answers_too() -> None:
+def test_summaries_of_empty_single_and_running_runs() -> None:
     nothing = made.ranking((made.unranked("a", "missing"),))
     assert summarize(made.info(("a",)), nothing, "json", "cpu").lead == (
         "JSON, by CPU per request: no measurement can be ranked."
@@ -69,7 +69,7 @@ def test_nothing_measured_one_alone_and_a_run_in_progress_are_answers_too() -> N
     assert running.lead.startswith("So far: JSON, by CPU per request: vertx-web first")
 
 
-def test_where_it_was_measured_and_what_would_help_are_said() -> None:
+def test_summary_names_machine_and_improvements() -> None:
     said = summarize(made.info(machine=made.machine(concerns=("load 10.9 on 2 CPUs",))), made.ranking(), "json", "cpu")
     assert said.place == "Measured on Slow CPU, 2 CPUs, machine grade D, profile quick."
     assert said.surer == (

@@ -1,4 +1,4 @@
-"""The ranking as people read it: what is settled first, as wide as there is room, the same figures in Markdown."""
+"""Tests of the ranking in the terminal and in Markdown."""
 
 import io
 
@@ -32,7 +32,7 @@ def shown(info: RunInfo, ranking: Ranking, width: int = 200, *, every_load: bool
     return out.getvalue()
 
 
-def test_on_a_shared_machine_rows_are_in_the_order_of_cpu_and_it_stands_first() -> None:
+def test_shared_machine_orders_rows_by_cpu() -> None:
     slow_and_frugal = made.row("frugal", 2, (1, 1)).model_copy(
         update={"cpu_per_request": made.standing(5e-6, 5e-6, (1, 1), 1)}
     )
@@ -54,12 +54,12 @@ def test_on_a_shared_machine_rows_are_in_the_order_of_cpu_and_it_stands_first() 
         ((1234.5, None, None), "1,234×"),
     ],
 )
-def test_a_ratio_has_the_digits_that_the_page_gives_it(ends: tuple[float, float, float], text: str) -> None:
+def test_ratio_has_the_digits_of_the_page(ends: tuple[float, float, float], text: str) -> None:
     value, low, high = ends
     assert tables.format_ratio(Ratio(value=value, low=low, high=high)) == text
 
 
-def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:
+def test_unranked_profile_shows_figures_without_ranks() -> None:
     text = shown(made.info(ranked=False), made.ranking(overall=()))
     assert "Profile smoke only checks that implementations run; its figures do not rank them." in text
     tables = text.partition("json, at")[2]
@@ -67,14 +67,14 @@ def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:
     assert not {"rank", "ranks", "first", "leads", "overall:"} & set(tables.split())
 
 
-def test_a_row_that_was_kept_out_is_dashes_and_its_reason_stands_below() -> None:
+def test_excluded_row_has_dashes_and_a_reason() -> None:
     rows = (*made.rows({"a": (1, 1), "b": (2, 2)}), made.unranked("c", "excluded by validity checks: errors"))
     text = shown(made.info(("a", "b", "c")), made.ranking(rows, overall=()))
     assert ["–", "c", "–", "–"] in [line.split()[:4] for line in text.splitlines()]
     assert "excluded by validity checks: errors: c" in text
 
 
-def test_what_is_remarked_of_all_rows_is_said_once() -> None:
+def test_remark_on_all_rows_appears_once() -> None:
     rows = tuple(made.row(name, place, (place, place), flags=("not warmed up",)) for place, name in enumerate("ab", 1))
     one = made.ranking(rows)
     assert shown(made.info(("a", "b")), one).count("not warmed up: all rows") == 1
@@ -84,7 +84,7 @@ def test_what_is_remarked_of_all_rows_is_said_once() -> None:
     assert "in every table: not warmed up: all rows" in text
 
 
-def test_loads_at_given_rates_have_the_capacity_at_the_goal_and_latency_over_load() -> None:
+def test_open_loop_tables_of_capacity_and_latency() -> None:
     points = tuple(
         RatePoint(
             purpose=purpose, share=share, rate=1000.0, maximum=0.1234, flags=("client late",),
@@ -109,7 +109,7 @@ def test_loads_at_given_rates_have_the_capacity_at_the_goal_and_latency_over_loa
 
 
 @pytest.mark.extra("orders")
-def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
+def test_order_table_has_response_time_and_cpu() -> None:
     row = OrderRow(
         implementation="a", response=made.standing(0.012, 0.012, (1, 1), 1), percentiles={"99": made.estimate(0.05)},
         cpu_per_request=made.standing(900e-6, 900e-6, (1, 1), 1), database_cpu_per_arrival=made.estimate(300e-6),
@@ -130,7 +130,7 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
 
 
 @pytest.mark.parametrize("width", [70, 80, 100, 160])
-def test_every_line_fits_the_terminal_and_figures_and_names_stay(width: int) -> None:
+def test_lines_fit_the_terminal(width: int) -> None:
     rows = made.rows({LONG: (1, 2), "b": (1, 2)})
     text = shown(made.info((LONG, "b")), made.ranking(rows), width)
     assert max(map(len, text.splitlines())) <= width
@@ -151,7 +151,7 @@ def test_a_pipe_is_as_wide_as_columns_says(columns: str, most: int, monkeypatch:
     terminal.print_ranking(made.info(), made.ranking(), terminal.make_console(out))
     longest = max(map(len, out.getvalue().splitlines()))
     assert longest <= most
-    assert (longest > 100) == (most > 100)  # nothing is folded that need not be
+    assert (longest > 100) == (most > 100)  # names are not folded unnecessarily
 
 
 def test_each_load_has_a_table_when_asked() -> None:
@@ -162,7 +162,7 @@ def test_each_load_has_a_table_when_asked() -> None:
     assert "json, at c256" in shown(made.info(), ranking, every_load=True)
 
 
-def test_each_role_s_machine_and_each_link_is_named() -> None:
+def test_heading_names_machines_and_links() -> None:
     machine = made.machine("B")
     app = RoleMachine(role="server", name="app", address="10.0.0.2", engine="26.1.5", machine=machine)
     link = MachineLink(of="app", to="c1", round_trip=80e-6, throughput=1.25e9)
@@ -172,7 +172,7 @@ def test_each_role_s_machine_and_each_link_is_named() -> None:
     assert "app to c1: round trip 80 µs, 10.00 Gbit/s" in lines
 
 
-def test_markdown_has_the_same_answer_and_as_many_cells_in_every_line_of_a_table() -> None:
+def test_markdown_tables_are_rectangular() -> None:
     out = io.StringIO()
     markdown.export(Report(records=RunRecords(info=made.info()), ranking=made.ranking()), out)
     text = out.getvalue()

@@ -1,4 +1,4 @@
-"""Verdicts for programs: each format says the same, and nothing that a server answered breaks it."""
+"""Tests of verification reports for programs, with hostile responses."""
 
 import json
 from xml.etree import ElementTree
@@ -26,7 +26,7 @@ HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"
 
 @pytest.fixture
 def found() -> VerificationReport:
-    """One that passed, one that failed with a hostile answer, one that could not be built."""
+    """Return a passed verdict, a failed verdict with a hostile response, and a failed build."""
     passed = records.verdict("fast", "json")
     failure = {"message": "500", "expected": "200", "actual": HOSTILE}
     results = (
@@ -48,8 +48,8 @@ def test_json_is_the_records_themselves(found: VerificationReport) -> None:
     assert document["problems"] == list(found.problems)
 
 
-def test_junit_has_a_case_a_check_with_failures_and_errors_apart(found: VerificationReport) -> None:
-    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - written a moment ago
+def test_junit_separates_failures_and_errors(found: VerificationReport) -> None:
+    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - trusted, written by this test
     (suite,) = [suite for suite in root if suite.get("name") == "slow.db"]
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
     (failure,) = suite.iter("failure")
@@ -60,7 +60,7 @@ def test_junit_has_a_case_a_check_with_failures_and_errors_apart(found: Verifica
     assert error.get("message") == "broken failed: exit 1:"
 
 
-def test_github_s_annotations_stand_at_the_implementation_and_are_a_line_each(found: VerificationReport) -> None:
+def test_github_annotations_are_one_line_each(found: VerificationReport) -> None:
     lines = FORMATS["github"](found).splitlines()
     assert lines[0] == "::error title=tfb::broken failed: exit 1:%0Amain.go:3: syntax error"
     assert lines[1].startswith(
@@ -72,7 +72,7 @@ def test_github_s_annotations_stand_at_the_implementation_and_are_a_line_each(fo
     assert nothing.splitlines()[-1] == "2 problems, nothing was verified"
 
 
-def test_every_rule_of_a_check_leads_to_its_paragraph() -> None:
+def test_every_rule_has_a_location() -> None:
     page = (REPOSITORY / "docs" / "requirements.md").read_text(encoding="utf-8").splitlines()
     for rule in {check.rule for check in CHECKS.values()}:
         assert page[rule_lines()[rule] - 1].startswith(f"- **{rule}**")
@@ -86,7 +86,7 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
 
     found = [failed("http", "server-header"), failed("json", "server-header", "date"), failed("db", "server-header")]
     assert count_violations(found) == 2
-    assert count_violations([*found, *found]) == 2  # of a second process
+    assert count_violations([*found, *found]) == 2  # from a second process
     assert count_violations([records.verdict("a", "json")]) == 0
 
 
@@ -101,7 +101,7 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
         (BuildRecord(status="failed"), "a: build failed"),
     ],
 )
-def test_what_was_not_built_is_judged_by_its_build(build: BuildRecord, line: str) -> None:
+def test_failed_build_determines_the_verdict(build: BuildRecord, line: str) -> None:
     judged = build_verdict("a", build)
     assert judged
     assert judged.line == line
@@ -114,7 +114,7 @@ def test_a_hostile_reason_breaks_no_format() -> None:
         verdicts=(), problems=(HOSTILE,), folders={"a": "frameworks/C/a"}, implementations=(judged,)
     )
     assert json.loads(FORMATS["json"](found))["implementations"][0]["reason"] == HOSTILE
-    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - written a moment ago
+    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - trusted, written by this test
     assert len(list(root.iter("error"))) == 1
     lines = FORMATS["github"](found).splitlines()
     assert [line for line in lines if line.startswith("::")] == [lines[0]]

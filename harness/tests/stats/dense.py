@@ -1,4 +1,4 @@
-"""Rich input by chance that is always the same, and results in few lines, for ``approve``."""
+"""Reproducible random input, and compact results for ``approve``."""
 
 import random
 from typing import Any
@@ -7,12 +7,12 @@ from harness.records.record import Record
 
 
 def luck(*key: object) -> float:
-    """A normal deviate, of each key its own."""
+    """Return a standard normal number that depends only on the key."""
     return random.Random(repr(key)).gauss(0, 1)
 
 
 def dense(found: Any) -> Any:
-    """A record of numbers alone is a line of them: an estimate, a ratio, a standing."""
+    """Convert records that contain only numbers, such as estimates and ratios, to lists of numbers."""
     if isinstance(found, Record):
         leaves = _leaves(found)
         return leaves if all(isinstance(each, int | float) for each in leaves) else dense(dict(found))

@@ -1,4 +1,4 @@
-"""The search for the capacity at a latency goal, and the tables of loads at given rates."""
+"""Tests of the capacity search and of the latency tables."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -95,14 +95,14 @@ def test_the_search_ends_around_the_true_capacity(capacity: float) -> None:
     assert len(tried) < 14
 
 
-def test_a_server_that_never_meets_the_goal_ends_the_search() -> None:
+def test_search_ends_if_no_load_meets_goal() -> None:
     tried = search(lambda _: 0.5)
     assert bracket(tried, GOAL)[0] is None
     assert len(tried) < 10
 
 
-def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_same() -> None:
-    """True ones of 18.9, 19.1 and 22.5: the search tries 16.0, 19.03 and 22.6, in each process."""
+def test_equal_brackets_do_not_narrow_the_capacity() -> None:
+    """The true capacities are 18.9, 19.1 and 22.5. The search tries 16.0, 19.03 and 22.6 in each process."""
     truth = {"a": 18.9, "b": 19.1, "c": 22.5}
     info = info_of("abc", 3, SERVICE, "b", orders=OrderLoads(goal=SLOW))
     tried = []
@@ -125,8 +125,8 @@ def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_sa
     assert {found.rank.label for name in "bc" if (found := rows[name].capacity)} == {"1–2"}
 
 
-def test_capacities_that_differ_by_less_than_processes_do_are_not_told_apart() -> None:
-    """Student's t of the logarithms is 1.4 where 2.8 would be needed."""
+def test_capacities_within_process_variance_tie() -> None:
+    """Student's t of the logarithms is 1.4; significance would require 2.8."""
     info = info_of("ab", 3, SERVICE, "a", orders=OrderLoads(goal=SLOW))
     tried = [
         arrivals(factor * above, late, name=name, process=process)
@@ -141,7 +141,7 @@ def test_capacities_that_differ_by_less_than_processes_do_are_not_told_apart() -
     assert {name: each and each.rank.label for name, each in found.items()} == {"a": "1–2", "b": "1–2"}
 
 
-def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
+def test_percentile_covers_all_loads_of_a_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
     found = estimate_percentiles(loads)
     assert found.keys() == {"50"}  # no load of process 0 has a p99
@@ -150,10 +150,8 @@ def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
 
 
 @pytest.mark.parametrize(("looks", "groups"), [((), [1, 2]), ((3, 15), [1, 1])])
-def test_response_times_are_decided_with_their_look_s_share_of_the_error(
-    looks: tuple[int, ...], groups: list[int]
-) -> None:
-    """Paired t: p = 0.011, enough at 5 % and too much for a first look at three of fifteen processes."""
+def test_response_times_use_the_error_of_the_look(looks: tuple[int, ...], groups: list[int]) -> None:
+    """The paired t test has p = 0.011: significant at 5 %, but not at the first of three looks."""
     rules = ProcessLimits(minimum=3, maximum=max(looks, default=3), looks=looks)
     info = run_info(["a", "b"], rules, loads={ORDER_TEST_TYPE: (SERVICE,)})
     made = [
@@ -163,19 +161,19 @@ def test_response_times_are_decided_with_their_look_s_share_of_the_error(
     ]
     orders = rank(info, made, [], []).orders
     assert [row.response.tie_group for row in orders.tables[0].rows if row.response] == groups
-    assert (orders.goal, orders.capacities) == (None, ())  # no load was of a search
+    assert (orders.goal, orders.capacities) == (None, ())  # no trial belongs to a search
 
 
 UNKNOWN = {"due": None, "late": None, "arrivals": None}
 # By name: the loads of a process, and the bracket and next loads that ``describe_search`` returns for them.
 SEARCHES: dict[str, tuple[list[Trial], str]] = {
-    "nothing": ([], "None to None, then [4, 2000]"),
-    "met": ([changed(at(1000, 0), late=None)], "1000 (0 of 5000 late, decided) to None, then [1100, 2000]"),
-    "met above the start": ([at(9000, 0.01), at(1000, 0)], "9000 (50 of 5000 late) to None, then [9900, 9900]"),
-    "missed": ([at(4000, 0.0102)], "None to 4000 (51 of 5000 late), then [2000, 2000]"),
-    "missed low": ([at(60, 0.5)], "None to 60 (2500 of 5000 late, decided), then [None, 40]"),
-    "missed lowest": ([at(92, 0.5)], "None to 92 (2500 of 5000 late, decided), then [None, 46]"),
-    "missed once": ([at(1000, 1, due=1)], "None to 1000 (1 of 1 late, decided), then [500, 500]"),
+    "nothing": ([], "– to –, then [4, 2000]"),
+    "met": ([changed(at(1000, 0), late=None)], "1000 (0 of 5000 late, decided) to –, then [1100, 2000]"),
+    "met above the start": ([at(9000, 0.01), at(1000, 0)], "9000 (50 of 5000 late) to –, then [9900, 9900]"),
+    "missed": ([at(4000, 0.0102)], "– to 4000 (51 of 5000 late), then [2000, 2000]"),
+    "missed low": ([at(60, 0.5)], "– to 60 (2500 of 5000 late, decided), then [–, 40]"),
+    "missed lowest": ([at(92, 0.5)], "– to 92 (2500 of 5000 late, decided), then [–, 46]"),
+    "missed once": ([at(1000, 1, due=1)], "– to 1000 (1 of 1 late, decided), then [500, 500]"),
     "on the edge": (
         [at(1000, 0.01), at(1050, 0.0102)],
         "1000 (50 of 5000 late) to 1050 (51 of 5000 late), then [1000, 1000]",
@@ -186,9 +184,9 @@ SEARCHES: dict[str, tuple[list[Trial], str]] = {
     ),
     "too few": (
         [at(1000, 0, due=367), changed(at(1000, 0), **UNKNOWN), at(1040, 0.5, due=1)],
-        "None to None, then [4, 2000]",
+        "– to –, then [4, 2000]",
     ),
-    "enough": ([at(1000, 0, due=368)], "1000 (0 of 368 late, decided) to None, then [1100, 2000]"),
+    "enough": ([at(1000, 0, due=368)], "1000 (0 of 368 late, decided) to –, then [1100, 2000]"),
     "repeated": (
         [at(1000, 0.02), at(1000, 0), at(1000, 0.009), at(2000, 1)],
         "1000 (145 of 15000 late) to 2000 (5000 of 5000 late, decided), then [1414.21, 1414.21]",
@@ -199,11 +197,11 @@ SEARCHES: dict[str, tuple[list[Trial], str]] = {
     ),
     "contradicting": (
         [at(100, 0.5), at(200, 0), at(400, 0.5), at(800, 0), at(1600, 0.5), at(3200, 0)],
-        "None to 100 (2500 of 5000 late, decided), then [92, 50]",
+        "– to 100 (2500 of 5000 late, decided), then [92, 50]",
     ),
     "no rates": (
         [changed(trial("a", 9), due=5000, late=0), changed(at(1000, 0), **UNKNOWN)],
-        "None to None, then [4, 2000]",
+        "– to –, then [4, 2000]",
     ),
     "restarted": (
         [
@@ -215,7 +213,7 @@ SEARCHES: dict[str, tuple[list[Trial], str]] = {
     ),
     "lagged": (
         [at(1000, 0.5, validity=(CLOSE,)), at(2000, 0.5, validity=(SHORT, LAG)), at(3000, 0, validity=(SIZE,))],
-        "None to 2000 (5000 of 5000 late, decided), then [1000, 1000]",
+        "– to 2000 (5000 of 5000 late, decided), then [1000, 1000]",
     ),
     "arrivals": (
         [arrivals(8, 0), arrivals(8, 0.012), arrivals(16, 0.03, seconds=0.1)],
@@ -223,13 +221,13 @@ SEARCHES: dict[str, tuple[list[Trial], str]] = {
     ),
     "arrivals met": (
         [changed(arrivals(8, 0), late=900), arrivals(4, 0, seconds=0.1001)],
-        "None to 4 (1000 of 1000 late, decided), then [2, None]",
+        "– to 4 (1000 of 1000 late, decided), then [2, –]",
     ),
-    "arrivals lost": ([arrivals(8, 0.5, due=600)], "None to 8 (100 of 600 late, decided), then [4.90667, None]"),
-    "arrivals missed low": ([arrivals(0.05, 0.5)], "None to 0.05 (500 of 1000 late, decided), then [None, None]"),
+    "arrivals lost": ([arrivals(8, 0.5, due=600)], "– to 8 (100 of 600 late, decided), then [4.90667, –]"),
+    "arrivals missed low": ([arrivals(0.05, 0.5)], "– to 0.05 (500 of 1000 late, decided), then [–, –]"),
     "arrivals unknown": (
         [changed(arrivals(8, 0), **{**UNKNOWN, "due": 700, "late": 7})],
-        "8 (7 of 700 late) to None, then [16, 16]",
+        "8 (7 of 700 late) to –, then [16, 16]",
     ),
 }
 
@@ -238,11 +236,11 @@ def describe_search(trials: Sequence[Trial]) -> str:
     """Return both ends of the bracket, and the next load after a low start with short loads and after a high start."""
     goal = SLOW if any(isinstance(one.load, Scenario) for one in trials) else GOAL
     low, high = (
-        end and f"{end.rate:g} ({end.late} of {end.due} late{', decided' * end.decided(goal)})"
+        f"{end.rate:g} ({end.late} of {end.due} late{', decided' * end.decided(goal)})" if end else "–"
         for end in bracket(trials, goal)
     )
     following = (next_load(trials, goal, start=start, seconds=start / 2) for start in (8.0, 4000.0))
-    return f"{low} to {high}, then [{', '.join(f'{load:.6g}' if load else 'None' for load in following)}]"
+    return f"{low} to {high}, then [{', '.join(f'{load:.6g}' if load else '–' for load in following)}]"
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -252,14 +250,14 @@ def test_search_chooses_the_next_load(name: str) -> None:
 
 
 SPOILED = {("a", 0.9, 1): (SHORT,), ("b", 0.9, 0): (SIZE,), ("c", 0.5, 0): (LAG,), ("d", 0.9, 2): (CLOSE,)}
-LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (  # share, part of the capacity or rate, late ones
+LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (  # purpose, share, part or rate, late share
     ("search", None, 1.0, 0.0), ("search", None, 1.04, 0.5), ("share", 0.5, 0.5, 0.0), ("share", 0.9, 0.9, 0.001),
     ("common", None, 300.0, 0.0), ("common", None, 600.0, 0.0),
 )  # fmt: skip
 
 
 def latency_run() -> tuple[RunInfo, list[Trial]]:
-    """Points of one process and of three, with lost rates, lag and a witness; capacities of all kinds."""
+    """Return a run with lost rates, generator lag, a witness, and capacities of all kinds."""
     alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
     made = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
     made += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, validity=(SIZE,))]
@@ -287,7 +285,7 @@ def test_latency_over_load_and_capacities_are_as_approved() -> None:
 
 
 def orders_run() -> tuple[RunInfo, list[Trial]]:
-    """Two factors, the higher one planned first; other operations, what no process or no row has, and a search."""
+    """Return a run with two factors, several operations, missing values and a search."""
     info = info_of("abcd", 3, SERVICE, "b", orders=OrderLoads(goal=SLOW))
     made = []
     for (place, name), process, factor in itertools.product(enumerate("abc"), range(3), (8.0, 16.0, 20.0, 20.5)):
@@ -328,7 +326,7 @@ def ends(trials: list[Trial]) -> tuple[float | None, float | None]:
     return low.rate if low else None, high.rate if high else None
 
 
-def test_a_miss_while_the_generator_was_late_itself_counts_for_nothing() -> None:
+def test_misses_with_generator_lag_are_ignored() -> None:
     missed = at(1000, 0.5, validity=(LAG,))
     assert next_load([missed], GOAL, start=2000, seconds=2.0) == 1000
     assert ends([missed, at(1000, 0.0)]) == (1000, None)
@@ -336,5 +334,5 @@ def test_a_miss_while_the_generator_was_late_itself_counts_for_nothing() -> None
         assert ends([at(1000, 0.0, validity=(held_no_rate,)), at(500, 0.0)]) == (500, 1000)
 
 
-def test_one_stall_at_a_low_rate_is_not_the_capacity() -> None:
+def test_stall_at_low_rate_is_not_the_capacity() -> None:
     assert ends([at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)]) == (800, 1600)

@@ -1,4 +1,4 @@
-"""Two runs cell by cell, and the ratio of any two cells."""
+"""Tests of comparisons between runs and between cells."""
 
 import itertools
 import math
@@ -41,8 +41,8 @@ def records(
 
 
 @pytest.mark.simulation
-def test_runs_of_the_same_servers_are_rarely_told_apart_even_where_the_machine_is_unsteady() -> None:
-    """All servers of one process number are faster or slower together: within a run that cancels, between runs not."""
+def test_equal_servers_rarely_differ_on_an_unsteady_machine() -> None:
+    """Effects of process numbers cancel within a run, but not between runs."""
     different, generator = 0, np.random.default_rng(8)
     for seed in range(60):
         sides = []
@@ -59,7 +59,7 @@ def test_runs_of_the_same_servers_are_rarely_told_apart_even_where_the_machine_i
 
 
 def test_halves_of_one_run_are_compared_within_rounds() -> None:
-    """What both share, a machine that is slower from process to process, does not hide a twentieth."""
+    """A machine that slows down from process to process does not hide a difference of 5 %."""
     both = records((0.0, math.log(1.05), 0.0), 3, drift=0.5)
     halves = []
     for name in ("a", "b"):
@@ -72,13 +72,13 @@ def test_halves_of_one_run_are_compared_within_rounds() -> None:
         assert 0.9 < (ratio_of_cell.low or 0) < (ratio_of_cell.high or 9) < 1.2
 
 
-def test_values_of_no_run_are_compared_start_by_start() -> None:
+def test_ratio_of_values_is_paired_by_process() -> None:
     found = ratio_of_values({0: 10.0, 1: 20.0, 2: 40.0, 3: 80.0}, {0: 5.0, 2: 20.0, 3: 40.0}, 0.95)
     assert (found.value, found.low) == pytest.approx((2.0, 2.0))
 
 
 def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
-    """Several tables, one of a single process; the later a server's name, the faster it is than in other runs."""
+    """Return a run with several tables; ``faster`` scales a speed-up with the position of a server's name."""
     loads: dict[str, tuple[Load, ...]] = {"json": (LOAD, FEW), "db": (LOAD,), "update": (LOAD,)}
     made = []
     for kind, load in ((kind, load) for kind, own in loads.items() for load in own):
@@ -120,7 +120,7 @@ def told(found: Comparison) -> dict[str, Any]:
     return {**dense(found), "cells": cells}
 
 
-def test_two_runs_and_halves_of_one_are_compared_as_approved() -> None:
+def test_comparisons_of_runs_and_halves_are_as_approved() -> None:
     a, b, c = run("A", "abcdx"), run("B", "abcdy", 0.04), run("C", "abcd", -0.08)
     floor = NoiseFloor(implementation="a", profile="p", measured_at=9, pairs=4, throughput=0.09, cpu_per_request=0.02)
     less = floor.model_copy(update={"implementation": "b", "throughput": 0.04, "cpu_per_request": 0.1})
@@ -141,7 +141,7 @@ def test_two_runs_and_halves_of_one_are_compared_as_approved() -> None:
     approve("stats-compare", found)
 
 
-def test_ratios_of_any_two_cells_and_the_noise_floor_are_as_approved() -> None:
+def test_ratios_of_cells_and_noise_floor() -> None:
     made = run("A", "abcd").trials
     json, few, db = (("json", LOAD), ("json", FEW), ("db", LOAD))
     asked = [(("a", few), ("a", json)), (("b", json), ("c", json)), (("c", json), ("a", db)), (("d", db), ("z", db))]
@@ -185,7 +185,7 @@ def test_ratios_of_any_two_cells_and_the_noise_floor_are_as_approved() -> None:
     assert measured.cpu_per_request == pytest.approx(0.0136053, rel=1e-5)
 
 
-def test_a_server_that_lost_a_third_is_a_regression() -> None:
+def test_losing_a_third_is_a_regression() -> None:
     found = compare(records((0, 0, 0), 1), records((math.log(2 / 3), 0, 0), 2, began=9.0), 0.05)
     assert not found.interleaved
     lost, *others = (cell for cell in found.cells if cell.test_type == "db")

@@ -1,4 +1,4 @@
-"""What is read of trials, and whether their server was still warming up."""
+"""Tests of metrics of trials, and of the detection of remaining warm-up."""
 
 import pytest
 
@@ -14,20 +14,18 @@ SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microsec
     [
         ([FALLING], False, False),
         ([SETTLED, FALLING], False, False),
-        ([SETTLED], False, True),  # a warm-up that saw nothing settle is judged by the trials
-        ([SETTLED[::-1], FALLING[::-1]], False, True),  # a machine that slows down says nothing of warm-up
-        ([FALLING], True, False),  # a warm-up that settled is not believed against the trials
+        ([SETTLED], False, True),  # an unsettled warm-up is judged by the trials
+        ([SETTLED[::-1], FALLING[::-1]], False, True),  # rising cost is no sign of warm-up
+        ([FALLING], True, False),  # falling cost counts even after a settled warm-up
         ([FALLING], None, False),
         ([(10.0,)], True, True),
         ([(10.0,)], None, True),
-        ([(10.0,)], False, False),  # one trial after an unsettled warm-up shows nothing
-        ([(13.0, 10.0, 10.0, 10.0)], False, True),  # the figure is 7 % above that of the later half
+        ([(10.0,)], False, False),  # a single trial after an unsettled warm-up proves nothing
+        ([(13.0, 10.0, 10.0, 10.0)], False, True),  # the mean is 7 % above the mean of the later half
         ([(16.0, 10.0, 10.0, 10.0)], False, False),
     ],
 )
-def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
-    processes: list[tuple[float, ...]], steady: bool | None, warm: bool
-) -> None:
+def test_falling_cost_means_not_warmed_up(processes: list[tuple[float, ...]], steady: bool | None, warm: bool) -> None:
     cell = CellTrials(
         [
             trial("jit", 1000.0, number, round_, cpu_per_request=cost * 1e-6).model_copy(
@@ -41,7 +39,7 @@ def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
     assert ("not warmed up" in cell.flags) != warm
 
 
-def test_a_trial_whose_cpu_could_not_be_read_hides_no_warm_up() -> None:
+def test_unknown_cpu_time_hides_no_warm_up() -> None:
     falling = [trial("jit", 1000.0, 0, round_, cpu_per_request=cost * 1e-6) for round_, cost in enumerate(FALLING)]
     assert not CellTrials(
         [*falling, *(trial("jit", 1000.0, 1, round_, cpu_per_request=0.0) for round_ in range(2))]
@@ -64,5 +62,5 @@ def test_what_is_read_of_a_trial() -> None:
     found = {name: (long.median(metric), short.median(metric)) for name, metric in METRICS.items()}
     assert {name for name, (value, _) in found.items() if value is None} == {"threads", "startup-time"}
     assert {name: value for name, (value, _) in found.items() if value} == pytest.approx(known)
-    del known["response-time-p99"]  # one in a hundred of 499 is not five
+    del known["response-time-p99"]  # 1 % of 499 is less than five
     assert {name: value for name, (_, value) in found.items() if value} == pytest.approx(known)

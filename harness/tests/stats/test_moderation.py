@@ -1,4 +1,4 @@
-"""The fit on hand-computed examples and on simulated runs of known truth."""
+"""Tests of the fit with examples computed by hand and simulated runs."""
 
 import math
 from dataclasses import asdict
@@ -30,8 +30,8 @@ def difference(table: RowMeans, one: str, other: str) -> pairs.Differences:
     return pairs.differences(table, table, places[0], places[1])
 
 
-def test_two_servers_with_one_figure_a_process_are_compared_by_the_paired_t_test() -> None:
-    from scipy import stats  # here: it takes a second, of each process that collects these tests
+def test_two_servers_are_compared_by_paired_t_test() -> None:
+    from scipy import stats  # imported late, because it takes a second in each process that collects tests
 
     a, b = [100.0, 120.0, 90.0, 111.0], [105.0, 131.0, 97.0, 112.0]
     table = compared({"a": {(i, 0): v for i, v in enumerate(a)}, "b": {(i, 0): v for i, v in enumerate(b)}})
@@ -42,7 +42,7 @@ def test_two_servers_with_one_figure_a_process_are_compared_by_the_paired_t_test
     assert found.half_width(0.95)[0] == pytest.approx((known.confidence_interval().high - found.value[0]), rel=1e-9)
 
 
-def test_a_server_that_is_never_twice_the_same_widens_its_own_intervals_alone_and_in_all_tables() -> None:
+def test_variance_outlier_over_tables_widens_only_its_intervals() -> None:
     def drawn(name: str, speed: float, scatter: float) -> dict[tuple[int, int], float]:
         places = [(process, number) for process in range(4) for number in range(3)]
         return {(p, r): speed * math.exp(scatter * luck(name, p) + 0.01 * luck(name, p, r)) for p, r in places}
@@ -52,13 +52,13 @@ def test_a_server_that_is_never_twice_the_same_widens_its_own_intervals_alone_an
         {"a": {**calm, "wild": drawn("wild", 100.0, 0.5)}, "b": {**calm, "wild": drawn("s", 100.0, 0.004)}}
     )
     without = difference(compared(calm), "s0", "s1").half_width(0.95)
-    for kind in "ab":  # in the second its processes agree, by luck
+    for kind in "ab":  # in the second table its processes agree by chance
         assert difference(seldom.means(kind), "s0", "s1").half_width(0.95) < 1.1 * without
         assert difference(seldom.means(kind), "s0", "wild").half_width(0.95) > 0.3
 
 
-def test_one_that_scatters_beyond_the_others_is_told_from_one_four_times_as_fast() -> None:
-    """As fastify in Round 1: three processes 13 % apart have two degrees of freedom, which 171 pairs use up."""
+def test_variance_outlier_differs_from_fourfold_server() -> None:
+    """As for fastify in Round 1: three processes 13 % apart have two degrees of freedom, too few for 171 pairs."""
     scatter = {**{f"s{n}": (1.2**n, 0.028) for n in range(18)}, "fastify": (4.2, 0.13)}
     drawn = {
         name: {(p, 0): speed * math.exp(deviation * luck("x", name, p)) for p in range(3)}
@@ -70,7 +70,7 @@ def test_one_that_scatters_beyond_the_others_is_told_from_one_four_times_as_fast
     assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
 
 
-def test_a_server_whose_windows_are_never_alike_widens_its_own_intervals_alone() -> None:
+def test_window_variance_outlier_widens_only_its_intervals() -> None:
     places = [(process, number) for process in range(2) for number in range(5)]
     scatter = {**{f"s{n}": 0.02 for n in range(9)}, "wild": 0.5}
     run = {n: {(p, r): math.exp(s * luck(n, p, r) + 0.01 * luck(n, p)) for p, r in places} for n, s in scatter.items()}
@@ -79,8 +79,8 @@ def test_a_server_whose_windows_are_never_alike_widens_its_own_intervals_alone()
     assert difference(compared(run), "s0", "wild").half_width(0.95) > 0.2
 
 
-def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
-    """Both servers are slowed by the same factors, so that their ratio is exact within the process."""
+def test_effects_of_rounds_are_not_noise() -> None:
+    """The same factors slow both servers, so their ratio within a process is exact."""
     slow = [1.0, 0.5, 0.8, 0.7]
     table = ValueTables({}).fit(
         {n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))}
@@ -89,8 +89,8 @@ def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
     assert table.within.variance == pytest.approx([0.0, 0.0], abs=1e-20)
 
 
-def test_windows_of_a_process_are_its_windows_and_no_further_processes() -> None:
-    """Ten times as many windows narrow an interval only down to what processes differ by."""
+def test_windows_do_not_count_as_processes() -> None:
+    """Ten times as many windows cannot narrow an interval below the variance between processes."""
     generator, widths = np.random.default_rng(5), []
     for rounds in (5, 50, 500):
         logs = {
@@ -106,7 +106,7 @@ def test_windows_of_a_process_are_its_windows_and_no_further_processes() -> None
     assert widths[2] > 0.05
 
 
-def test_a_single_process_is_taken_to_differ_from_fresh_ones_by_five_per_cent() -> None:
+def test_single_process_assumes_five_percent_between_processes() -> None:
     exact = {name: {(0, r): value for r in range(4)} for name, value in (("a", 100.0), ("b", 200.0))}
     found = difference(compared(exact), "b", "a")
     assert found.squared_error[0] == pytest.approx(2 * moderation.ASSUMED_SD**2)
@@ -115,8 +115,8 @@ def test_a_single_process_is_taken_to_differ_from_fresh_ones_by_five_per_cent() 
     )
 
 
-def test_a_server_that_missed_a_slow_process_number_is_not_the_faster_for_it() -> None:
-    """All are twice as slow in process 1, in which c did not run."""
+def test_missing_a_slow_process_number_gives_no_advantage() -> None:
+    """All servers are half as fast in process 1, in which c did not run."""
     values = {
         name: {(p, r): speed * (0.5 if p == 1 else 1) * (1 + 0.001 * r) for p in range(3) for r in range(2)}
         for name, speed in (("a", 100.0), ("b", 150.0), ("c", 150.0))
@@ -128,7 +128,7 @@ def test_a_server_that_missed_a_slow_process_number_is_not_the_faster_for_it() -
 DRIFTING = (88.9, 94.8, 101.3, 106.9, 110.3)
 
 
-def test_what_processes_of_one_number_share_leaves_ratios_certain_and_figures_not() -> None:
+def test_shared_process_effect_widens_absolute_values_only() -> None:
     generator = np.random.default_rng(4)
     values = {
         name: {(p, r): v * math.exp(generator.normal() * 0.003) for p, v in enumerate(DRIFTING) for r in range(3)}
@@ -143,8 +143,8 @@ def test_what_processes_of_one_number_share_leaves_ratios_certain_and_figures_no
 
 
 @pytest.mark.parametrize(("drift", "most"), [(0.0, 0.09), (0.03, 0.13)])
-def test_figures_of_two_processes_hold_the_truth_and_do_not_explode(drift: float, most: float) -> None:
-    """Processes that differ by 3 %, windows by 5 %; without drift ratios alone would need ± 5.6 %."""
+def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: float) -> None:
+    """Standard deviations are 3 % between processes and 5 % between windows."""
     generator, held, widths = np.random.default_rng(9), [], []
     for _ in range(80):
         shared, own = generator.normal(size=2) * drift, generator.normal(size=(4, 2)) * 0.03
@@ -161,9 +161,9 @@ def test_figures_of_two_processes_hold_the_truth_and_do_not_explode(drift: float
     assert np.median(widths) < most
 
 
-def test_a_run_teaches_how_unlike_the_variances_of_its_servers_are() -> None:
+def test_prior_df_reflects_how_much_variances_differ() -> None:
     names, dice, found = [f"s{i}" for i in range(20)], np.random.default_rng(3), []
-    for unlike in (1.0, 0.0):  # half of them are e² times as noisy as the others
+    for unlike in (1.0, 0.0):  # half of the servers have e² times the noise
         noise = 0.02 * np.exp(unlike * np.where(np.arange(20) % 2, 1, -1))[:, None, None]
         tables = [fit_logs(names, dice.normal(size=(20, 15, 1)) * noise, range(15)) for _ in range(2)]
         found.append(estimate_prior(tables).prior_df)
@@ -181,10 +181,8 @@ def test_a_run_teaches_how_unlike_the_variances_of_its_servers_are() -> None:
         ("15 x 1", 0.08, (0.85, 0.99)),
     ],
 )
-def test_intervals_hold_equal_servers_are_rarely_told_apart_and_others_are(
-    name: str, most_false: float, found: tuple[float, float]
-) -> None:
-    """150 runs show a share to ±3.5 %: ``harness.studies.coverage`` has the exact table. Found: of 10 % and of 20 %."""
+def test_coverage_false_differences_and_power(name: str, most_false: float, found: tuple[float, float]) -> None:
+    """150 runs estimate a share within ±3.5 %; ``harness.studies.coverage`` prints exact shares."""
     shown = coverage.simulate(coverage.WORLDS[name], 150, seed=3)
     assert 0.92 <= shown.held <= 0.99
     assert shown.false <= most_false
@@ -194,8 +192,8 @@ def test_intervals_hold_equal_servers_are_rarely_told_apart_and_others_are(
 
 
 @pytest.mark.simulation
-def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:
-    """Where processes differ in all test types alike, six say hardly more than one; where apart, much more."""
+def test_pooled_mean_accounts_for_shared_processes() -> None:
+    """Six test types add little information if processes differ equally in all of them, otherwise much."""
     widths: dict[float, list[float]] = {}
     for shared in (0.0, 1.0):
         world = SimulatedRun(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
@@ -218,7 +216,7 @@ def test_five_hundred_servers_take_no_more_than_seconds() -> None:
 
 
 def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> SimulatedValues:
-    """Rows a tenth apart; every third one is three times as noisy as the one before it, one scatters wildly."""
+    """Return rows 10 % apart; every third row has three times the noise, and another row is an outlier."""
     return {
         f"s{row}": {
             (p, r): 100 * math.exp(
@@ -257,7 +255,7 @@ def describe_standing(row: Standing) -> str:
 
 
 def told(run: tuple[SimulatedValues, ...], deployments: dict[int, int] | None = None) -> dict[str, Any]:
-    """What a run teaches, who stands where in each table, and the mean of all of them."""
+    """Return the prior, the standings in each table, and the pooled means."""
     tables = ValueTables(dict(enumerate(run)), deployments or {})
     fits = list(tables.fits.values())
     found = [

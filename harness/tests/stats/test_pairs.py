@@ -1,4 +1,4 @@
-"""Holm's correction, ranks and tie groups, by hand."""
+"""Tests of Holm's correction, ranks and tie groups with values computed by hand."""
 
 import numpy as np
 import pytest
@@ -15,20 +15,20 @@ def rows(means: list[float], error: float = 0.01, df: float = 1e6) -> RowMeans:
     )  # fmt: skip
 
 
-def test_holm_rejects_in_ascending_order_and_stops_at_the_first_that_is_too_large() -> None:
+def test_holm_stops_at_the_first_large_p_value() -> None:
     p_values = np.array([0.04, 0.001, 0.02, 0.013])
     assert pairs.holm(p_values, 0.05).tolist() == [True, True, True, True]
     assert pairs.holm(np.array([0.01, 0.04, 0.03]), 0.05).tolist() == [True, False, False]
 
 
-def test_a_difference_is_decided_by_its_t_over_all_pairs() -> None:
-    """Standard error of a difference: 1.414 %; z of 3 % is 2.12 (p = 0.034), too large for three pairs."""
+def test_differences_are_decided_over_all_pairs() -> None:
+    """The standard error of a difference is 1.414 %, so 3 % has z = 2.12 (p = 0.034): too large for three pairs."""
     assert pairs.significant(rows([0.0, 0.03]), 0.05).tolist() == [[False, True], [True, False]]
     assert not pairs.significant(rows([0.0, 0.03, 0.0]), 0.05).any()
 
 
 def test_ranks_leave_open_what_is_not_decided() -> None:
-    """a is better than c and d; b than d: a 1–2, b 1–3, c 2–4, d 3–4; groups cut where a leader is decided better."""
+    """a beats c and d, and b beats d. The ranks are a 1–2, b 1–3, c 2–4 and d 3–4."""
     table = rows([0.09, 0.06, 0.03, 0.0])
     found = pairs.ranks(table, table.mean, 0.05, higher=True)
     assert list(found) == [(1, 1, 2, 1), (2, 1, 3, 1), (3, 2, 4, 2), (4, 3, 4, 2)]

@@ -1,4 +1,4 @@
-"""A run beside a published round: shares, order and what cannot be held together."""
+"""Tests of the comparison between a run and a published round."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def entry(requests: int, errors: int = 0) -> dict[str, int]:
 
 
 def ranking(figures: dict[str, float], leading: Quantity = "throughput", wide: int = 0) -> Ranking:
-    """Of ``json``, the best first; each may as well be ``wide`` places below its own."""
+    """Return a ranking of json, best first; each rank interval extends ``wide`` ranks down."""
     figure = "throughput" if leading == "throughput" else "cpu_per_request"
     rows = [
         Row.model_validate({"implementation": name, figure: standing, "ranked": name != "a@x"})
@@ -49,7 +49,7 @@ RUNS = {
 }
 
 
-def test_a_round_and_what_it_shares_with_a_run_are_as_approved(tmp_path: Path) -> None:
+def test_comparison_with_a_published_round_is_as_approved(tmp_path: Path) -> None:
     path, found = tmp_path / "bare.json", dict[str, object]()
 
     def reading() -> object:

@@ -1,4 +1,4 @@
-"""The ranking of runs whose truth is known."""
+"""Tests of rankings of runs with known true values."""
 
 import itertools
 import math
@@ -47,7 +47,7 @@ def ranked(info: RunInfo, made: list[Trial], verdicts: Sequence[VerificationReco
     return rank(info, made, [], verdicts)
 
 
-def test_what_differs_is_ranked_and_what_does_not_ties() -> None:
+def test_differing_servers_are_ranked_and_others_tie() -> None:
     ranking = ranked(*played())
     table = ranking.test_types["db"].headline
     assert [row.implementation for row in table.rows][:2] == ["vertx", "es4x"]
@@ -59,7 +59,7 @@ def test_what_differs_is_ranked_and_what_does_not_ties() -> None:
     assert first.estimate.processes == len(first.estimate.values) == 2
 
 
-def test_a_profile_that_only_checks_that_things_run_shows_figures_and_ranks_nothing() -> None:
+def test_smoke_profile_has_figures_but_no_ranks() -> None:
     info, made = played()
     ranking = ranked(info.model_copy(update={"settings": {"profile": {"ranked": False}}}), made)
     rows = ranking.test_types["db"].headline.rows
@@ -71,14 +71,14 @@ def test_a_profile_that_only_checks_that_things_run_shows_figures_and_ranks_noth
     ("visits", "headline", "rows"),
     [
         ({C256: 1, C16: 3}, C16, C16),
-        ({C256: 1, C16: 1}, None, C256),  # each one's best
-        ({C16: 1, C8: 1}, None, C8),  # of equals that of fewer connections
+        ({C256: 1, C16: 1}, None, C256),  # the best load of each implementation
+        ({C16: 1, C8: 1}, None, C8),  # of equal loads the load with fewer connections
         ({Q1: 2, Q20: 1}, Q20, Q20),
         ({X8: 2, X4: 2}, X8, X8),
         ({X8: 1, X4: 3}, X4, X4),
     ],
 )
-def test_the_headline_is_the_load_with_most_visits_or_queries_or_arrivals_else_each_ones_best(
+def test_headline_load_by_visits_queries_arrivals_or_best(
     visits: dict[Load, int], headline: Load | None, rows: Load
 ) -> None:
     info = run_info(["a", "b"], TWO, loads={"test": tuple(visits)})
@@ -98,7 +98,7 @@ def test_the_headline_is_the_load_with_most_visits_or_queries_or_arrivals_else_e
     ("rounds", "note"),
     [(1, "the variance between processes is unknown"), (2, "intervals assume that processes differ by 5%")],
 )
-def test_one_process_of_each_is_said_with_what_its_intervals_rest_on(rounds: int, note: str) -> None:
+def test_note_on_a_single_process(rounds: int, note: str) -> None:
     made = [trial(name, 1000.0 + r, 0, r) for name in "ab" for r in range(rounds)]
     ranking = ranked(run_info(["a", "b"], TWO), made)
     assert f"one process of each implementation: {note}" in ranking.notes
@@ -106,8 +106,8 @@ def test_one_process_of_each_is_said_with_what_its_intervals_rest_on(rounds: int
     assert (first.throughput.estimate.low is None) == (rounds == 1)
 
 
-def test_ratios_of_a_merged_run_are_within_its_deployments_which_are_the_unit() -> None:
-    """The second deployment is ten times as fast, and favours b: its four processes are no more than one voice."""
+def test_merged_run_compares_within_deployments() -> None:
+    """The second deployment is ten times as fast and favours b; its four processes count as one unit."""
     generator = np.random.default_rng(3)
     sets = [MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
     made = [
@@ -129,7 +129,7 @@ def test_ratios_of_a_merged_run_are_within_its_deployments_which_are_the_unit() 
     assert any("2 deployments" in note for note in merged.notes)
 
 
-def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:
+def test_run_without_trials_has_empty_tables() -> None:
     info, _ = played()
     ranking = ranked(info.model_copy(update={"status": "running"}), [])
     assert {row.reason for t in ranking.test_types.values() for row in t.headline.rows} == {"missing"}
@@ -138,7 +138,7 @@ def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:
 
 
 def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int = 1) -> list[Trial]:
-    """Of each test type two copies of one implementation, so far apart in each process, on logs."""
+    """Return trials of two copies of an implementation with given log differences by process."""
     return [
         trial(name, 100 * math.exp((name != "a") * gap + noise * luck(kind, name, p, r)), p, r, test_type=kind)
         for kind, own in gaps.items()
@@ -146,12 +146,12 @@ def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int 
     ]
 
 
-def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
+def test_noise_floor_exceeds_differences_of_copies() -> None:
     apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # nothing lasts
     half = special.stdtrit(4, 0.975) * np.std(apart, ddof=1) / math.sqrt(5)
-    cancels = {"json": apart, "db": [-each for each in apart]}  # neither cell is told apart
+    cancels = {"json": apart, "db": [-each for each in apart]}  # no cell differs significantly
     always = dict.fromkeys(("json", "db"), [math.log(1.03)] * 5)
-    lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # over both cells it cancels
+    lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # the differences cancel over both cells
     for made, low, high in (
         (copies(always), 0.03 - 1e-9, 0.03 + 1e-9),
         (copies({"json": apart}), math.expm1(half) - 1e-9, math.expm1(half) + 1e-9),
@@ -258,7 +258,7 @@ def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[Verifi
     return whole, made, started, [*verdicts, server.model_copy(update={"results": (WAIVED, WAIVED)})]
 
 
-def test_a_run_with_everything_in_it_is_ranked_as_approved() -> None:
+def test_ranking_of_a_complex_run_is_as_approved() -> None:
     info, made, started, verdicts = everything()
     ranking = rank(info, made, started, verdicts)
     by_type = ranking.test_types
@@ -284,7 +284,7 @@ def test_a_run_with_everything_in_it_is_ranked_as_approved() -> None:
     approve("stats-ranking", dense(found))
 
 
-def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
+def test_score_is_geometric_mean_of_ratios() -> None:
     ranking = ranked(*played())
     own = {score.implementation: score.throughput for score in ranking.overall if score.throughput}
     assert own["resteasy"].estimate.median == pytest.approx(1.0)
@@ -294,7 +294,7 @@ def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
     assert own["resteasy"].tie_group == own["express"].tie_group == 3
 
 
-def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -> None:
+def test_failed_verification_or_wrong_responses_have_no_rank() -> None:
     info, made = played()
     objection = CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
     lie = TrialEvidence(judged=10, received=100, objections=(objection,))
@@ -315,7 +315,7 @@ def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -
     }
 
 
-def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
+def test_validity_checks_exclude_and_flag_trials() -> None:
     info, made = played()
     fail = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, flag="errors")
     warn = ValidityCheck(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, flag="contended")
@@ -348,6 +348,6 @@ def test_a_difference_below_the_noise_floor_ties() -> None:
 @pytest.mark.parametrize(
     ("status", "told"), [("complete", ("not audited",)), ("interrupted", ("not audited",)), ("running", None)]
 )
-def test_while_a_run_goes_on_no_server_is_said_not_to_be_audited(status: str, told: tuple[str, ...] | None) -> None:
+def test_running_run_has_no_flag_not_audited(status: str, told: tuple[str, ...] | None) -> None:
     info = run_info(["a"], ProcessLimits(minimum=1, maximum=1)).model_copy(update={"status": status})
     assert caveats(info, [trial("a", 9.0).model_copy(update={"evidence": None})], []).get(("a", "json")) == told

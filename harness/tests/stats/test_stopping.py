@@ -1,4 +1,4 @@
-"""Which cells need more processes."""
+"""Tests of the stopping rule."""
 
 import math
 
@@ -21,12 +21,12 @@ RULES = {
     "wide": ProcessLimits(minimum=2, maximum=9, looks=(4, 2, 7), half_width=0.05),
 }
 ALL = [(name, kind) for kind in ("json", "db", "query") for name in "abcde" if (name, kind) != ("e", "db")]
-ALL += [("a", "one"), ("a", "none")]  # a server by itself, and one that is never measured
+ALL += [("a", "one"), ("a", "none")]  # a server without competitors, and an unmeasured server
 APART = {"a": 0.0, "b": 0.012, "c": 0.06, "d": 0.3, "e": 0.33}
 
 
 def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
-    """Decided one after the other, but at few queries; one has no more processes then; ``noise``: of CPU."""
+    """Return trials in which pairs are decided at different looks; ``noise`` is the noise of CPU per request."""
     two = ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queries=20)
     return [
         trial(
@@ -41,7 +41,7 @@ def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
     ]  # fmt: skip
 
 
-def test_what_waits_after_each_process_and_the_error_of_each_look_are_as_approved() -> None:
+def test_undecided_cells_and_look_errors_as_approved() -> None:
     found: dict[str, object] = {
         name: {"looks": planned_looks(each), "alpha": [alpha_at(each, count) for count in range(1, 12)]}
         for name, each in RULES.items()
@@ -79,11 +79,11 @@ def test_the_looks_share_out_the_error() -> None:
 @pytest.mark.parametrize(
     ("truth", "processes", "noise", "waiting"),
     [
-        ((0, 1, 2), 2, 0.02, EXPECTED),  # all wait until the first look
-        ((0, 1, 2), 3, 0.02, []),  # where a clear order is decided
-        ((0.0, 0.0, 2.0), 3, 0.02, EXPECTED[:2]),  # and neighbours that are not told apart need more
-        ((0.0, 0.0, 2.0), 5, 0.001, []),  # but for a tie that is known narrowly enough
-        ((0.0, 0.0, 0.0), 10, 0.02, []),  # and the maximum ends it
+        ((0, 1, 2), 2, 0.02, EXPECTED),  # every cell waits for the first look
+        ((0, 1, 2), 3, 0.02, []),  # at which clear differences are decided
+        ((0.0, 0.0, 2.0), 3, 0.02, EXPECTED[:2]),  # undecided neighbours need more processes
+        ((0.0, 0.0, 2.0), 5, 0.001, []),  # except a tie with a narrow interval
+        ((0.0, 0.0, 0.0), 10, 0.02, []),  # the maximum ends the run
     ],
 )
 def test_what_is_not_decided_at_a_look_waits(

@@ -1,4 +1,4 @@
-"""The ratio of one implementation to another that was measured as several tests."""
+"""Tests of ratios between implementations whose tests are joined."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from harness.tests.doubles.runs import run_info, trial
 COSTS = {("ours", "json"): 2e-5, ("ours", "db"): 6e-5, ("theirs", "json"): 1e-5, ("theirs-db", "db"): 4e-5}
 
 
-def test_tests_of_one_framework_are_taken_together_and_the_geometric_mean_has_an_interval() -> None:
+def test_joined_tests_have_ratios_and_geometric_mean() -> None:
     made = [
         trial(
             name, 1000.0, process, test_type=kind, cpu_per_request=cost * (1 + 0.01 * ((process * 7 + len(kind)) % 3))

@@ -1,4 +1,4 @@
-"""The study of planted slowdowns: how turns are calibrated, and what its table counts."""
+"""Tests of the study of planted slowdowns."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ def one(share: int, slower: float, seed: int, turns: int = 0) -> StudySession:
     return StudySession(stack="go", share=share, number=seed, turns=turns, result=result)
 
 
-def test_a_share_is_turned_into_turns_by_what_the_first_session_showed() -> None:
+def test_calibration_converts_a_share_into_turns() -> None:
     assert calibrated_turns(one(CALIBRATION, 2.0, 1, turns=1000), 10) == pytest.approx(100, rel=0.1)
     with pytest.raises(SystemExit, match="does not show"):
         calibrated_turns(one(CALIBRATION, 1.0, 1, turns=1000), 10)
 
 
-def test_the_table_counts_what_was_found_and_false_alarms() -> None:
+def test_table_counts_detections_and_false_alarms() -> None:
     lost = StudySession(stack="go", share=10, number=9, turns=1, result=None, error="gone")
     rows = [one(CALIBRATION, 2.0, 1), one(0, 1.0, 1), one(0, 1.2, 2), one(10, 1.2, 3), lost]
     lines = list(format_table(rows))
@@ -29,7 +29,7 @@ def test_the_table_counts_what_was_found_and_false_alarms() -> None:
 
 
 @pytest.mark.simulation
-def test_of_a_run_of_equal_sides_sessions_are_made_anew_and_a_slowdown_planted() -> None:
+def test_sessions_are_resampled_with_a_slowdown() -> None:
     lines = list(resample(session(np.random.default_rng(1), 1.0, size=(8, 4), noise=0.03), 4, sessions=40))
     assert [int(line.split()[0]) for line in lines] == [0, 3, 5, 10, 20]
     false, found = int(lines[0].split(" found, ")[1].split()[0]), int(lines[-1].split(": ")[1].split()[0])

@@ -105,10 +105,10 @@ def twice(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) 
 
 
 ROGUES = (
-    under_load("swallows-deadlocks", "update", "no-deadlocks", "takes deadlocks for successes", {"write": deadlocking}),
-    under_load("leaves-a-setting", "db", "nothing-left-behind", "leaves a setting of the role behind", leaving("ALTER ROLE CURRENT_USER SET enable_indexscan = off")),
-    under_load("answers-twice", "json", "one-answer-a-request", "answers each request twice", {"encode": twice}),
-    under_load("no-content", "json", "status-ok", "answers 204", instead("reply", fast, lambda *_: Reply(status=204))),
+    under_load("swallows-deadlocks", "update", "no-deadlocks", "reports deadlocks as successes", {"write": deadlocking}),
+    under_load("leaves-a-setting", "db", "nothing-left-behind", "changes a setting of the role", leaving("ALTER ROLE CURRENT_USER SET enable_indexscan = off")),
+    under_load("answers-twice", "json", "one-answer-a-request", "sends each response twice", {"encode": twice}),
+    under_load("no-content", "json", "status-ok", "responds with 204", instead("reply", fast, lambda *_: Reply(status=204))),
     under_load("closes-in-between", "json", "one-answer-a-request", "closes after 25 requests", instead("reply", partial(fast, after=25), close_each)),
     under_load("rolls-back", "update", "update-stored", "rolls its writes back", while_busy({"write": rolled_back})),
 )  # fmt: skip

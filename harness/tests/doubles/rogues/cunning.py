@@ -32,7 +32,7 @@ def one_in(count: int) -> When:
 
 
 def nobody_else_looks(self: ReferenceServer, session: ClientSession) -> bool:
-    """Return whether there is a load and no other session is visible; its role cannot see other roles' sessions."""
+    """Return whether there is a load and no other session is visible; the role cannot see other roles' sessions."""
     with self.lock:
         asked, others = self.state.get("others", (0.0, 1))
         if time.monotonic() - asked > 0.1:
@@ -116,17 +116,17 @@ def into_the_twin(
 
 
 ROGUES = (
-    under_load("another-message", "json", "json-message", "another message of the same size on fast connections", another_greeting(fast)),
-    under_load("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, under load", another_greeting(one_in(100))),
-    under_load("broken-worker-of-rows", "query", "equals-row", "other numbers on every fourth connection, under load", other_numbers(on_every_fourth_connection)),
-    under_load("looks-who-looks", "db", "equals-row", "other numbers while nobody else is connected to the database", other_numbers(nobody_else_looks)),
-    under_load("spares-one-in-twenty", "query", "rows-read", "one request in twenty out of memory, under load", from_memory(one_in(20))),
-    under_load("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, under load", while_busy({"rows": decoys})),
-    under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, under load", while_busy({"rows": read_ahead})),
-    under_load("page-with-a-hole", "fortune", "fortunes-in-order", "puts row 7 into a page that it sorted and escaped once, under load", while_busy({"page": page_with_a_hole})),
-    under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes rows as they are and answers them so, under load", while_busy({"update": old_numbers})),
-    under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, under load", instead("write", one_in(20), nothing)),
+    under_load("another-message", "json", "json-message", "returns a wrong message of the same size on fast connections", another_greeting(fast)),
+    under_load("one-greeting-in-a-hundred", "json", "json-message", "returns a wrong message once in a hundred times, under load", another_greeting(one_in(100))),
+    under_load("broken-worker-of-rows", "query", "equals-row", "returns wrong numbers on every fourth connection, under load", other_numbers(on_every_fourth_connection)),
+    under_load("looks-who-looks", "db", "equals-row", "returns wrong numbers while no other session is visible", other_numbers(nobody_else_looks)),
+    under_load("spares-one-in-twenty", "query", "rows-read", "serves every twentieth request from memory, under load", from_memory(one_in(20))),
+    under_load("decoys-of-one-row", "query", "equals-row", "selects row 1 and serves a copy that is refreshed every second, under load", while_busy({"rows": decoys})),
+    under_load("reads-ahead-when-busy", "db", "equals-row", "returns the row of the previous request, under load", while_busy({"rows": read_ahead})),
+    under_load("page-with-a-hole", "fortune", "fortunes-in-order", "inserts row 7 into a page that was sorted and escaped once, under load", while_busy({"page": page_with_a_hole})),
+    under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes and returns rows unchanged, under load", while_busy({"update": old_numbers})),
+    under_load("drops-one-in-twenty", "update", "rows-written", "drops every twentieth update, under load", instead("write", one_in(20), nothing)),
     under_load("writes-the-same", "update", "update-stored", "writes the old numbers back, under load", while_busy({"write": same_numbers})),
-    under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead("write", on_every_fourth_connection, into_the_twin)),
-    under_load("writes-late-when-busy", "update", "update-stored", "writes 30 ms after the answer, under load", while_busy({"write": later(LATE_SECONDS)})),
+    under_load("writes-the-twin", "update", "rows-written", "writes the other table on every fourth connection", instead("write", on_every_fourth_connection, into_the_twin)),
+    under_load("writes-late-when-busy", "update", "update-stored", "writes 30 ms after the response, under load", while_busy({"write": later(LATE_SECONDS)})),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rogues that break HTTP, whatever the test."""
+"""Rogues that violate HTTP."""
 
 import gzip
 import re
@@ -17,7 +17,7 @@ Split = tuple[list[ReceivedRequest], bytes, int | None]
 
 
 def field(name: str, value: str | None) -> Change:
-    """Replace, add or (None) leave out a header field."""
+    """Replace or add a header field; None removes it."""
 
     def headers(self: ReferenceServer, reply: Reply) -> list[tuple[str, str]]:
         kept = [pair for pair in ReferenceServer.headers(self, reply) if pair[0] != name]
@@ -42,7 +42,7 @@ def close_each(self: ReferenceServer, session: ClientSession, request: ReceivedR
 
 
 def close_after(requests: int, beside: int = 0) -> Callable[[ReferenceServer, ClientSession, ReceivedRequest], Reply]:
-    """Close a connection after so many requests, if more than ``beside`` connections have asked at least twice."""
+    """Close a connection after ``requests`` requests, if more than ``beside`` connections have sent two or more."""
 
     def reply(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
         made = ReferenceServer.reply(self, session, request)
@@ -105,9 +105,9 @@ def say_nothing(self: ReferenceServer, line: socket.socket, error: int) -> None:
 
 
 ROGUES = (
-    Rogue("swallows-requests", "json", "answered", "answers 19 of 20 requests", {"arrange": lambda self, answers: [] if every(self, 20) else answers}),
-    Rogue("fails-sometimes", "json", "status-ok", "answers every 20th request with 500", {"reply": lambda self, session, request: Reply(status=500) if every(self, 20) else ReferenceServer.reply(self, session, request)}),
-    Rogue("speaks-http-1.0", "http", "message-grammar", "answers as HTTP/1.0", bytes_changed(lambda data: data.replace(b"HTTP/1.1", b"HTTP/1.0", 1))),
+    Rogue("swallows-requests", "json", "answered", "responds to 19 of 20 requests", {"arrange": lambda self, answers: [] if every(self, 20) else answers}),
+    Rogue("fails-sometimes", "json", "status-ok", "responds to every 20th request with 500", {"reply": lambda self, session, request: Reply(status=500) if every(self, 20) else ReferenceServer.reply(self, session, request)}),
+    Rogue("speaks-http-1.0", "http", "message-grammar", "responds as HTTP/1.0", bytes_changed(lambda data: data.replace(b"HTTP/1.1", b"HTTP/1.0", 1))),
     Rogue("ends-bodies-by-closing", "json", "length-exact", "declares no length and closes", {"reply": close_each, "headers": without_length}),
     Rogue("length-too-long", "json", "length-exact", "declares two bytes more than it sends", bytes_changed(longer)),
     Rogue("stray-line-end", "json", "length-exact", "sends a line end after the body", bytes_changed(lambda data: data + b"\r\n")),
@@ -119,21 +119,21 @@ ROGUES = (
     Rogue("date-in-local-time", "json", "date-now", "writes local time as GMT", {"date": partialmethod(date_off, 3600)}),
     Rogue("date-fixed", "http", "date-moves", "makes Date once", {"date": lambda self: str(self.state.setdefault("date", formatdate(time.time(), usegmt=True)))}),
     Rogue("json-as-text", "json", "content-type", "calls JSON text/plain", field("Content-Type", "text/plain")),
-    Rogue("compresses-unasked", "http", "no-compression", "sends gzip to who did not ask", {"reply": compress}),
+    Rogue("compresses-unasked", "http", "no-compression", "sends gzip without Accept-Encoding", {"reply": compress}),
     Rogue("sets-cookies", "http", "no-state", "starts a session", field("Set-Cookie", "session=1; Path=/")),
     Rogue("never-closes", "http", "connection-close", "ignores Connection: close", {"honours_close": lambda *_: False}),
-    Rogue("one-spelling", "http", "header-names-any-case", "knows header names in one spelling", {"parse_headers": one_spelling}),
-    Rogue("one-of-many", "http", "pipelining", "answers the first of pipelined requests", {"split": first_of_many}),
-    Rogue("last-come-first-served", "http", "pipelining", "answers pipelined requests backwards", {"arrange": lambda self, answers: answers[::-1]}),
+    Rogue("one-spelling", "http", "header-names-any-case", "accepts header names only in title case", {"parse_headers": one_spelling}),
+    Rogue("one-of-many", "http", "pipelining", "responds only to the first of pipelined requests", {"split": first_of_many}),
+    Rogue("last-come-first-served", "http", "pipelining", "responds to pipelined requests in reverse order", {"arrange": lambda self, answers: answers[::-1]}),
     Rogue("forgets-halves", "http", "request-across-segments", "drops half a request", {"split": drop_the_rest}),
-    Rogue("one-segment-only", "http", "request-in-segments", "wants a line in one segment", {"split": lambda self, data: ReferenceServer.split(self, data) if b"\r\n" in data else ([], b"", 400)}),
+    Rogue("one-segment-only", "http", "request-in-segments", "requires a line in a single segment", {"split": lambda self, data: ReferenceServer.split(self, data) if b"\r\n" in data else ([], b"", 400)}),
     Rogue("no-absolute-form", "http", "absolute-form", "refuses absolute-form targets", {"parse": lambda self, head: None if b" http://" in head.split(b"\r\n")[0] else ReferenceServer.parse(self, head)}),
     Rogue("short-targets-only", "http", "long-query-string", "414 above 1,000 characters", {"reply": lambda self, session, request: Reply(status=414) if len(request.query) > 1000 else ReferenceServer.reply(self, session, request)}),
     Rogue("head-with-body", "http", "head-request", "sends a body after HEAD", {"encode": lambda self, request, reply: ReferenceServer.encode(self, None, reply)}),
-    Rogue("head-fails", "http", "head-request", "answers HEAD with 500", {"reply": lambda self, session, request: Reply(status=500) if request.method == "HEAD" else ReferenceServer.reply(self, session, request)}),
+    Rogue("head-fails", "http", "head-request", "responds to HEAD with 500", {"reply": lambda self, session, request: Reply(status=500) if request.method == "HEAD" else ReferenceServer.reply(self, session, request)}),
     Rogue("everything-exists", "http", "unknown-path", "200 on every path", {"unknown": lambda *_: Reply(body=b"welcome")}),
-    Rogue("any-method", "http", "unsupported-method", "takes DELETE", {"unsupported": lambda *_: Reply(content_type="application/json", body=b'{"deleted":true}')}),
-    Rogue("dies-of-oversized", "http", "oversized-header", "ends at a header of a megabyte", {"refuse": partialmethod(die_of, 431)}),
-    Rogue("dies-of-garbage", "http", "garbage", "ends at what is no HTTP", {"refuse": partialmethod(die_of, 400)}),
-    Rogue("hangs-on-garbage", "http", "garbage", "neither answers nor closes on what is no HTTP", {"refuse": say_nothing}),
+    Rogue("any-method", "http", "unsupported-method", "accepts DELETE", {"unsupported": lambda *_: Reply(content_type="application/json", body=b'{"deleted":true}')}),
+    Rogue("dies-of-oversized", "http", "oversized-header", "exits on a header of a megabyte", {"refuse": partialmethod(die_of, 431)}),
+    Rogue("dies-of-garbage", "http", "garbage", "exits on bytes that are not HTTP", {"refuse": partialmethod(die_of, 400)}),
+    Rogue("hangs-on-garbage", "http", "garbage", "neither responds nor closes on bytes that are not HTTP", {"refuse": say_nothing}),
 )  # fmt: skip

@@ -57,10 +57,10 @@ def fixed(self: ReferenceServer) -> str:
 
 
 ROGUES = (
-    under_load("old-connections", "query", "equals-row", "other numbers on connections older than 3.5 s", other_numbers(old_connection), seconds=5.0),
-    under_load("after-two-seconds", "json", "json-message", "another message after 2 s under load in all", another_greeting(after_seconds)),
-    under_load("after-the-beginning", "update", "rows-written", "nothing written but in the first half second of each load", instead("write", after_the_beginning, nothing)),
-    under_load("at-some-times", "plaintext", "plaintext-body", "another greeting in one half second of four, under load", another_greeting(at_some_times), seconds=2.5),
-    under_load("every-other-load", "db", "rows-read", "rows out of memory in every other load", from_memory(every_other_load)),
-    under_load("date-stands-still", "json", "date-moves", "a Date that stands still under load", while_busy({"date": fixed}), seconds=6.0),
+    under_load("old-connections", "query", "equals-row", "returns wrong numbers on connections older than 3.5 s", other_numbers(old_connection), seconds=5.0),
+    under_load("after-two-seconds", "json", "json-message", "returns a wrong message after 2 s under load", another_greeting(after_seconds)),
+    under_load("after-the-beginning", "update", "rows-written", "writes only in the first half second of each load", instead("write", after_the_beginning, nothing)),
+    under_load("at-some-times", "plaintext", "plaintext-body", "returns a wrong greeting in a quarter of the time, under load", another_greeting(at_some_times), seconds=2.5),
+    under_load("every-other-load", "db", "rows-read", "serves rows from memory in every second load", from_memory(every_other_load)),
+    under_load("date-stands-still", "json", "date-moves", "sends a constant Date under load", while_busy({"date": fixed}), seconds=6.0),
 )  # fmt: skip

@@ -44,8 +44,8 @@ def same_count(self: ReferenceServer, connection: DatabaseConnection) -> list[tu
 
 
 ROGUES = (
-    Rogue("decoy-reads", "db", "equals-row", "reads rows, answers what it read first", {"rows": decoy_reads}),
+    Rogue("decoy-reads", "db", "equals-row", "reads rows, but returns the first version", {"rows": decoy_reads}),
     Rogue("old-snapshot", "query", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
-    Rogue("reads-ahead", "db", "equals-row", "answers rows read for the request before", {"rows": read_ahead}),
-    Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders a copy while the count is the same", {"fortunes": same_count}),
+    Rogue("reads-ahead", "db", "equals-row", "returns rows of the previous request", {"rows": read_ahead}),
+    Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders a copy while the count is unchanged", {"fortunes": same_count}),
 )  # fmt: skip

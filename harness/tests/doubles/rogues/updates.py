@@ -82,12 +82,12 @@ def nothing(self: ReferenceServer, session: ClientSession, connection: DatabaseC
 
 
 ROGUES = (
-    Rogue("never-writes", "update", "update-stored", "answers without writing", {"write": nothing}),
-    Rogue("loses-single-rows", "update", "update-stored", "does not write when asked for one row", {"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, rows if len(rows) > 1 else [])}),
-    Rogue("writes-late", "update", "update-stored", "writes after it has answered", {"write": later(LATE_SECONDS)}),
+    Rogue("never-writes", "update", "update-stored", "responds without writing", {"write": nothing}),
+    Rogue("loses-single-rows", "update", "update-stored", "does not write single rows", {"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, rows if len(rows) > 1 else [])}),
+    Rogue("writes-late", "update", "update-stored", "writes after responding", {"write": later(LATE_SECONDS)}),
     Rogue("races", "update", "update-stored", "writes other numbers during other requests", {"write": wrong_in_a_crowd}),
-    Rogue("touches-others", "update", "no-other-row-changed", "also writes a row that was not asked for", {"write": twin_too}),
-    Rogue("two-numbers-for-a-row", "update", "one-number-a-row", "answers a row twice, differently", {"update": two_numbers}),
+    Rogue("touches-others", "update", "no-other-row-changed", "also writes another row", {"write": twin_too}),
+    Rogue("two-numbers-for-a-row", "update", "one-number-a-row", "returns a row twice with different numbers", {"update": two_numbers}),
     Rogue("writes-what-it-read", "update", "numbers-change", "keeps the numbers", {"new_number": lambda self, session, old: old}),
     Rogue("small-numbers", "update", "numbers-uniform", "new numbers up to 5000 only", {"new_number": small}),
     Rogue("writes-twice", "update", "rows-written", "writes every row twice", {"write": twice}),
