@@ -129,7 +129,7 @@ class CgroupMeter:
         try:
             lines = (proc / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines()
         except OSError as error:
-            raise ServerDiedError(f"process {pid} has exited: its control group cannot be read") from error
+            raise ServerDiedError(f"process {pid} has exited: the control group cannot be read") from error
         groups = {
             controller: path.lstrip("/")
             for _, controllers, path in (line.split(":", 2) for line in lines)

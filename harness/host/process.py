@@ -101,7 +101,7 @@ class Child:
         self.mark = f"{ownership.own_identity()}.{next(_numbers)}"
         cwd = options.cwd
         if cwd is not None and not cwd.is_dir():
-            raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist")
+            raise EnvironmentLacksError(f"{command[0]}: the working directory {cwd} does not exist")
         request = spawn.SpawnRequest(
             command=command,
             env={**(os.environ if options.env is None else options.env), MARK_VARIABLE: self.mark},
@@ -213,7 +213,7 @@ def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
         if "/" not in program:
             return f"{program}: not found on PATH; ./tfb doctor shows what is missing"
         if path.exists():
-            return f"{program}: cannot be run: the interpreter in its first line does not exist"
+            return f"{program}: cannot be run: the interpreter in the first line does not exist"
         return f"{program}: not found: {path} does not exist"
     if error.errno == errno.ENOEXEC:
         return (

@@ -80,7 +80,7 @@ def make_docker_runtime(
     if settings.network_mode == "host" and techempower:
         raise UsageError(
             f"--network-mode host: {techempower[0].name} has no local block, so it needs a network in which "
-            "tfb-database:5432 is PostgreSQL and its port is free. Remove the flag"
+            "tfb-database:5432 is PostgreSQL and the port is free. Remove the flag"
         )
     if with_local := [i for i in implementations if i.allowed and i not in techempower]:
         raise UsageError(f"--allow {with_local[0].name}: it has a local block, but the flag is for folders without one")

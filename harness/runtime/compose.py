@@ -57,7 +57,7 @@ def engine_version() -> str:
         if status != 0:
             raise EnvironmentLacksError(
                 f"no Docker engine with compose v2 responds to this user ({output[-200:]}): start or restart it (on "
-                f"Debian: {INSTALL_COMMAND}), join its group (usermod -aG docker $USER), or use --runtime local"
+                f"Debian: {INSTALL_COMMAND}), join the docker group (usermod -aG docker $USER), or use --runtime local"
             )
     return output
 

@@ -114,7 +114,7 @@ def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
         (["./absent"], "absent does not exist"),
         (["./plain"], "./plain: cannot be run: Permission denied: chmod +x"),
         (["./folder"], "./folder: cannot be run: it is a folder"),
-        (["./interpreter"], "the interpreter in its first line does not exist"),
+        (["./interpreter"], "the interpreter in the first line does not exist"),
         (["./binary"], "Exec format error"),
     ],
 )
