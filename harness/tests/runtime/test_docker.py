@@ -49,7 +49,7 @@ def test_each_implementation_has_a_unique_image_tag() -> None:
 THREE = hosts_from_flags("app", "db", ("c1", "c2"))
 
 
-NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
+NEEDS = [pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")]
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
         pytest.param(
             {"hosts": THREE, "test_types": ("order",)},
             "--type order cannot be used with other machines",
-            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
         ),
         pytest.param(
             {"hosts": THREE, "runtime": "local"},
             "--runtime local cannot be used with other machines",
-            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
         ),
         pytest.param(
             {"hosts": THREE, "network_mode": "bridge"},
             "--network-mode bridge cannot be used with other machines",
-            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
         ),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
