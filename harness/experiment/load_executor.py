@@ -64,7 +64,7 @@ class LoadExecutor:
             measured = self._run_with_evidence(running, step, generator)
             if abs(wall_clock_offset(self.clock) - offset) < CLOCK_JUMP_SECONDS:
                 break
-            consequence = "measured again" if repetitions_left else "the result is kept as it is"
+            consequence = "measured again" if repetitions_left else "the result is kept"
             self.progress.note(f"the machine's clock was set under a load: {consequence}")
         return measured
 

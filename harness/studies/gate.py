@@ -137,7 +137,8 @@ def calibrated_turns(calibration: StudySession, share: int) -> int:
         raise SystemExit(
             f"{calibration.stack}: the calibration does not show the cost of a turn: {calibration.error or values}"
         )
-    return round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
+    turns: int = round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
+    return turns
 
 
 def read_sessions(file: Path) -> list[StudySession]:

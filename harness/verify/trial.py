@@ -150,7 +150,7 @@ class TrialVerification:
 
     def __enter__(self) -> Self:
         if self._extension:
-            self._extension_state = self._stack.enter_context(self._extension.watched(self.context.database))
+            self._extension_state = self._stack.enter_context(self._extension.observe_load(self.context.database))
         elif self._test_type.reads_database:
             self._observe_database()
         if self._upstream:
@@ -198,7 +198,7 @@ class TrialVerification:
         results: tuple[CheckResult, ...] = ()
         checked = 0
         if self._extension and answers:
-            evidence, checked = self._extension.seen(answers, self.context.database, self._extension_state)
+            evidence, checked = self._extension.gather_evidence(answers, self.context.database, self._extension_state)
             results = run_checks(evidence)
         elif counts and answers:
             evidence = self._evidence(counts, answers)

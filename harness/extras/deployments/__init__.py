@@ -13,5 +13,5 @@ class DeploymentsPlugin(Plugin):
         "choose_remote_runtime": "harness.extras.deployments.machines_runtime:choose",
         "doctor_machines": "harness.extras.deployments.survey:doctor",
         "clean_machines": "harness.extras.deployments.survey:clean",
-        "merge_deployments": "harness.extras.deployments.merge:merged",
+        "merge_deployments": "harness.extras.deployments.merge:merge_runs",
     }

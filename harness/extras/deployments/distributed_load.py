@@ -126,7 +126,7 @@ class Generators:
 
 
 @contextmanager
-def gated(
+def start_generators(
     commands: Sequence[tuple[ConnectedMachine, ClientShare, Sequence[str]]],
     machines: Collection[ConnectedMachine] = (),
     *,

@@ -174,7 +174,7 @@ class MachinesRuntime(DockerRuntime):
             (machine, part, machine.command(*whole, *part.arguments))
             for machine, part in zip(self.clients, parts, strict=True)
         ]
-        return distributed_load.gated(commands, self.reached.values(), tell=not waits_for_go)
+        return distributed_load.start_generators(commands, self.reached.values(), tell=not waits_for_go)
 
     def require_machines(self) -> None:
         """Check that every machine responds. Raises MachineLostError with the name of a lost machine."""
@@ -188,7 +188,7 @@ class MachinesRuntime(DockerRuntime):
         """
         run_id = self.project.run_id
         machines = survey.roles(self.hosts, self.reached, run_id)
-        links = survey.measured_links(self.hosts, self.reached, run_id)
+        links = survey.measure_links(self.hosts, self.reached, run_id)
         return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": links})
 
     def close(self) -> None:

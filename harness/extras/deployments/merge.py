@@ -11,7 +11,7 @@ from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.store import RunStore
 
 
-def merged(runs: Mapping[str, Path], results: Path) -> Path:
+def merge_runs(runs: Mapping[str, Path], results: Path) -> Path:
     """Merge runs into a new run, and return its folder.
 
     Args:

@@ -68,7 +68,7 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
     return host.with_grade(host.add_kernel_facts(known, lambda path: found["files"].get(str(path)) or None))
 
 
-def measured_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[MachineLink, ...]:
+def measure_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[MachineLink, ...]:
     """Measure the links from the server to each client and from the database to the server, one after another."""
     server = known[hosts.server]
     found = [_link(server, known[client], run_id) for client in hosts.clients if client != hosts.server]
@@ -134,7 +134,7 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
         known = {one: stack.enter_context(reached(one, scratch)) for one in hosts.machines}
         for machine in known.values():
             machine.send(METER_IMAGE)
-        machines, links = roles(hosts, known, RUN), measured_links(hosts, known, RUN)
+        machines, links = roles(hosts, known, RUN), measure_links(hosts, known, RUN)
     if as_json:
         shown = {"machines": machines, "links": links}
         print(json.dumps({name: [each.model_dump() for each in found] for name, found in shown.items()}))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from harness.extras.orders.entities import CARD, SEEDED, Call
+from harness.extras.orders.entities import CARD, SEEDED_ROWS, Call
 from harness.paths import REPOSITORY
 from harness.plan.requests import Expect, PreparedRequest
 from harness.verify.checks import excerpt
@@ -108,21 +108,34 @@ class Calls:
 
 
 CallValues = tuple[object, ...]
-Bad = Iterator[tuple[str, object]]  # defect of a body, and the body
+InvalidBodies = Iterator[tuple[str, object]]  # defect of a body, and the body
 
-FAR = 2**63 - 1  # the highest possible id
+MAX_ID = 2**63 - 1  # the highest possible id
 LINE = {"itemId": 3, "quantity": 2}
-NO_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
-NO_ID: CallValues = ("1", 1.5, None, True, 0, -1, SEEDED + 1, 2**31, 10**30)  # invalid ids of a customer or an item
-NO_QUANTITY: CallValues = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
-NO_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
-NO_CARD: CallValues = ("4" * 11, "4" * 20, *NO_DIGITS, int(CARD), None)
-TOO_MANY, TWICE = [{"itemId": number, "quantity": 1} for number in range(1, 22)], [LINE, {"itemId": 3, "quantity": 1}]
-NO_ITEMS: CallValues = ([], LINE, None, [3], [LINE, None], TOO_MANY, TWICE)
-NO_COUNT = (0, 1001, "5", 1.5, None)
-NO_ORDER_ID = ("0", "-1", "abc", "1.5", f"{2**63}", f"{10**30}")
-NO_ITEM_ID = ("0", "-1", "abc", f"{2**31}")
-NO_LIMIT = ("0", "-1", "101", "abc", "1.5", "99999999999")
+INVALID_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
+INVALID_IDS: CallValues = (
+    "1",
+    1.5,
+    None,
+    True,
+    0,
+    -1,
+    SEEDED_ROWS + 1,
+    2**31,
+    10**30,
+)  # invalid ids of a customer or an item
+INVALID_QUANTITIES: CallValues = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
+NON_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
+INVALID_CARDS: CallValues = ("4" * 11, "4" * 20, *NON_DIGITS, int(CARD), None)
+TOO_MANY_ITEMS, DUPLICATE_ITEMS = (
+    [{"itemId": number, "quantity": 1} for number in range(1, 22)],
+    [LINE, {"itemId": 3, "quantity": 1}],
+)
+INVALID_ITEMS: CallValues = ([], LINE, None, [3], [LINE, None], TOO_MANY_ITEMS, DUPLICATE_ITEMS)
+INVALID_COUNTS = (0, 1001, "5", 1.5, None)
+INVALID_ORDER_IDS = ("0", "-1", "abc", "1.5", f"{2**63}", f"{10**30}")
+INVALID_ITEM_IDS = ("0", "-1", "abc", f"{2**31}")
+INVALID_LIMITS = ("0", "-1", "101", "abc", "1.5", "99999999999")
 
 
 def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
@@ -140,46 +153,46 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
 
     quantity, card = {"quantity": 1}, {"card": CARD}
     for operation, ids, bodies in (
-        ("create order", (), _bad_orders()),
-        ("change card", (order,), _bad(card, "card", NO_CARD)),
-        ("add item", (order, absent), _bad(quantity, "quantity", NO_QUANTITY)),
-        ("load orders", (), _bad({"orders": 1}, "orders", NO_COUNT)),
+        ("create order", (), _invalid_orders()),
+        ("change card", (order,), _invalid_bodies(card, "card", INVALID_CARDS)),
+        ("add item", (order, absent), _invalid_bodies(quantity, "quantity", INVALID_QUANTITIES)),
+        ("load orders", (), _invalid_bodies({"orders": 1}, "orders", INVALID_COUNTS)),
     ):
-        for case, body in (*bodies, *((excerpt(body) or "no body", body) for body in NO_OBJECTS)):
+        for case, body in (*bodies, *((excerpt(body) or "no body", body) for body in INVALID_OBJECTS)):
             yield call(operation, 400, *ids, body=body, case=case)
-    for limit in NO_LIMIT:
+    for limit in INVALID_LIMITS:
         yield call("list orders", 400, limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
     yield call("add item", 409, order, item, body=quantity, case="an item of the order")
     # The server must check the body first, then the order, then the item.
-    yield call("change card", 400, FAR, body={"card": "x"}, case="a bad card for an unknown order")
-    yield call("add item", 404, FAR, 1001, body=quantity, case="an unknown item for an unknown order")
-    for number in (f"{FAR}", *NO_ORDER_ID):
+    yield call("change card", 400, MAX_ID, body={"card": "x"}, case="a bad card for an unknown order")
+    yield call("add item", 404, MAX_ID, 1001, body=quantity, case="an unknown item for an unknown order")
+    for number in (f"{MAX_ID}", *INVALID_ORDER_IDS):
         yield call("read order", 404, number)
         yield call("read items", 404, number)
         yield call("change card", 404, number, body=card)
         yield call("delete order", 404, number)
         yield call("add item", 404, number, item, body=quantity)
         yield call("delete item", 404, number, item)
-    for text in (f"{absent}", "1001", *NO_ITEM_ID):
+    for text in (f"{absent}", "1001", *INVALID_ITEM_IDS):
         yield call("read item", 404, order, text)
         yield call("delete item", 404, order, text)
-    for text in NO_ITEM_ID:
+    for text in INVALID_ITEM_IDS:
         yield call("add item", 404, order, text, body=quantity)
 
 
-def _bad(good: Mapping[str, object], member: str, values: Sequence[object]) -> Bad:
+def _invalid_bodies(good: Mapping[str, object], member: str, values: Sequence[object]) -> InvalidBodies:
     """Yield a document with each value for a member, and without the member."""
     for value in values:
         yield f"{member}: {excerpt(json.dumps(value), 60)}", {**good, member: value}
     yield f"{member} missing", {key: value for key, value in good.items() if key != member}
 
 
-def _bad_orders() -> Bad:
+def _invalid_orders() -> InvalidBodies:
     good = {"customerId": 1, "card": CARD, "items": [LINE]}
-    for member, values in (("customerId", NO_ID), ("card", NO_CARD), ("items", NO_ITEMS)):
-        yield from _bad(good, member, values)
-    for member, values in (("itemId", NO_ID), ("quantity", NO_QUANTITY)):
-        for case, item in _bad(LINE, member, values):
+    for member, values in (("customerId", INVALID_IDS), ("card", INVALID_CARDS), ("items", INVALID_ITEMS)):
+        yield from _invalid_bodies(good, member, values)
+    for member, values in (("itemId", INVALID_IDS), ("quantity", INVALID_QUANTITIES)):
+        for case, item in _invalid_bodies(LINE, member, values):
             # After a valid item: rows that were written before the server found the defect must be rolled back.
             yield case, {**good, "items": [{"itemId": 4, "quantity": 1}, item]}

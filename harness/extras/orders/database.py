@@ -16,7 +16,7 @@ KEY = 0x746662  # key of the advisory locks
 LOCK_SECONDS = 5
 SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
 NEWEST = 200  # older orders that verification still reads; more than the maximum of a list
-EVERYTHING = """
+ORDERS_QUERY = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
 # A deferred trigger: it runs at the commit of a transaction, and waits while tfb holds the advisory lock.
@@ -29,9 +29,9 @@ HOLD = (
         for table, part in (("orders", ORDERS), ("order_item", ITEMS))
     ),
 )
-LET_GO = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
+RELEASE_COMMITS = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
 # The number of the server's active sessions, and values that change with every write.
-AT_WORK = """
+ACTIVE_SESSIONS_QUERY = """
     SELECT (SELECT count(*) FROM pg_stat_activity
             WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
             AND state IN ('active', 'idle in transaction')),
@@ -56,7 +56,9 @@ class OrderTables:
         """Return the orders with their items in a consistent snapshot."""
         found: dict[int, Order] = {}
         lines: dict[int, dict[int, OrderItem]] = {}
-        for number, customer, card, total, item, quantity, price in self._connection.execute(EVERYTHING, (self.above,)):
+        for number, customer, card, total, item, quantity, price in self._connection.execute(
+            ORDERS_QUERY, (self.above,)
+        ):
             own = lines.setdefault(number, {})
             found[number] = Order(customer=customer, card=card, total=total, lines=own)
             if item is not None:
@@ -82,7 +84,7 @@ class OrderTables:
         until = time.monotonic() + seconds
         before: object = None
         while time.monotonic() < until:
-            now = self._connection.execute(AT_WORK, (self._database.user,)).fetchone()
+            now = self._connection.execute(ACTIVE_SESSIONS_QUERY, (self._database.user,)).fetchone()
             if now is not None and now[0] == 0 and now == before:
                 return
             before = now
@@ -144,12 +146,12 @@ class OrderTables:
             for part in (ORDERS, ITEMS):
                 gate.execute("SELECT pg_advisory_lock(%s, %s)", (KEY, part))
             try:
-                for statement in (LET_GO, *HOLD):
+                for statement in (RELEASE_COMMITS, *HOLD):
                     gate.execute(statement.encode())
                 yield let_through
             finally:
                 gate.execute("SELECT pg_advisory_unlock_all()")
-                gate.execute(LET_GO.encode())
+                gate.execute(RELEASE_COMMITS.encode())
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from harness.verify.checks import Check, Finding, check
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 
 CARD = "4111111111111111"  # card of the orders that a load creates
-SEEDED = 1_000  # number of customers and of items in the seed
-READS = frozenset({"list orders", "read order", "read items", "read item"})
+SEEDED_ROWS = 1_000  # number of customers and of items in the seed
+READ_OPERATIONS = frozenset({"list orders", "read order", "read items", "read item"})
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Call(QueryVariant):
     @property
     def reads(self) -> bool:
         """Whether the operation only reads."""
-        return self.operation in READS
+        return self.operation in READ_OPERATIONS
 
     def __str__(self) -> str:
         """Return the request for messages: method, target and name."""
@@ -251,6 +251,6 @@ def differences(
 def loaded(count: int, prices: Prices) -> Iterator[Order]:
     """Yield the orders that "load orders" creates for a count."""
     for number in range(count):
-        item = 1 + number % SEEDED
+        item = 1 + number % SEEDED_ROWS
         line = OrderItem(quantity=1, price=prices.get(item, Decimal(0)))
         yield Order(customer=item, card=CARD, total=line.price, lines={item: line})

@@ -30,12 +30,12 @@ from harness.verify.checks.statement_counts import NormalisedStatement, Statemen
 
 STEPS = {case.name: case.steps for case in USE_CASES}
 CUT_OFF = 65_536  # maximum characters of a body in the generator's file
-APART_SECONDS = (0.2, 0.8)  # random interval between two reads of the tables during a load
-INSERTS = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNORECASE)
+SNAPSHOT_INTERVAL_SECONDS = (0.2, 0.8)  # random interval between two reads of the tables during a load
+INSERT_ORDER = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stepped:
+class ObservedStep:
     """A request of an arrival with the response; the call comes from the use case and the arrival's variables."""
 
     call: Call
@@ -60,7 +60,7 @@ class Arrival:
 
     use_case: str
     order: int | None  # id of the order in the responses
-    steps: tuple[Stepped, ...]
+    steps: tuple[ObservedStep, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,13 +97,13 @@ class OrderObservations:
 
 
 @contextmanager
-def watched(database: DatabaseAddress) -> Iterator[OrderObservations]:
+def observe_load(database: DatabaseAddress) -> Iterator[OrderObservations]:
     """Empty the tables, so that every load starts equally, and take snapshots of them during the block."""
     over = threading.Event()
     with order_tables(database) as view, ThreadPoolExecutor(1) as pool:
         view.empty()
         found = OrderObservations(begun=view.statements())
-        looking = pool.submit(_look, view, found.looks, over)
+        looking = pool.submit(_take_snapshots, view, found.looks, over)
         try:
             yield found
         finally:
@@ -111,14 +111,14 @@ def watched(database: DatabaseAddress) -> Iterator[OrderObservations]:
         looking.result()
 
 
-def _look(view: OrderTables, looks: list[OrdersSnapshot], over: threading.Event) -> None:
-    while not over.wait(random.uniform(*APART_SECONDS)):
+def _take_snapshots(view: OrderTables, looks: list[OrdersSnapshot], over: threading.Event) -> None:
+    while not over.wait(random.uniform(*SNAPSHOT_INTERVAL_SECONDS)):
         view.leave_old()
         since = float(time.monotonic_ns())
         looks.append(OrdersSnapshot(since=since, above=view.above, orders=view.orders()))
 
 
-def seen(answers: Path, database: DatabaseAddress, meanwhile: OrderObservations) -> tuple[Evidence, int]:
+def gather_evidence(answers: Path, database: DatabaseAddress, meanwhile: OrderObservations) -> tuple[Evidence, int]:
     """Return the evidence of a load and the number of arrivals.
 
     Args:
@@ -161,7 +161,7 @@ def read(answers: Path) -> Iterator[Arrival]:
                 ) from error
 
 
-def _step(came: Mapping[str, Any], planned: RequestStep, variables: Mapping[str, object]) -> Stepped:
+def _step(came: Mapping[str, Any], planned: RequestStep, variables: Mapping[str, object]) -> ObservedStep:
     """Combine a planned request, a recorded response and the arrival's variables."""
     if came["operation"] != planned.operation:
         raise ValueError(f"{came['operation']!r} where the use case has {planned.operation!r}")
@@ -169,13 +169,15 @@ def _step(came: Mapping[str, Any], planned: RequestStep, variables: Mapping[str,
     item, body = json.loads(Template(text).substitute(variables))
     call = Call(operation=planned.operation, status=planned.status, item=int(item or 0), document=body)
     received = float(came.get("received_ns") or math.inf)
-    return Stepped(call=call, status=came.get("status") or None, body=came.get("body") or "", received=received)
+    return ObservedStep(call=call, status=came.get("status") or None, body=came.get("body") or "", received=received)
 
 
 States = list[Order | None]  # possible states of an order; None: deleted
 
 
-def _story(number: int, steps: Sequence[Stepped], prices: Prices) -> tuple[States, list[tuple[Stepped, Order | None]]]:
+def _replay_steps(
+    number: int, steps: Sequence[ObservedStep], prices: Prices
+) -> tuple[States, list[tuple[ObservedStep, Order | None]]]:
     """Replay the requests of an arrival.
 
     Returns the possible final states of the order, and each response that contradicts the order, with the order.
@@ -194,7 +196,7 @@ def _story(number: int, steps: Sequence[Stepped], prices: Prices) -> tuple[State
     return states, disagreeing
 
 
-def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
+def _agrees(step: ObservedStep, number: int, state: Order | None) -> bool:
     """Return whether the body of a successful response describes the order in this state."""
     if step.status == 204 or len(step.body) >= CUT_OFF:
         return True
@@ -240,7 +242,7 @@ def _seen_otherwise(arrival: Arrival, number: int, load: OrderLoad) -> Iterator[
         if not answered or number <= look.above:
             continue
         # The next request may or may not have been carried out.
-        may = [_story(number, arrival.steps[:count], load.prices)[0] for count in (answered, answered + 1)]
+        may = [_replay_steps(number, arrival.steps[:count], load.prices)[0] for count in (answered, answered + 1)]
         states, found = list(chain(*may)), look.orders.get(number)
         if found not in states:
             when = "after the load" if look is load.looks[-1] else "during the load"
@@ -253,7 +255,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
     """Require that response bodies agree with the arrival's requests."""
     for arrival in load.arrivals:
         if arrival.order is not None:
-            for step, state in _story(arrival.order, arrival.steps, load.prices)[1]:
+            for step, state in _replay_steps(arrival.order, arrival.steps, load.prices)[1]:
                 message = f"order {arrival.order}: the response to {step.call.operation} contradicts the order"
                 yield Finding(message, expected=told(state), actual=excerpt(step.body))
 
@@ -266,7 +268,7 @@ def load_statements(load: OrderLoad) -> Iterator[Finding]:
     for what, due, made in (
         ("prices", good["create order"] + good["add item"], [s for s in counts if s.names_table("item")]),
         ("orders", good["read order"] + good["read items"], [s for s in counts if not s.writes and _of_orders(s)]),
-        ("new orders", good["create order"], [s for s in counts if INSERTS.search(strip_comments(s.text))]),
+        ("new orders", good["create order"], [s for s in counts if INSERT_ORDER.search(strip_comments(s.text))]),
     ):
         calls = sum(min(s.calls, s.rows) for s in made) + load.waiting
         if calls < due:

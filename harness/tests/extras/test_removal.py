@@ -31,7 +31,7 @@ assert outcome.exit_code == 0, outcome.records.problems
 
 
 def without(extra: str, target: Path) -> Path:
-    """Copy the repository without an extra, its tests, and implementations of its test types."""
+    """Copy the repository without an extra, its tests, and implementations and claims of its test types."""
     ignored = shutil.ignore_patterns("__pycache__", "node_modules", ".*", "target", "dist")
     for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         shutil.copytree(REPOSITORY / part, target / part, ignore=ignored)
@@ -44,6 +44,9 @@ def without(extra: str, target: Path) -> Path:
         for config in target.glob("frameworks/*/*/benchmark_config.json"):
             if "order_url" in config.read_text(encoding="utf-8"):
                 shutil.rmtree(config.parent)
+        for claim in target.glob("config/claims/*.toml"):
+            if '"order"' in claim.read_text(encoding="utf-8"):
+                claim.unlink()
         python(target, "-m", "harness.plan.benchmark_config")  # writes the JSON schema
     return target
 

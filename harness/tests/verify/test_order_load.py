@@ -188,7 +188,7 @@ def test_prices_rise_before_each_load_and_are_restored(
 ) -> None:
     with connect(database, admin=True) as admin, order_tables(database) as view:
         state, prices = read_server_state(admin, database.user), view.prices()
-        with order_load.watched(database):
+        with order_load.observe_load(database):
             pass
         assert view.prices() == {item: price + Decimal("0.01") for item, price in prices.items()}
         assert read_server_state(admin, database.user) == state

@@ -30,10 +30,10 @@ from harness.verify.checks.verification_client import VerificationTask
 class LoadVerification(Protocol):
     """Verification of a load that a plugin observes itself; usually a module."""
 
-    def watched(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
+    def observe_load(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
         """Prepare the database, and observe it during the block."""
 
-    def seen(self, answers: Path, database: DatabaseAddress, observations: Any, /) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``watched``
+    def gather_evidence(self, answers: Path, database: DatabaseAddress, observations: Any, /) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``observe_load``
         """Return the evidence and the number of arrivals. Raises LoadError for a file of unknown format."""
 
 

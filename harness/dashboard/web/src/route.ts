@@ -18,7 +18,7 @@ export interface Route {
   test: string; // test type, "overall", or "" for the first available
   load: string; // label of a load, or "" for the headline load
   metric: Metric;
-  metricChosen: boolean; // whether the URL names the metric; fallback the run's leading metric is shown
+  metricChosen: boolean; // whether the URL names the metric; otherwise the run's leading metric is shown
   sort: Sort;
   descending: boolean | null; // null for the column's default direction
   text: string;

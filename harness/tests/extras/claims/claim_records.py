@@ -1,4 +1,4 @@
-"""A claim of two servers, and runs over them in which every trial showed what it was given."""
+"""Claims about two servers, and runs with given results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ def side(name: str, connections: int = 64) -> dict[str, object]:
 
 
 def claim(**compare: object) -> Claim:
-    """A claim of one statement: throughput of ``a`` over ``b`` unless said otherwise."""
+    """Return a claim with one statement; default: the ratio of ``a`` to ``b`` in throughput."""
     return claim_of({"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), **compare})
 
 
@@ -30,7 +30,7 @@ def claim_of(*compare: Mapping[str, object], **more: Any) -> Claim:
 
 
 def trials(values: Mapping[str, Sequence[float]], load: Load = made.JSON, **more: Any) -> list[Trial]:
-    """Three rounds of each process, whose throughputs these are."""
+    """Return trials of three rounds for each process, with these throughputs."""
     return [
         made.trial(name, process, value * wobble, load, round=number, **more)
         for name, row in values.items()

@@ -1,7 +1,8 @@
-"""Verdicts in words and pictures: what was said, what was measured, and what it would take."""
+"""Verdicts on claims as text and diagrams."""
 
 import io
 
+import pytest
 from rich.console import Console
 
 from harness.extras.claims import show
@@ -49,7 +50,8 @@ def test_the_terminal_lists_what_was_never_measured_too() -> None:
         assert said in out.getvalue()
 
 
+@pytest.mark.extra("orders")
 def test_docs_page_matches_the_published_verdicts() -> None:
-    """``./tfb claims --results results/rounds/1 --output docs/claims.md`` makes it."""
+    """``./tfb claims --results results/rounds/1 --output docs/claims.md`` writes the page."""
     page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")
     assert page == show.page(list(read().values()), recorded.read_claims(recorded.PUBLISHED).verdicts)

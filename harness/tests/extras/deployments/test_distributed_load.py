@@ -1,4 +1,4 @@
-"""Generators on several clients: the load is shared out, and all begin together."""
+"""Load generators on several clients share the load and begin together."""
 
 import time
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import LoadError, MachineLostError
 from harness.extras.deployments.connected_machine import ConnectedMachine
-from harness.extras.deployments.distributed_load import GATE, ClientShare, gated, shares
+from harness.extras.deployments.distributed_load import GATE, ClientShare, shares, start_generators
 from harness.host import process
 
 URL = "http://app:8080/json"
@@ -27,7 +27,7 @@ def test_shares_add_up_and_clients_have_threads() -> None:
 
 
 def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine, ClientShare, Sequence[str]]]:
-    """Machines that are this one, each with the script in the place of its generator, behind the gate."""
+    """Start a script as the generator of each machine; all machines are this one."""
     machines = [ConnectedMachine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
     parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
     commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
@@ -37,7 +37,7 @@ def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine,
 def test_generators_begin_together_and_record_their_start(tmp_path: Path) -> None:
     quick = clients(f"date +%s.%N > {tmp_path}/quick")
     slow = clients("", f"date +%s.%N > {tmp_path}/slow", before="sleep 0.3")[1:]
-    with gated([*quick, *slow], tell=True) as running:
+    with start_generators([*quick, *slow], tell=True) as running:
         began = time.time()
         running.begin()
         assert running.wait(10) == 0
@@ -50,12 +50,12 @@ def test_generators_begin_together_and_record_their_start(tmp_path: Path) -> Non
 
 
 def test_failure_of_one_generator_ends_the_others() -> None:
-    with gated(clients("echo a", "sleep 0.5; echo b")) as running:
+    with start_generators(clients("echo a", "sleep 0.5; echo b")) as running:
         running.begin()
         assert running.wait(0.1) is None
         assert running.wait(10) == 0
         assert [line for line in running.output().splitlines() if len(line) == 1] == ["a", "b"]
-    with gated(clients("exit 7", "exec sleep 60")) as running:
+    with start_generators(clients("exit 7", "exec sleep 60")) as running:
         running.begin()
         began = time.monotonic()
         while (status := running.wait(0.1)) is None:
@@ -65,11 +65,11 @@ def test_failure_of_one_generator_ends_the_others() -> None:
 
 
 def test_ended_ssh_session_is_a_lost_machine() -> None:
-    with process.running(process.Child(["true"])) as link, gated(clients("exec sleep 60")) as running:
+    with process.running(process.Child(["true"])) as link, start_generators(clients("exec sleep 60")) as running:
         running.begin()
         link.wait(5)
         lost = ConnectedMachine(name="db", address="", at=(), link=link)
-        with gated(clients("exec sleep 60"), [lost]) as other:
+        with start_generators(clients("exec sleep 60"), [lost]) as other:
             other.begin()
             with pytest.raises(MachineLostError, match="the machine db is lost: the ssh session ended"):
                 other.wait(1.0)

@@ -1,4 +1,4 @@
-"""The same run on several deployments becomes one run."""
+"""Merging runs of several deployments."""
 
 import shutil
 import time
@@ -8,14 +8,14 @@ import pytest
 
 from harness import cli
 from harness.errors import Exit, UsageError
-from harness.extras.deployments.merge import merged
+from harness.extras.deployments.merge import merge_runs
 from harness.records import store
 from harness.records.outcome import Outcome
 from harness.tests.doubles import records
 
 
 def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes: int = 1, **told: object) -> Path:
-    """A run of two implementations as a deployment would make it."""
+    """Record a run of two implementations on one deployment."""
     known = records.info()
     names = ("ref", "a")
     of = [known.implementations[0].model_copy(update={"name": name, "test_types": ("json",)}) for name in names]
@@ -66,12 +66,12 @@ def test_one_run_is_none_of_several_deployments(
 def test_incompatible_runs_cannot_be_merged(tmp_path: Path, other: dict[str, object], differs: str) -> None:
     runs = {"x": prepared(tmp_path / "1"), "y": prepared(tmp_path / "2", **other)}  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=rf"y was measured differently \({differs}\)"):
-        merged(runs, tmp_path)
+        merge_runs(runs, tmp_path)
 
 
 def test_a_verdict_of_any_deployment_is_kept(tmp_path: Path) -> None:
     runs = {"x": prepared(tmp_path / "1", fails="a"), "y": prepared(tmp_path / "2")}
-    found = store.read_run(merged(runs, tmp_path))
+    found = store.read_run(merge_runs(runs, tmp_path))
     assert {(each.implementation, each.process, each.outcome) for each in found.verdicts} == {
         *(("ref", 0, Outcome.PASS), ("ref", 1, Outcome.PASS)),
         *(("a", 0, Outcome.FAIL), ("a", 1, Outcome.PASS)),

@@ -1,4 +1,4 @@
-"""A machine elsewhere has the facts and the grade that it would have here, by what its kernel's files say."""
+"""Facts and grades of remote machines."""
 
 from harness.extras.deployments.survey import facts
 

@@ -1,4 +1,4 @@
-"""./tfb init: what it finds in a folder is a tfb.toml that can be read."""
+"""The verb ``./tfb init`` writes a valid tfb.toml."""
 
 from collections.abc import Mapping
 from pathlib import Path

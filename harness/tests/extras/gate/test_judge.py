@@ -1,8 +1,8 @@
-"""Verdicts on a change: false alarms and detections in simulated sessions, and what guards them."""
+"""Verdicts on changes: false alarms and detections in simulated sessions."""
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,44 +25,44 @@ from harness.tests.doubles.runs import run_info, trial
 
 REQUESTS = ("items", "item", "order")
 RATE = OpenLoop(rate=500.0, connections=32)
-FIVE, TWO = (5, 4), (2, 4)  # processes and rounds of sessions of so many minutes
-SESSIONS = 40  # with a slowdown
-MOST_FALSE = 10  # of 100 sessions without one: more than 5 % in truth, once in a hundred times by chance
+FIVE, TWO = (5, 4), (2, 4)  # processes and rounds of five and two minutes
+SESSIONS = 40  # sessions with a slowdown
+MOST_FALSE = 10  # of 100 sessions without a slowdown: the 99 % quantile at 5 %
 
 
-def session(
-    generator: np.random.Generator,
-    slower: float,
-    *,
-    copy: float = 1.0,
-    noise: float = 0.06,
-    size: tuple[int, int] = FIVE,
-    cold: float = 0.0,
-    unequal: float = 1.0,
-    rounds: tuple[int, ...] = (),
-    **more: Any,
-) -> RunRecords:
-    """Base, head and base's copy; head costs ``slower`` times as much of the second request.
+@dataclass(frozen=True, kw_only=True)
+class SessionTraits:
+    """Properties of a simulated session."""
 
-    The first request scatters less and the third one more, each by the factor ``unequal``.
+    copy: float = 1.0  # cost of the control copy, relative to base
+    noise: float = 0.06
+    size: tuple[int, int] = FIVE
+    cold: float = 0.0  # in the first round, a just-in-time compiler increases costs by up to the factor 1 + cold
+    unequal: float = 1.0  # the first request varies less and the third one more, by this factor
+    rounds: tuple[int, ...] = ()  # of each process, instead of ``size``
 
-    ``rounds``: that each process had, where they had not all as many.
 
-    In the first round a just-in-time compiler has each side cost up to 1 + ``cold`` times as much.
+def session(generator: np.random.Generator, slower: float, **traits: Any) -> RunRecords:
+    """Return a session in which head needs ``slower`` times as much CPU for the second request.
+
+    ``traits`` are fields of ``SessionTraits`` and of ``SimulatedRun``.
     """
-    processes, most = (len(rounds), max(rounds)) if rounds else size
+    names = {field.name for field in fields(SessionTraits)}
+    own = SessionTraits(**{name: value for name, value in traits.items() if name in names})
+    more = {name: value for name, value in traits.items() if name not in names}
+    processes, most = (len(own.rounds), max(own.rounds)) if own.rounds else own.size
     world = SimulatedRun(
-        truth=(0.0, 0.0, np.log(copy)), processes=processes, rounds=most, tables=len(REQUESTS),
-        **{"process": 0.015, "window": noise, "drift": 0.01, **more},
+        truth=(0.0, 0.0, np.log(own.copy)), processes=processes, rounds=most, tables=len(REQUESTS),
+        **{"process": 0.015, "window": own.noise, "drift": 0.01, **more},
     )  # fmt: skip
     made: list[Trial] = []
     for place, (name, drawn) in enumerate(zip(REQUESTS, draw_run(world, generator), strict=True)):
         truth = np.asarray(world.truth)[:, None, None]
-        for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * unequal ** (place - 1)):
+        for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * own.unequal ** (place - 1)):
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
-            factor *= 1 + cold * generator.random() if cold and number == 0 else 1.0
+            factor *= 1 + own.cold * generator.random() if own.cold and number == 0 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
-            if np.isfinite(log) and (not rounds or number < rounds[start]):
+            if np.isfinite(log) and (not own.rounds or number < own.rounds[start]):
                 made.append(
                     trial(
                         (BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu_per_request=cost
@@ -73,7 +73,7 @@ def session(
 
 
 def verdicts(slower: float, *, sessions: int = SESSIONS, seed: int = 5, **more: Any) -> Counter[str]:
-    """Of the second request; and how often anything is told of another one, or of equal sides."""
+    """Count the verdicts on the second request, and false alarms on unchanged requests."""
     generator = np.random.default_rng(seed)
     found = Counter[str]()
     for _ in range(sessions):
@@ -174,16 +174,16 @@ def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
 
 
 def test_lost_trials_of_head_affect_the_verdict() -> None:
-    """Three rounds of four of head do not keep up: those in which it did would call it the same."""
+    """In three of four rounds, head does not keep up; the fourth alone would yield "same"."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for flag, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
         lost = changed(records, HEAD, lambda t, flag=flag: failing(flag)(t) if t.round else {})  # type: ignore[misc]
         assert {one.verdict for one in judged(lost).requests} == {said}
         assert flag in judged(lost).requests[0].reason
         of_all = changed(changed(lost, BASE, lambda t: failing("errors")(t) if t.round else {}), COPY, lambda _: {})
-        assert flag not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
+        assert flag not in judged(of_all).requests[0].reason  # base lost as many trials
         closed = [t.model_copy(update={"load": ClosedLoop(connections=4)}) for t in lost.trials if t.round]
-        searched = replace(records, trials=[*records.trials, *closed])  # another load's are no load at this rate
+        searched = replace(records, trials=[*records.trials, *closed])  # losses under other loads do not count
         assert {one.verdict for one in judged(searched).requests} == {"same"}
 
 
@@ -199,7 +199,7 @@ def test_response_time_decides_where_cpu_is_unknown() -> None:
 
 
 def answering_in(seconds: float, spread: float = 0.2) -> Callable[[Trial], dict[str, Any]]:
-    """With this median response time, which varies from trial to trial."""
+    """Return a change to this median response time, with variation between trials."""
     dice = np.random.default_rng(round(1e6 * seconds))
 
     def change(_: Trial) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Stacks as text and as a picture."""
+"""Parsing of perf stacks, and flame graphs."""
 
 from xml.etree import ElementTree
 

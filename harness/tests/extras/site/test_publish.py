@@ -1,4 +1,4 @@
-"""Rounds of runs as static pages."""
+"""Publishing rounds as a static site."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ from harness.tests.doubles import invented, sample_data
 
 @pytest.fixture(autouse=True)
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that is built already."""
+    """A dashboard page that needs no build."""
     assets = tmp_path / "web" / "dist" / "assets"
     assets.mkdir(parents=True)
     (assets / "index-1.js").write_text("0;")

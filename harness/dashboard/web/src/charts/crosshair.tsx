@@ -1,4 +1,4 @@
-// A crosshair that shows the values of all series at the nearestStop point. It follows the pointer, touch and the arrow
+// A crosshair that shows the values of all series at the nearest point. It follows the pointer, touch and the arrow
 // keys.
 import { useState } from "preact/hooks";
 
@@ -108,7 +108,7 @@ function describe(stop: Stop): string {
   return `${stop.title}: ${stop.readings.map((reading) => `${reading.name} ${reading.text}`).join("; ")}`;
 }
 
-/** Return the index of the nearestStop position: by distance between points, otherwise by the x axis. */
+/** Return the index of the nearest position: by distance between points, otherwise by the x axis. */
 export function nearestStop(stops: readonly Stop[], pointer: { x: number; y: number }): number {
   let best = 0;
   let smallest = Number.POSITIVE_INFINITY;

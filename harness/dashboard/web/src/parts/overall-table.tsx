@@ -14,7 +14,7 @@ import { RowMenu } from "./row-menu";
 interface Props {
   list: ScoreRow[];
   tests: string[];
-  counting: readonly string[]; // those of them that are in the score
+  counting: readonly string[]; // test types in the score
   scoreHeader: string; // header of the score column
   commonFlags: readonly string[]; // shown above the table
   reference: string | null;
@@ -83,7 +83,7 @@ export function OverallTable({ list, tests, counting, scoreHeader, caption, comm
 interface RowProps {
   row: ScoreRow;
   tests: string[];
-  counting: readonly string[]; // those of them that are in the score
+  counting: readonly string[]; // test types in the score
   best: number | null;
   tie: Tie;
   flags: string[];
