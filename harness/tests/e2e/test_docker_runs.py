@@ -71,7 +71,7 @@ def test_broken_images_do_not_stop_the_others(gallery: Scene) -> None:
         ("no-dockerfile", ("skipped: ", "e2e-no-dockerfile.dockerfile does not exist")),
     ],
 )
-def test_each_failure_has_its_message_and_no_figure(gallery: Scene, name: str, words: tuple[str, ...]) -> None:
+def test_each_failure_has_a_message_and_no_result(gallery: Scene, name: str, words: tuple[str, ...]) -> None:
     gallery.failed(f"e2e-{name}", *words)
 
 

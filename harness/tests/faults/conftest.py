@@ -1,4 +1,4 @@
-"""One real run that is damaged in copies."""
+"""A real run, whose copies the tests damage."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from harness.tests.scene import Scene, new_scene
 
 @pytest.fixture(scope="session")
 def original() -> Iterator[Scene]:
-    """A real run of two implementations, complete."""
-    with new_scene() as found:
-        found.add("one")
-        found.add("two")
-        found.measure("--test", "one", "two", "--type", "json").ends(0)
-        yield found
+    """A complete run of two implementations."""
+    with new_scene() as scene:
+        scene.add("one")
+        scene.add("two")
+        scene.measure("--test", "one", "two", "--type", "json").ends(0)
+        yield scene
 
 
 @pytest.fixture
 def recorded(original: Scene, scene: Scene) -> Scene:
-    """A copy of that run, with its implementations."""
+    """A copy of the run with its implementations."""
     for name in ("frameworks", "results"):
         shutil.copytree(original.root / name, scene.root / name, dirs_exist_ok=True)
     return scene

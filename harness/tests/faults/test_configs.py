@@ -1,4 +1,4 @@
-"""Broken configurations, profiles and command lines: each is named, and hurts nobody but itself."""
+"""Broken configurations, profiles and command lines are reported, and do not affect others."""
 
 import json
 import os
@@ -19,18 +19,18 @@ DIGITS = "1" * 10_000
 
 
 def document(name: object = "bad", **changes: object) -> bytes:
-    """A configuration that is good but for what is said."""
+    """Return a valid configuration with changes."""
     entry = {"language": "X", "json_url": "/json", "local": {"run": ["true"]}, **changes}
     return json.dumps({"framework": name, "tests": [{"default": entry}]}).encode()
 
 
 def local(**changes: object) -> bytes:
-    """Likewise, of its local block."""
+    """Return a valid configuration with changes in its local block."""
     return document(local={"run": ["true"], **changes})
 
 
 def text(language: str) -> bytes:
-    """With a piece of text in place of its language."""
+    """Return a configuration with JSON text as its language."""
     return document().decode().replace('"X"', language).encode("latin-1")
 
 
@@ -81,7 +81,7 @@ CONFIGS: Mapping[str, Mapping[str, bytes]] = {
 
 
 def listed(scene: Scene, broken: Sequence[str]) -> None:
-    """The good one is listed, each broken one is named, nothing is written elsewhere."""
+    """Assert that valid folders are listed and broken ones reported, without writing elsewhere."""
     answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks))
     assert "good" in answer.stdout.split()
     answer.ends(1).says(*(f"Python/{folder}/benchmark_config.json: " for folder in broken))
@@ -89,7 +89,7 @@ def listed(scene: Scene, broken: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_a_broken_configuration_is_named_with_its_reason_and_the_good_ones_are_listed(scene: Scene, kind: str) -> None:
+def test_broken_configuration_is_reported_with_its_reason(scene: Scene, kind: str) -> None:
     scene.add("good")
     for number, data in enumerate(CONFIGS[kind].values()):
         scene.write(f"bad{number}", data)
@@ -106,7 +106,7 @@ SPECIAL: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-def test_what_is_no_regular_file_is_named_and_not_waited_for(scene: Scene) -> None:
+def test_special_files_are_reported_without_waiting(scene: Scene) -> None:
     scene.add("good")
     for name, make in SPECIAL.items():
         path = scene.write(name, b"")
@@ -115,7 +115,7 @@ def test_what_is_no_regular_file_is_named_and_not_waited_for(scene: Scene) -> No
     listed(scene, list(SPECIAL))
 
 
-def test_a_run_is_planned_beside_a_broken_configuration(scene: Scene) -> None:
+def test_run_is_planned_despite_a_broken_configuration(scene: Scene) -> None:
     scene.add("good")
     scene.write("bad", document("../../../escaped"))
     scene.measure("--test", "run", "--dry-run").ends(0).says("good", "Python/bad/benchmark_config.json: framework")
@@ -124,7 +124,7 @@ def test_a_run_is_planned_beside_a_broken_configuration(scene: Scene) -> None:
 NAMES = (b"a\nb", b"a\x1b[2Jb", b"a\xff\xfeb", "a\u202egnp".encode(), b"n" * 255)
 
 
-def test_nothing_of_a_folder_s_odd_name_reaches_the_terminal(scene: Scene) -> None:
+def test_control_characters_in_folder_names_are_not_printed(scene: Scene) -> None:
     scene.add("good")
     for name in NAMES:
         scene.write(os.fsdecode(name), b"{")
@@ -135,7 +135,7 @@ def test_nothing_of_a_folder_s_odd_name_reaches_the_terminal(scene: Scene) -> No
 
 
 def changed(old: str, new: str) -> bytes:
-    """The profile with something else in it."""
+    """Return the profile with a replacement."""
     assert old in PROFILE
     return PROFILE.replace(old, new, 1).encode()
 
@@ -158,8 +158,8 @@ PROFILES: Mapping[str, bytes] = {
 }
 
 
-def test_a_profile_that_asks_for_what_cannot_be_is_refused_by_file_and_key(tmp_path: Path) -> None:
-    """No value of a profile makes a run endless, huge or a guess: its file is named before anything starts."""
+def test_invalid_profile_is_reported_by_file_and_key(tmp_path: Path) -> None:
+    """Invalid values are rejected before a run starts."""
     said = {}
     for name, data in PROFILES.items():
         path = tmp_path / f"{name}.toml"
@@ -172,7 +172,7 @@ def test_a_profile_that_asks_for_what_cannot_be_is_refused_by_file_and_key(tmp_p
 
 
 @pytest.mark.parametrize("name", ["level zero", "nested", "escape", "pipe", "device"])
-def test_the_command_refuses_a_bad_profile_at_once(scene: Scene, name: str) -> None:
+def test_command_rejects_an_invalid_profile_immediately(scene: Scene, name: str) -> None:
     scene.add("good")
     scene.profile = scene.root / "bad.toml"
     SPECIAL[name](scene.profile) if name in SPECIAL else scene.profile.write_bytes(PROFILES[name])

@@ -1,4 +1,4 @@
-"""Mistakes in a new folder: ``verify`` and ``run`` say once what is wrong and what to do."""
+"""Mistakes in a new folder are explained once by ``verify`` and ``run``."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ URLS = {
 
 
 def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, **local: object) -> Path:
-    """Add a folder whose server makes these mistakes."""
+    """Add a folder whose server makes mistakes."""
     run = [sys.executable, "-m", "harness.tests.doubles.contributed", *mistakes]
     block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
     entry = {"language": "Python", "database": "Postgres", **(urls or URLS), "local": block}  # type: ignore[dict-item]
@@ -29,7 +29,7 @@ def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, *
 
 
 def verify(scene: Scene, *words: str) -> str:
-    """What verification of the folder prints; it has to fail."""
+    """Return the output of verification, which must fail."""
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
     return scene.tfb("verify", "mine", *where, *words).ends(1).text
 
@@ -45,27 +45,27 @@ def verify(scene: Scene, *words: str) -> str:
     ],
     ids=lambda value: value[0].partition("=")[0] if isinstance(value, list) else "",
 )
-def test_a_fixed_database_variable_is_named(scene: Scene, fixed: list[str], told: str) -> None:
+def test_hard_coded_database_setting_is_reported(scene: Scene, fixed: list[str], told: str) -> None:
     add(scene, "--fixed", *fixed)
     text = verify(scene)
     verdicts = [line for line in text.splitlines() if line.startswith("mine: ")]  # they repeat the reason
     assert text.count(told) - sum(told in line for line in verdicts) == 1, text
 
 
-def test_a_server_that_connects_late_is_judged_by_the_rule(scene: Scene) -> None:
+def test_late_database_connection_is_checked_by_the_rule(scene: Scene) -> None:
     add(scene, "--late", "--fixed", "DBNAME=hello_world")
     text = verify(scene)
     assert "queries database hello_world, but DBNAME is" in " ".join(text.split())
     assert "database-as-told in conduct: the server queries" in text
 
 
-def test_a_run_names_it_too(scene: Scene) -> None:
+def test_run_reports_a_hard_coded_database(scene: Scene) -> None:
     add(scene, "--fixed", "DBNAME=hello_world")
     scene.measure("--test", "mine")
     scene.failed("mine", "queries database hello_world, but DBNAME is hello_world_of_")
 
 
-def test_a_missing_header_is_told_once_for_all_test_types(scene: Scene) -> None:
+def test_missing_header_is_reported_once(scene: Scene) -> None:
     add(scene, "--nameless")
     text = verify(scene)
     assert text.count("no Server header") == 1, text
@@ -74,7 +74,7 @@ def test_a_missing_header_is_told_once_for_all_test_types(scene: Scene) -> None:
     assert scene.why_failed("mine").count("no Server header") == 1
 
 
-def test_a_server_that_ignores_sigterm_is_told_so(scene: Scene) -> None:
+def test_ignoring_sigterm_is_reported(scene: Scene) -> None:
     urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
     add(scene, "--ignores-sigterm", urls=urls)
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
@@ -84,11 +84,11 @@ def test_a_server_that_ignores_sigterm_is_told_so(scene: Scene) -> None:
     assert scene.tfb("verify", "mine", *where, "--strict").ends(1).text.count("stops-when-asked") == 1
 
 
-def test_what_a_pull_request_needs_fails_with_strict_alone(scene: Scene) -> None:
+def test_only_strict_requires_files_of_a_pull_request(scene: Scene) -> None:
     urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
     path = add(scene, urls=urls)
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
-    assert "README" not in scene.tfb("verify", "mine", *where).ends(0).text  # nobody's pull request here
+    assert "README" not in scene.tfb("verify", "mine", *where).ends(0).text  # not a pull request
     text = verify(scene, "--strict")
     for said in ("mine.dockerfile does not exist", "README.md does not exist", "maintainers of benchmark_config.json"):
         assert said in text
@@ -104,21 +104,21 @@ def test_what_a_pull_request_needs_fails_with_strict_alone(scene: Scene) -> None
     scene.tfb("verify", "mine", *where, "--strict").ends(0)
 
 
-def test_a_route_that_does_not_exist_is_no_database_mistake(scene: Scene) -> None:
+def test_missing_route_is_not_reported_as_database_mistake(scene: Scene) -> None:
     add(scene, "--late", urls={"json_url": "/json", "db_url": "/no-such-route"})
     text = verify(scene)
     assert "status-ok in db: GET /no-such-route: status 404" in text, text
     assert "database-as-told" not in text, text
 
 
-def test_an_error_status_quotes_the_log(scene: Scene) -> None:
+def test_error_status_quotes_the_log(scene: Scene) -> None:
     add(scene, "--fails", urls={key: URLS[key] for key in ("json_url", "plaintext_url")})
     text = verify(scene)
     assert text.count("server log: 12:00 ERROR request") == 1, text
     assert text.count("500 Other: sorry; server log") == 1, text
 
 
-def test_a_panic_under_load_is_quoted_beside_the_symptom(scene: Scene) -> None:
+def test_panic_under_load_is_quoted_with_the_symptom(scene: Scene) -> None:
     urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
     add(scene, "--panics", urls=urls)
     scene.measure("--test", "mine", "--type", "json")

@@ -1,4 +1,4 @@
-"""How runs end before their time: signals at any moment, kill -9, a full disk, and several runs at once."""
+"""Runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from harness.tests.scene import CommandResult, Scene, patience
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
 RUN = ("--test", "good", "--type", "json")
-# Waits a minute the first time and not at all afterwards.
+# Sleeps a minute only in the first build.
 SLOW_ONCE = "import pathlib, time\nif not (p := pathlib.Path('built')).exists():\n  p.touch()\n  time.sleep(60)"
 STAGES = ("building", "making database", "starting", "verifying", "warm-up", "measure")
 INT, TERM, HUP, QUIT = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
@@ -26,7 +26,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file syste
 
 
 def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], bool]:
-    """A scene in which a run comes to this stage and stays for a while; whether it is there."""
+    """Add an implementation that stays in a stage for a while; return whether the run has reached the stage."""
     build = {"build": [sys.executable, "-c", SLOW_ONCE]} if stage == "building" else {}
     scene.add("good", behaviour, **build)
     if stage == "building":
@@ -37,7 +37,7 @@ def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], 
 
 
 def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], None]":
-    """One after the other."""
+    """Return a function that sends signals in sequence."""
 
     def send(run: "subprocess.Popen[bytes]") -> None:
         for number in numbers:
@@ -48,19 +48,19 @@ def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], No
 
 
 def interrupted(scene: Scene, answer: CommandResult) -> None:
-    """Exit status 130, and whoever reads the run sees that it was interrupted."""
+    """Assert the exit status and the recorded status of an interrupted run."""
     answer.ends(130)
     assert scene.records().info.status == "interrupted"
 
 
 def one_trial(scene: Scene) -> bool:
-    """Whether a trial stands in the records."""
+    """Return whether a trial is recorded."""
     return any(path.stat().st_size for path in scene.results.glob("*/trials.jsonl"))
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_ctrl_c_ends_a_run_in_order_at_any_moment_and_it_goes_on(scene: Scene, stage: str) -> None:
-    """Exit status 130 within ten seconds, no process and no folder left; --resume completes the run."""
+def test_interrupted_run_cleans_up_and_can_be_resumed(scene: Scene, stage: str) -> None:
+    """Ctrl-C ends the run within ten seconds, without leftovers; --resume completes it."""
     there = prepared(scene, stage)
     began: list[float] = []
 
@@ -78,8 +78,8 @@ def test_ctrl_c_ends_a_run_in_order_at_any_moment_and_it_goes_on(scene: Scene, s
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_killed_run_leaves_nothing_and_goes_on(scene: Scene, stage: str) -> None:
-    """kill -9: every process and folder of it is gone within seconds; --resume completes the run."""
+def test_killed_run_leaves_nothing_and_can_be_resumed(scene: Scene, stage: str) -> None:
+    """After kill -9, processes and folders disappear within seconds; --resume completes the run."""
     answer = scene.struck(RUN, prepared(scene, stage), lambda run: run.kill())
     assert answer.status == -signal.SIGKILL
     if stage in ("verifying", "measure"):
@@ -92,8 +92,8 @@ def test_a_killed_run_leaves_nothing_and_goes_on(scene: Scene, stage: str) -> No
     [(TERM,), (HUP,), (QUIT,), (INT, INT), (TERM, INT, HUP)],
     ids=lambda numbers: " ".join(number.name for number in numbers),
 )
-def test_other_and_several_signals_end_a_run_as_one_ctrl_c(scene: Scene, numbers: Sequence[signal.Signals]) -> None:
-    """Exit status 130, and the stopping is not cut short: nothing is left."""
+def test_other_signals_end_a_run_like_ctrl_c(scene: Scene, numbers: Sequence[signal.Signals]) -> None:
+    """Further signals do not interrupt the clean-up."""
     interrupted(scene, scene.struck(RUN, prepared(scene, "measure"), signals(*numbers)))
 
 
@@ -107,10 +107,10 @@ def test_other_and_several_signals_end_a_run_as_one_ctrl_c(scene: Scene, numbers
     ],
     ids=["hangs", "stubborn", "killed while stopping", "killed beside a daemon"],
 )
-def test_a_server_that_ignores_sigterm_delays_no_end(
+def test_stubborn_server_does_not_delay_the_end(
     scene: Scene, behaviour: str, stage: str, then: Sequence[signal.Signals]
 ) -> None:
-    """It is killed in time, also where the harness is killed while it waits for it."""
+    """The server is killed in time, even if tfb is killed while it waits."""
     answer = scene.struck(RUN, prepared(scene, stage, behaviour), signals(*then))
     if signal.SIGKILL in then:
         answer.ends(-signal.SIGKILL, 130)
@@ -118,8 +118,8 @@ def test_a_server_that_ignores_sigterm_delays_no_end(
         interrupted(scene, answer)
 
 
-def test_a_run_that_was_stopped_for_seconds_goes_on_to_its_end(scene: Scene) -> None:
-    """As by Ctrl-Z and fg: exit status 0, or 1 where a trial was spoilt; never a hang."""
+def test_stopped_run_continues_to_its_end(scene: Scene) -> None:
+    """After Ctrl-Z and fg the run ends, with status 1 if a trial became invalid."""
 
     def stop(run: "subprocess.Popen[bytes]") -> None:
         run.send_signal(signal.SIGSTOP)
@@ -131,7 +131,7 @@ def test_a_run_that_was_stopped_for_seconds_goes_on_to_its_end(scene: Scene) -> 
 
 
 def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
-    """Ctrl-C ends server and database."""
+    """Ctrl-C stops server and database."""
     scene.add("good")
     words = ("--mode", "debug", "--test", "good")
     scene.struck(words, lambda: "stop with Ctrl-C" in scene.log(), signals(INT)).ends(130).says("/json")
@@ -142,7 +142,7 @@ def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
 
 @contextmanager
 def small_disk(scene: Scene) -> Iterator[None]:
-    """In place of the results folder."""
+    """Mount a small file system as the results folder."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(scene.results)], check=True)
     try:
         yield
@@ -157,8 +157,8 @@ def fill(path: Path) -> None:
 
 @ROOT
 @pytest.mark.parametrize("moment", ["the first trial", "the second process"])
-def test_a_full_disk_is_named_loses_nothing_and_the_run_goes_on(scene: Scene, moment: str) -> None:
-    """Exit status 1 and a line; what was measured is kept whole, and with room again --resume completes the run."""
+def test_run_can_be_resumed_after_a_full_disk(scene: Scene, moment: str) -> None:
+    """Records stay complete, and --resume completes the run when space is free again."""
     scene.add("good")
     filler = scene.results / "filler"
     there = scene.at("warm-up") if moment == "the first trial" else lambda: one_trial(scene)
@@ -177,8 +177,8 @@ def test_a_full_disk_is_named_loses_nothing_and_the_run_goes_on(scene: Scene, mo
 # ---- side by side ----------------------------------------------------------------------------------------------------
 
 
-def test_eight_runs_at_once_are_eight_whole_runs(scene: Scene) -> None:
-    """Each has a folder, a database and ports of its own; the others are told of, and none disturbs the records."""
+def test_eight_simultaneous_runs_are_complete(scene: Scene) -> None:
+    """Each run has a separate folder, database and ports."""
     scene.add("good")
     runs = [scene.started(*RUN) for _ in range(8)]
     try:
@@ -187,7 +187,7 @@ def test_eight_runs_at_once_are_eight_whole_runs(scene: Scene) -> None:
         for run in runs:
             run.kill()
             run.wait()
-    assert set(statuses) <= {0, 1}, scene.log()[-900:]  # a trial may be spoilt by the other seven
+    assert set(statuses) <= {0, 1}, scene.log()[-900:]  # trials may be invalid because of the other runs
     folders = list_runs(scene.results)
     assert len(folders) == 8
     for folder in folders:

@@ -1,4 +1,4 @@
-"""Damaged files of a run: named with their line, what is whole is shown; a run that goes on knows what it lacks."""
+"""Damaged files of a run are reported with their line; readable records are shown."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from harness.tests.scene import Scene
 pytestmark = pytest.mark.fault
 
 Damage = Callable[[Path], object]
-MANY = 20_000_000  # small values: each takes a parser many times the bytes that it has in the file
+MANY = 20_000_000  # small values, which need many times their size in a parser
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 
 
@@ -23,7 +23,7 @@ def put(name: str, data: bytes) -> Damage:
 
 
 def before(name: str, data: bytes) -> Damage:
-    """Something stands before the first line."""
+    """Insert data before the first line."""
     return lambda folder: (folder / name).write_bytes(data + (folder / name).read_bytes())
 
 
@@ -32,7 +32,7 @@ def after(name: str, data: bytes) -> Damage:
 
 
 def set_value(key: str, value: object) -> Damage:
-    """Another value for a key of run.json."""
+    """Change the value of a key in run.json."""
 
     def damage(folder: Path) -> None:
         path = folder / "run.json"
@@ -47,7 +47,7 @@ def device(folder: Path) -> None:
 
 
 def renamed(folder: Path, name: str) -> None:
-    """The implementation ``one`` is called otherwise in all records."""
+    """Rename the implementation ``one`` in all records."""
     for file in ("trials.jsonl", "processes.jsonl", "verdicts.jsonl", "run.json"):
         path = folder / file
         path.write_bytes(path.read_bytes().replace(b'"one"', json.dumps(name).encode()))
@@ -62,14 +62,14 @@ NOT_READ: Mapping[str, Damage] = {  # nothing can be shown
 
 
 def lists_others(scene: Scene, original: Scene) -> None:
-    """The dashboard's list has the whole run beside the damaged one."""
+    """Assert that the dashboard still lists an undamaged run."""
     shutil.copytree(original.folder(), scene.results / "20200101-000000")
     assert "20200101-000000" in [run.run_id for run in ResultsFolder(scene.results).listed().runs]
 
 
 @pytest.mark.parametrize("damage", NOT_READ)
-def test_a_run_json_that_cannot_be_read_is_named(recorded: Scene, original: Scene, damage: str) -> None:
-    """Named, in bounded time and memory, with an exit status that is not 0; the dashboard lists the other runs."""
+def test_unreadable_run_json_is_reported(recorded: Scene, original: Scene, damage: str) -> None:
+    """The report fails in bounded time and memory, and the dashboard lists other runs."""
     NOT_READ[damage](recorded.folder())
     recorded.report().ends(1, 2).says("run.json")
     lists_others(recorded, original)
@@ -84,8 +84,8 @@ SHOWN: Mapping[str, tuple[str, Damage]] = {  # the rest is shown
 
 
 @pytest.mark.parametrize("damage", SHOWN)
-def test_what_is_whole_of_a_damaged_run_is_shown(recorded: Scene, original: Scene, damage: str) -> None:
-    """Named with file and line or key; what is whole is shown in less than 300 MiB; exit status 1."""
+def test_readable_records_of_a_damaged_run_are_shown(recorded: Scene, original: Scene, damage: str) -> None:
+    """The report names file and line, and needs less than 300 MiB."""
     named, make = SHOWN[damage]
     make(recorded.folder())
     answer = recorded.report().ends(1).says(named)
@@ -94,10 +94,10 @@ def test_what_is_whole_of_a_damaged_run_is_shown(recorded: Scene, original: Scen
     lists_others(recorded, original)
 
 
-# ---- what a terminal and a page are given -------------------------------------------------------------------------
+# ---- terminal output -------------------------------------------------------------------------
 
 
-def test_a_terminal_s_escapes_in_records_are_spelled_out(recorded: Scene) -> None:
+def test_terminal_escapes_in_records_are_printed_as_text(recorded: Scene) -> None:
     renamed(recorded.folder(), f"o{ESCAPE}ne")
     set_value("profile", f"x{ESCAPE}y")(recorded.folder())
     recorded.report().says("\\x1b[2J")
@@ -118,10 +118,10 @@ COMPARE = ("compare", "ROOT/round.json", "latest", "--results", "ROOT/results")
     ],
     ids=["machines are a pipe", "a round of many values", "a round is a device"],
 )
-def test_every_other_file_that_is_read_is_bounded_and_named(
+def test_other_unreadable_files_are_reported(
     recorded: Scene, name: str, words: Sequence[str], make: Callable[[Path], object]
 ) -> None:
-    """Something else in its place ends the command with a status of its own, in bounded time and memory."""
+    """The command fails in bounded time and memory."""
     recorded.add("good")
     make(recorded.root / name)
     recorded.tfb(*(word.replace("ROOT", str(recorded.root)) for word in words)).ends(1, 2).says(name)

@@ -1,4 +1,4 @@
-"""Servers, tools and databases that misbehave in a run: named, and whoever is beside them is measured."""
+"""Misbehaving servers, tools and databases are reported, and do not affect other implementations."""
 
 import contextlib
 import os
@@ -27,8 +27,8 @@ HOSTILE: Mapping[str, Sequence[str]] = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_server_that_sends_anything_is_named_and_the_one_beside_it_verifies(scene: Scene, kind: str) -> None:
-    """Endless, huge, packed, broken or silent answers and logs: a reason in bounded time, memory and disk."""
+def test_hostile_responses_do_not_affect_other_servers(scene: Scene, kind: str) -> None:
+    """Endless, huge, compressed, broken or silent responses are reported in bounded time, memory and disk."""
     scene.add("good")
     for name in HOSTILE[kind]:
         scene.add(name, name)
@@ -43,7 +43,7 @@ def test_a_server_that_sends_anything_is_named_and_the_one_beside_it_verifies(sc
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """One run of every misbehaving implementation beside a good one, which says so by its exit status."""
+    """A run of every misbehaving implementation and a working one."""
     with new_scene() as scene:
         for name in (
             *("good", "exits-at-once", "never-listens", "answers-500", "dies-in-verification", "dies-under-load"),
@@ -63,8 +63,8 @@ def gallery() -> Iterator[Scene]:
 WORKING = ("good", "answers-slowly", "ignores-sigterm", "leaves-a-daemon", "prints-a-lot")
 
 
-def test_what_works_is_measured_beside_what_does_not(gallery: Scene) -> None:
-    """A run with failures says so ("failed") and has the figures of all that work."""
+def test_working_servers_are_measured_despite_failing_ones(gallery: Scene) -> None:
+    """A run with failures has status "failed", and trials of the working implementations."""
     assert gallery.records().info.status == "failed"
     assert set(WORKING) <= gallery.measured()
     assert {name: gallery.why_failed(name) for name in WORKING} == dict.fromkeys(WORKING, "ok: ")
@@ -86,11 +86,11 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Scene) -> None:
         ("lacks-a-tool", ("skipped: needs cobol-machine >=7: not found on PATH; ",)),
     ],
 )
-def test_each_failure_has_its_message_and_no_figure(gallery: Scene, name: str, words: tuple[str, ...]) -> None:
+def test_each_failure_has_a_message_and_no_result(gallery: Scene, name: str, words: tuple[str, ...]) -> None:
     gallery.failed(name, *words)
 
 
-def test_nothing_that_a_run_has_started_outlives_it(gallery: Scene) -> None:
+def test_no_process_outlives_its_run(gallery: Scene) -> None:
     left = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -103,7 +103,7 @@ def test_nothing_that_a_run_has_started_outlives_it(gallery: Scene) -> None:
 # ---- ports and tools -------------------------------------------------------------------------------------------------
 
 
-def test_a_taken_port_names_the_process_that_holds_it(scene: Scene) -> None:
+def test_occupied_port_is_reported_with_its_process(scene: Scene) -> None:
     scene.add("good")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -111,7 +111,7 @@ def test_a_taken_port_names_the_process_that_holds_it(scene: Scene) -> None:
     answer.ends(1).says(f"port {port} is taken by", f"(pid {os.getpid()})")
 
 
-def test_a_tool_whose_version_hangs_costs_only_what_needs_it(scene: Scene) -> None:
+def test_hanging_tool_affects_only_implementations_that_require_it(scene: Scene) -> None:
     path = scene.program("hangs", "sleep 600")
     scene.add("good")
     scene.add("bad", requires={"hangs": ">=1"})
@@ -121,8 +121,8 @@ def test_a_tool_whose_version_hangs_costs_only_what_needs_it(scene: Scene) -> No
 
 
 @pytest.mark.parametrize("says", ["no Lua", "\x1b[2J" + "[" * 100_000], ids=["words", "controls"])
-def test_whatever_a_load_generator_prints_is_an_error_of_that_load(scene: Scene, says: str) -> None:
-    """In a bounded message with what it printed; the run goes on and tells it."""
+def test_unexpected_output_of_a_load_generator_is_reported(scene: Scene, says: str) -> None:
+    """The message quotes the output, limited in length; the run continues."""
     words = scene.root / "says"
     words.write_text(says, encoding="utf-8")
     path = scene.program("wrk", f'case "$1" in --version) echo "wrk 4.2.0 [epoll]"; exit 1;; esac; cat {words}; exit 2')
@@ -134,7 +134,7 @@ def test_whatever_a_load_generator_prints_is_an_error_of_that_load(scene: Scene,
     assert len(process.reason) < 10_000
 
 
-def test_a_postgres_that_does_not_start_is_reported_with_its_last_words(scene: Scene) -> None:
+def test_postgres_start_failure_is_reported_with_its_log(scene: Scene) -> None:
     scene.add("good")
     scene.program("initdb", 'while [ "$1" != -D ]; do shift; done; mkdir "$2"')
     version = '[ "$1" = --version ] && { echo "postgres (PostgreSQL) 99.1"; exit; }'
@@ -174,8 +174,8 @@ DEATHS: Mapping[str, Callable[[psutil.Process], object]] = {
 @pytest.mark.parametrize(
     ("design", "how"), [*(("interleaved", how) for how in DEATHS), ("techempower", "first process killed")]
 )
-def test_what_the_end_of_postgres_took_is_measured_again(scene: Scene, design: str, how: str) -> None:
-    """Named, restarted on its port with the seeded state; all are measured and the exit status is 0."""
+def test_measurements_are_repeated_after_postgres_dies(scene: Scene, design: str, how: str) -> None:
+    """PostgreSQL restarts on its port with the initial data, and all implementations are measured."""
     scene.profile.write_text(f'design = "{design}"\n{scene.profile.read_text(encoding="utf-8")}', encoding="utf-8")
     for name in ("one", "two"):
         scene.add(name)

@@ -1,4 +1,4 @@
-"""Streams, encodings, virtual environments and the leftovers of the dead, none of which is the usual."""
+"""Unusual streams, encodings and virtual environments, and leftovers of killed runs."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault
 
-STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # a shell's words around the command
+STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # shell command, where "$@" is tfb
     "stdin closed": ('"$@" <&-', (0,), "good"),
     "stdout closed": ('"$@" >&-', (3,), "stdout"),
     "stderr closed": ('"$@" 2>&-', (0,), "good"),
@@ -38,7 +38,7 @@ STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # a shell's words aro
 
 
 @pytest.mark.parametrize("what", STREAMS)
-def test_odd_surroundings_work_or_are_named_in_a_line(scene: Scene, what: str) -> None:
+def test_unusual_environment_works_or_is_reported(scene: Scene, what: str) -> None:
     script, statuses, says = STREAMS[what]
     scene.add("good")
     answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks), before=("sh", "-c", script, "sh"))
@@ -46,8 +46,8 @@ def test_odd_surroundings_work_or_are_named_in_a_line(scene: Scene, what: str) -
 
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "20"}, {"TERM": "dumb"}], ids=str)
-def test_a_report_is_whole_on_every_terminal(recorded: Scene, environment: Mapping[str, str]) -> None:
-    """Signs that an encoding lacks are spelled out, and a narrow terminal loses no row."""
+def test_report_is_complete_on_every_terminal(recorded: Scene, environment: Mapping[str, str]) -> None:
+    """Characters outside the encoding are replaced, and a narrow terminal shows all rows."""
     recorded.report(env=environment).ends(0).says("one", "two")
 
 
@@ -58,7 +58,7 @@ READERS: Mapping[str, tuple[str, int]] = {
 
 
 @pytest.mark.parametrize("what", READERS)
-def test_a_run_of_which_nobody_hears_is_made_all_the_same(scene: Scene, what: str) -> None:
+def test_run_completes_without_a_reader_of_its_output(scene: Scene, what: str) -> None:
     script, status = READERS[what]
     scene.add("good")
     scene.measure("--test", "good", "--type", "json", before=("sh", "-c", script, "sh")).ends(status)
@@ -76,8 +76,8 @@ INTERPRETERS: Mapping[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", INTERPRETERS)
-def test_the_launcher_says_what_to_do_about_a_broken_environment(scene: Scene, what: str) -> None:
-    """Exit status 3 and a line, where the virtual environment is broken and no Python can make another."""
+def test_launcher_reports_a_broken_environment(scene: Scene, what: str) -> None:
+    """The virtual environment is broken, and no Python can create another."""
     venv = scene.root / "venv"
     (venv / "bin").mkdir(parents=True)
     for name in ("requirements.lock", "requirements-dev.lock"):
@@ -92,7 +92,7 @@ def test_the_launcher_says_what_to_do_about_a_broken_environment(scene: Scene, w
 
 @contextmanager
 def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
-    """A process and a scratch folder of a harness that is dead; which of them are gone."""
+    """Create a process and a scratch folder of a dead owner; yield a function that reports which are gone."""
     owner = dead()
     process = subprocess.Popen(
         ["sleep", "600"], env={**os.environ, MARK_VARIABLE: f"{owner}.1"}, start_new_session=True
@@ -115,7 +115,7 @@ def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
 FOUND = ("sleep (pid", "tfb-scratch-postgres-left")
 
 
-def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene) -> None:
+def test_clean_removes_leftovers_that_doctor_reports(scene: Scene) -> None:
     with leftovers(scene) as gone:
         scene.tfb("doctor").says("left by a killed run", *FOUND)
         scene.tfb("clean", "--leftovers", "--dry-run").ends(0).says(*FOUND)
@@ -125,7 +125,7 @@ def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene)
 
 
 @pytest.mark.parametrize("consent", [True, False])
-def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent: bool) -> None:
+def test_next_run_reports_leftovers(scene: Scene, *, consent: bool) -> None:
     scene.add("good")
     words = [word for word in scene.words("--test", "good", "--type", "json") if not consent or word != "--no-install"]
     with leftovers(scene) as gone:
@@ -134,7 +134,7 @@ def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent:
         assert gone() == (consent, consent)
 
 
-def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
+def test_resources_of_a_living_run_are_not_leftovers(scene: Scene) -> None:
     with subprocess.Popen(
         ["sleep", "600"], env={**os.environ, MARK_VARIABLE: f"{ownership.own_identity()}.1"}
     ) as process:
@@ -156,8 +156,8 @@ CLIENTS: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("says", CLIENTS)
-def test_an_engine_that_is_of_no_use_is_told_apart_before_a_run(scene: Scene, says: str) -> None:
-    """Hanging, stopped or forbidden: exit status 3, and a line that says what to do; nothing is written."""
+def test_unusable_container_engine_is_reported_before_a_run(scene: Scene, says: str) -> None:
+    """A hanging, stopped or forbidden engine fails the command before anything is written."""
     scene.image("one")
     path = scene.program("docker", f"{COMPOSE}; {CLIENTS[says]}")
     scene.measure("--test", "one", env=path).ends(3).says(says, "docker-engine")

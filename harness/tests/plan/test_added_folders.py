@@ -70,7 +70,7 @@ def odd(clone: Path) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
-def test_an_added_folder_fails_no_test_of_the_project(clone: Path) -> None:
+def test_new_folders_break_no_test_of_the_project(clone: Path) -> None:
     for words in (
         "added --blank --language Elixir", "another-copy --from express", "a-copy --language go", "b --from axum",
         "mine-too --from resteasy",

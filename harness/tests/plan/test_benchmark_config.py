@@ -12,11 +12,11 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.tests.doubles.own import own_folders, own_implementations
 
 
-def test_the_schema_in_config_is_the_one_of_the_models() -> None:
+def test_committed_schema_matches_the_models() -> None:
     assert json.loads(SCHEMA_FILE.read_text()) == json_schema(), "run: python -m harness.plan.benchmark_config"
 
 
-def test_every_implementation_of_this_repository_is_valid() -> None:
+def test_all_implementations_are_valid() -> None:
     found = scan_folders()
     # A contributor's broken folder is told by every command, and fails no test.
     own = own_folders()
@@ -25,7 +25,7 @@ def test_every_implementation_of_this_repository_is_valid() -> None:
     assert {"es4x", "express", "resteasy", "vertx-web"} <= {i.name for i in found.implementations}
 
 
-def test_a_test_type_brings_its_own_key_and_no_other_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_keys_of_test_types_are_urls(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {"language": "C", "json_url": "/json", "greet_url": "/greet"}
     with pytest.raises(ValidationError, match="greet_url"):
         TestEntry.model_validate(entry)

@@ -18,7 +18,7 @@ from harness.plan.dockerfile import base_images, parse_recipe
         ("# FROM not\n", ()),
     ],
 )
-def test_images_are_found_under_the_names_asked_for(text: str, images: tuple[str, ...]) -> None:
+def test_base_images_are_found(text: str, images: tuple[str, ...]) -> None:
     assert base_images(text) == images
 
 
@@ -37,7 +37,7 @@ def test_images_are_found_under_the_names_asked_for(text: str, images: tuple[str
         ("", (), None, ()),
     ],
 )  # fmt: skip
-def test_the_image_of_the_last_stage_is_described(
+def test_last_stage_determines_the_image(
     text: str, command: tuple[str, ...], user: str | None, copied: tuple[str, ...]
 ) -> None:
     found = parse_recipe(text)

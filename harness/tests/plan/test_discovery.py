@@ -34,7 +34,7 @@ def chosen(found: ScanResult, **flags: tuple[str, ...]) -> list[str]:
     return [i.name for i in select_implementations(found, Selection(**flags))]
 
 
-def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
+def test_values_are_case_insensitive_and_normalised(tmp_path: Path) -> None:
     entry = {"language": "C", "query_url": "/queries?queries=", "approach": "realistic", "database": "Postgres"}
     entry["framework"] = "Of which it is"
     ((found,), *_) = read_config(
@@ -46,7 +46,7 @@ def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> No
     assert (found.info().project, found.info().framework) == ("x", "Of which it is")
 
 
-def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp_path: Path) -> None:
+def test_antipatterns_are_verified_by_techempower_rules(tmp_path: Path) -> None:
     tests = config("x", default=ENTRY, asleep={**ENTRY, "tags": ["antipattern"]})
     (ordinary, asleep), *_ = read_config(write(tmp_path, "C/x", tests))
     assert (ordinary.rules, asleep.rules) == ("tfb", "techempower")
@@ -76,7 +76,7 @@ def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp
         ({"framework": "x", "tests": [{}]}, "tests.0: must not be empty"),
     ],
 )
-def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, document: object, words: str) -> None:
+def test_invalid_key_or_value_is_explained(tmp_path: Path, document: object, words: str) -> None:
     path = write(tmp_path, "C/x", document)
     with pytest.raises(ConfigError) as error:
         read_config(path)
@@ -84,7 +84,7 @@ def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, docu
     assert words in str(error.value)
 
 
-def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path) -> None:
+def test_duplicate_name_is_reported_with_both_files(tmp_path: Path) -> None:
     first = write(tmp_path, "C/a", config("same"))
     second = write(tmp_path, "C/b", config("same"))
     found = scan_folders(tmp_path)
@@ -93,7 +93,7 @@ def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path)
     assert told.startswith(f"{second}: the name 'same' is already used by {first}; change framework, or the key")
 
 
-def test_a_name_that_means_many_is_a_problem(tmp_path: Path) -> None:
+def test_reserved_name_is_a_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "C/run", config("run", default=ENTRY, raw=ENTRY))
     found = scan_folders(tmp_path)
     assert [i.name for i in found.implementations] == ["run-raw"]
@@ -114,13 +114,13 @@ def test_a_name_that_means_many_is_a_problem(tmp_path: Path) -> None:
         ({"test": ("gamma",), "tag": ("fast",)}, ["alpha", "gamma"]),
     ],
 )
-def test_flags_select_and_what_is_tagged_broken_never_runs(
+def test_flags_select_implementations_except_broken_ones(
     some: ScanResult, flags: dict[str, tuple[str, ...]], names: list[str]
 ) -> None:
     assert chosen(some, **flags) == names
 
 
-def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
+def test_run_selects_core_and_all_selects_everything(tmp_path: Path) -> None:
     for name, tags in (("one", ["Core"]), ("two", []), ("three", ["core", "slow"]), ("four", ["broken"])):
         write(tmp_path, f"C/{name}", config(name, default={**ENTRY, "tags": tags}))
     known = scan_folders(tmp_path)

@@ -9,12 +9,12 @@ from harness.plan import hosts
 from harness.plan.hosts import HERE, ExistingDatabase, Host, Hosts
 
 
-def test_without_flags_everything_is_here() -> None:
+def test_all_roles_default_to_this_machine() -> None:
     assert hosts.hosts_from_flags(None, None, ()) == Hosts(server=HERE, database=HERE, clients=(HERE,))
     assert not hosts.hosts_from_flags("127.0.0.1", None, ("localhost",)).uses_remote_machines
 
 
-def test_a_host_is_a_name_with_user_port_and_address_or_a_context() -> None:
+def test_host_is_an_ssh_name_or_a_context() -> None:
     assert hosts.parse_host("ssh://bench@app.mgmt:2222=10.1.0.3", "--server-host") == Host(
         text="ssh://bench@app.mgmt:2222=10.1.0.3",
         reached_by="ssh",
@@ -29,12 +29,12 @@ def test_a_host_is_a_name_with_user_port_and_address_or_a_context() -> None:
 
 
 @pytest.mark.parametrize("text", ["-oProxyCommand=x", "a b", "app:99999", "app:", "=10.0.0.1", "tcp://app:2375", "a;b"])
-def test_what_is_no_host_is_refused_with_its_flag(text: str) -> None:
+def test_invalid_host_is_reported_with_its_flag(text: str) -> None:
     with pytest.raises(UsageError, match="--server-host"):
         hosts.parse_host(text, "--server-host")
 
 
-def test_a_database_that_exists_is_named_by_its_scheme() -> None:
+def test_postgresql_url_selects_an_existing_database() -> None:
     found = hosts.hosts_from_flags("app", "postgresql://db:5433", ("c1",))
     assert found.database == ExistingDatabase(host="db", port=5433)
     assert [host.name for host in found.machines] == ["app", "c1"]
@@ -44,7 +44,7 @@ def test_a_database_that_exists_is_named_by_its_scheme() -> None:
             hosts.parse_database(text)
 
 
-def test_this_machine_cannot_be_one_of_several_by_its_loopback_address() -> None:
+def test_loopback_address_is_rejected_with_several_machines() -> None:
     for server, database in (("app", None), (None, "db")):
         with pytest.raises(UsageError, match="use the loopback address of this machine"):
             hosts.hosts_from_flags(server, database, ())
@@ -52,7 +52,7 @@ def test_this_machine_cannot_be_one_of_several_by_its_loopback_address() -> None
         hosts.hosts_from_flags("app", "db", ("c1", "c1"))
 
 
-def test_a_layout_file_names_all_three(tmp_path: Path) -> None:
+def test_layout_file_names_all_roles(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('server = "app"\ndatabase = "db"\nclient = ["c1", "c2"]\n')
     assert hosts.read_layout(str(path)) == hosts.hosts_from_flags("app", "db", ("c1", "c2"))

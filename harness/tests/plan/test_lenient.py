@@ -37,21 +37,19 @@ def read(tests: object) -> tuple[dict[str, TestEntry], list[str], list[str]]:
         ("language", None, "language: Input should be a valid string (found None), replaced by 'C'"),
     ],
 )
-def test_what_we_do_not_take_is_set_aside_with_a_warning_and_the_test_stays(
-    key: str, value: object, words: str
-) -> None:
+def test_invalid_key_is_ignored_with_a_warning(key: str, value: object, words: str) -> None:
     tests, (warning,), problems = read([{"default": {**ENTRY, key: value}}])
     assert (list(tests), problems) == (["default"], [])
     assert words in warning
 
 
-def test_several_objections_are_each_a_warning() -> None:
+def test_each_invalid_key_has_a_warning() -> None:
     entry = {**ENTRY, "cache": True, "classification": "None", "orm": "Some", "db_url": 7}
     tests, warnings, _ = read([{"default": entry}])
     assert (len(warnings), tests["default"].urls) == (4, {"json_url": "/json"})
 
 
-def test_a_test_that_cannot_be_used_is_a_problem_of_its_own_and_a_local_block_is_read_strictly() -> None:
+def test_local_block_makes_invalid_keys_errors() -> None:
     strict = {**ENTRY, "local": {"run": ["x"], "builds": []}}
     tests, _, problems = read([{"default": {"language": "C"}, "other": ENTRY, "text": "?", "strict": strict}])
     assert (list(tests), len(problems)) == (["other"], 3)
@@ -60,12 +58,12 @@ def test_a_test_that_cannot_be_used_is_a_problem_of_its_own_and_a_local_block_is
 
 
 @pytest.mark.parametrize("document", [[], {}, {"tests": []}, {"tests": ["x"]}, {"tests": 1}])
-def test_a_file_without_tests_is_refused(document: object) -> None:
+def test_file_without_tests_is_rejected(document: object) -> None:
     with pytest.raises(ConfigError, match=r"tests|whole file"):
         parse_leniently(document, folder="x", language="C")
 
 
-def test_a_file_without_a_name_takes_its_folder_s() -> None:
+def test_missing_framework_defaults_to_the_folder() -> None:
     document = {"tests": {"default": ENTRY}, "maintainers": "me", "extra": 1}
     config, warnings, _ = parse_leniently(document, folder="neat", language="C")
     assert (config.framework, len(warnings)) == ("neat", 2)
@@ -73,7 +71,7 @@ def test_a_file_without_a_name_takes_its_folder_s() -> None:
         parse_leniently(document, folder="-rf", language="C")
 
 
-def test_another_database_is_kept_by_name_and_said_to_be_missing(tmp_path: Path) -> None:
+def test_unsupported_database_is_accepted_and_reported(tmp_path: Path) -> None:
     databases = {"mysql": "MySQL", "other": "Redis", "ours": "Postgres", "none": "None"}
     tests = {variant: {**ENTRY, "database": name} for variant, name in databases.items()}
     (tmp_path / "C" / "x").mkdir(parents=True)
@@ -85,7 +83,7 @@ def test_another_database_is_kept_by_name_and_said_to_be_missing(tmp_path: Path)
     assert "requires redis" in lacking["other"]
 
 
-def test_a_name_that_a_tree_before_has_taken_is_called_after_its_own_tree(tmp_path: Path) -> None:
+def test_name_of_an_earlier_tree_gets_a_suffix(tmp_path: Path) -> None:
     for tree in ("one", "two"):
         folder = tmp_path / tree / "frameworks" / "C" / "x"
         folder.mkdir(parents=True)
@@ -99,7 +97,7 @@ def test_a_name_that_a_tree_before_has_taken_is_called_after_its_own_tree(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "/etc", "", "x" * 200, "a\nb"])
-def test_a_name_that_would_be_a_path_is_none_in_other_trees_either(name: str) -> None:
+def test_path_as_name_is_rejected_in_other_trees(name: str) -> None:
     document = {"framework": name, "tests": [{"default": {"json_url": "/json"}, name: {}}]}
     config, _, _ = parse_leniently(document, folder="here", language="C")
     assert config.framework == "here"

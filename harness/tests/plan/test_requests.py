@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_table_of_a_toml_file_is_a_request(folder: Path) -> None:
+def test_request_is_parsed_from_toml(folder: Path) -> None:
     said = """
         name = "item"
         method = "PUT"
@@ -54,14 +54,14 @@ def test_a_table_of_a_toml_file_is_a_request(folder: Path) -> None:
     )
 
 
-def test_a_header_of_its_own_stands_in_place_of_the_usual_one(folder: Path) -> None:
+def test_declared_header_replaces_the_default(folder: Path) -> None:
     (made,) = prepared(folder, headers={"host": "shop.example", "ACCEPT": "text/csv"})
     assert made.head("app:80").decode() == (
         "GET / HTTP/1.1\r\nConnection: keep-alive\r\nhost: shop.example\r\nACCEPT: text/csv\r\n\r\n"
     )
 
 
-def test_values_are_drawn_evenly_and_the_same_of_a_seed(folder: Path) -> None:
+def test_values_are_uniform_and_determined_by_the_seed(folder: Path) -> None:
     asked = request(path="/{id}", values={"id": {"range": [1, 5]}})
     counts = Counter(made.target for made in prepare_requests(asked, folder, 1, 5000))
     assert sorted(counts) == [f"/{number}" for number in range(1, 6)]
@@ -73,20 +73,20 @@ def test_values_are_drawn_evenly_and_the_same_of_a_seed(folder: Path) -> None:
     )
 
 
-def test_columns_of_one_file_are_drawn_together_and_paths_are_escaped(folder: Path) -> None:
+def test_columns_are_drawn_from_the_same_row(folder: Path) -> None:
     values = {name: {"csv": "users.csv", "column": name} for name in ("user", "password")}
     made = prepared(folder, path="/{user}", headers={"X-Key": "{password}"}, values=values)
     pairs = {(each.target, each.headers[0][1]) for each in made}
     assert pairs == {("/ann%20b", "1"), ("/bob", "2"), ("/cid", "3")}
 
 
-def test_cells_are_texts_or_numbers_as_is_said(folder: Path) -> None:
+def test_cells_are_strings_unless_declared_as_numbers(folder: Path) -> None:
     values = {name: {"csv": "users.csv", "column": "password", "number": name == "n"} for name in ("n", "text")}
     (made, *_) = prepared(folder, path="/", json={"n": "{n}", "text": "{text}"}, values=values)
     assert json.loads(made.body) in [{"n": number, "text": str(number)} for number in (1, 2, 3)]
 
 
-def test_a_body_file_is_sent_as_it_is_and_of_a_long_one_there_are_fewer(folder: Path) -> None:
+def test_long_body_file_reduces_the_number_of_copies(folder: Path) -> None:
     (made, *_) = prepared(folder, body_file="body.bin", path="/{id}", values={"id": {"list": [1]}})
     assert made.body == b"\0{id}\xff"
     (folder / "long.bin").write_bytes(bytes(8 << 20))
@@ -110,20 +110,20 @@ def test_a_body_file_is_sent_as_it_is_and_of_a_long_one_there_are_fewer(folder: 
         ({"values": {"id": {"range": [1, 2], "number": True}}}, "number requires csv"),
     ],
 )
-def test_what_does_not_fit_is_named(keys: dict[str, Any], message: str) -> None:
+def test_invalid_combination_of_keys_is_explained(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as raised:
         request(**keys)
     assert message in str(raised.value)
 
 
 @pytest.mark.parametrize("cell", ["null", "true", "NaN", "1e999", "01", "{}", ""])
-def test_what_is_no_number_is_named(folder: Path, cell: str) -> None:
+def test_invalid_number_is_explained(folder: Path, cell: str) -> None:
     values = {"n": {"csv": "odd.csv", "column": "n", "number": True}}
     (folder / "odd.csv").write_text("n,text\n1.5,a\n-2e3,b\n", encoding="utf-8")
     bodies = {made.body for made in prepared(folder, path="/", json="{n}", values=values)}
     assert bodies == {b"1.5", b"-2000.0"}
     (folder / "odd.csv").write_text(f"n,text\n1.5,a\n{cell},b\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="'n': .* is not a number; number = true requires numbers"):
+    with pytest.raises(ConfigError, match=r"'n': .* is not a number; number = true requires numbers"):
         prepared(folder, path="/", json="{n}", values=values)
 
 
@@ -141,15 +141,13 @@ def test_what_is_no_number_is_named(folder: Path, cell: str) -> None:
         ),
     ],
 )
-def test_a_file_that_does_not_hold_what_is_asked_of_it_is_named(
-    folder: Path, keys: dict[str, Any], message: str
-) -> None:
+def test_unsuitable_file_is_reported_by_name(folder: Path, keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         prepared(folder, **keys)
     assert message in str(raised.value)
 
 
-def test_a_schema_fetches_nothing(folder: Path) -> None:
+def test_schema_does_not_fetch_references(folder: Path) -> None:
     elsewhere = {"$ref": "http://127.0.0.1:9/schema.json"}
     with pytest.raises(Exception, match="Unresolvable"):
         Expect(json_schema=elsewhere).schema_validator.is_valid({})

@@ -32,7 +32,7 @@ def written(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(tmp_path: Path) -> None:
+def test_each_request_becomes_a_test_type(tmp_path: Path) -> None:
     side = service.service_implementation(service.read_service(written(tmp_path, GOOD)), tmp_path, "base", 1, tmp_path)
     assert list(side.test_types) == ["item", "order"]
     assert side.ready_path == "/health"
@@ -56,14 +56,14 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
         ("201", "99", "status"),
     ],
 )
-def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_invalid_file_is_reported_with_its_key(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in GOOD
     with pytest.raises(ConfigError, match=r"tfb\.toml") as caught:
         service.read_service(written(tmp_path, GOOD.replace(old, new, 1)))
     assert said in str(caught.value)
 
 
-def test_a_service_is_up_where_a_plain_get_is_answered_and_else_at_any_answer(tmp_path: Path) -> None:
+def test_readiness_uses_a_plain_get_or_any_response(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="tfb init"):  # which writes the file
         service.read_service(tmp_path)
     text = GOOD.replace('ready = "/health"\n', "")
@@ -77,13 +77,13 @@ def test_a_service_is_up_where_a_plain_get_is_answered_and_else_at_any_answer(tm
 
 
 @pytest.mark.parametrize("command", ["exec ./shop", "cd bin\nexec ./shop", ". ./settings && ./shop"])
-def test_what_only_a_shell_can_do_is_left_to_it(tmp_path: Path, command: str) -> None:
+def test_shell_is_kept_only_where_required(tmp_path: Path, command: str) -> None:
     text = GOOD.replace('"./shop --port $PORT"', f'"""{command}"""')
     side = service.service_implementation(service.read_service(written(tmp_path, text)), tmp_path, "base", 1, tmp_path)
     assert side.local.run == ("sh", "-c", command)
 
 
-def test_what_requests_read_is_of_one_folder_for_all_sides(tmp_path: Path) -> None:
+def test_all_versions_read_the_same_request_files(tmp_path: Path) -> None:
     text = GOOD.replace("range = [1, 9]", 'csv = "ids.csv", column = "id"')
     (tmp_path / "ids.csv").write_text("id\n7\n", encoding="utf-8")
     side = service.service_implementation(

@@ -40,7 +40,7 @@ def checkout(tmp_path: Path) -> Path:
         ("frameworks/C++/ffead-cpp", ["ffead-cpp"]),
     ],
 )
-def test_every_level_of_a_checkout_is_understood(checkout: Path, part: str, names: list[str]) -> None:
+def test_any_level_of_a_checkout_can_be_named(checkout: Path, part: str, names: list[str]) -> None:
     found = scan_folders(checkout / part)
     assert ([i.name for i in found.implementations], found.problems) == (names, ())
     assert {i.info().folder.count("/") for i in found.implementations} == {1}  # always Language/name
@@ -52,7 +52,7 @@ def test_overlapping_folders_are_read_once(checkout: Path) -> None:
     assert found.problems == ()
 
 
-def test_checkout_with_an_empty_tree_holds_nothing(tmp_path: Path) -> None:
+def test_checkout_with_an_empty_tree_has_no_implementations(tmp_path: Path) -> None:
     (tmp_path / "frameworks").mkdir()
     write(tmp_path / "toolset" / "scaffolding", TEMPLATE)
     assert scan_folders(tmp_path).implementations == ()
@@ -64,7 +64,7 @@ def test_language_called_frameworks_is_a_language(tmp_path: Path) -> None:
     assert [i.name for i in scan_folders(tmp_path).implementations] == ["one", "two"]
 
 
-def test_a_clashing_name_is_called_after_the_whole_tree(checkout: Path, tmp_path: Path) -> None:
+def test_duplicate_name_gets_the_name_of_its_tree(checkout: Path, tmp_path: Path) -> None:
     write(tmp_path / "mine" / "Go" / "gin", {"framework": "gin", "tests": [{"default": ENTRY}]})
     found = scan_folders(tmp_path / "mine", checkout / "frameworks" / "Go" / "gin")
     assert [i.name for i in found.implementations] == ["gin", "gin@FrameworkBenchmarks"]

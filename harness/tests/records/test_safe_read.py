@@ -26,12 +26,12 @@ from harness.records import safe_read
         (b"\xef\xbb\xbf{}", "starts with a byte order mark: save it as UTF-8 without BOM$"),
     ],
 )
-def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
+def test_invalid_json_is_explained(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=f"^not valid JSON: {says}"):
         safe_read.parse_json(data)
 
 
-def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_more_bytes(tmp_path: Path) -> None:
+def test_pipes_and_large_files_are_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match=rf"\[Errno 22\] is not a regular file: '{tmp_path}/pipe'"):
         safe_read.read(tmp_path / "pipe", 10)
@@ -43,7 +43,7 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_mo
     assert safe_read.read(path, len(text)) == text
 
 
-def test_a_document_is_parsed_but_not_one_of_few_megabytes_that_would_fill_memory() -> None:
+def test_json_with_too_many_values_is_rejected() -> None:
     assert safe_read.parse_json(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
     said = "contains more than 1,002 arrays and objects, or 2,003 values"
     for data in (b"[{" * 501 + b"[", b"," * 2004):
@@ -56,7 +56,7 @@ def test_a_document_is_parsed_but_not_one_of_few_megabytes_that_would_fill_memor
         safe_read.parse_json(b"[1, 2, 3, 4]", values=2)
 
 
-def test_a_configuration_has_no_nul_and_another_document_may() -> None:
+def test_only_configurations_reject_nul_characters() -> None:
     assert safe_read.parse_json(b'"\\u0000"') == "\0"
     for data in (b'"\\u0000"', b'"\\\\\\u0000"'):
         with pytest.raises(ValueError, match="a NUL character"):
@@ -64,7 +64,7 @@ def test_a_configuration_has_no_nul_and_another_document_may() -> None:
     assert safe_read.require_no_nul(b'"\\\\u0000"') == b'"\\\\u0000"'  # a backslash and five letters
 
 
-def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> None:
+def test_toml_may_have_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_bytes(b"\xef\xbb\xbfa = 1")
     assert safe_read.read_toml_document(path) == {"a": 1}

@@ -25,7 +25,7 @@ def written(tmp_path: Path) -> RunStore:
     return records.write(tmp_path)
 
 
-def test_what_is_written_is_read_and_figures_are_called_with_their_units(written: RunStore) -> None:
+def test_written_records_are_read_back(written: RunStore) -> None:
     known = store.read_run(written.folder)
     assert known.info.model_dump(mode="json") == records.info().model_dump(mode="json")
     assert list(known.trials) == records.trials()
@@ -40,7 +40,7 @@ def test_what_is_written_is_read_and_figures_are_called_with_their_units(written
     assert {"duration_seconds", "requests_per_second", "cpu_seconds_per_request"} <= first.keys()
 
 
-def test_of_very_many_broken_lines_the_first_are_named(written: RunStore) -> None:
+def test_number_of_reported_problems_is_limited(written: RunStore) -> None:
     (written.folder / "trials.jsonl").write_text("broken\n" * 500, encoding="utf-8")
     problems = store.read_run(written.folder).problems
     assert [text.partition("trials.jsonl: ")[2] for text in problems[-2:]] == [
@@ -49,7 +49,7 @@ def test_of_very_many_broken_lines_the_first_are_named(written: RunStore) -> Non
     ]
 
 
-def test_a_record_that_finds_no_room_leaves_nothing_of_itself(written: RunStore) -> None:
+def test_full_disk_leaves_no_partial_record(written: RunStore) -> None:
     path = written.folder / "verdicts.jsonl"
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # room for its beginning
@@ -61,16 +61,14 @@ def test_a_record_that_finds_no_room_leaves_nothing_of_itself(written: RunStore)
     assert path.read_bytes() == before
 
 
-def test_of_several_verdicts_on_one_process_the_last_one_counts(written: RunStore) -> None:
+def test_last_verification_of_a_process_counts(written: RunStore) -> None:
     written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
     written.add_verdict(records.verdict("fast", "json", Outcome.WARN, process=1))
     found = {(v.process, v.outcome) for v in reader.RunReader(written.folder).verdicts("fast", "json")}
     assert found == {(0, Outcome.FAIL), (1, Outcome.WARN)}
 
 
-def test_a_line_that_is_too_long_is_not_read_and_a_document_that_is_too_large_is_named(
-    written: RunStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_long_lines_and_documents_are_reported(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "MAX_LINE_BYTES", 4096)
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("x" * 10_000 + "\n")
@@ -82,7 +80,7 @@ def test_a_line_that_is_too_long_is_not_read_and_a_document_that_is_too_large_is
         store.read_run(written.folder)
 
 
-def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written: RunStore) -> None:
+def test_finished_process_has_all_its_trials(written: RunStore) -> None:
     written.add_process(records.process("fast", 2, "interrupted"))
     written.add_process(records.process("fast", 4, "failed"))  # of another reason than that it never came up
     written.add_process(records.process("fast", 5, "failed").model_copy(update={"startup_time": None}))
@@ -94,7 +92,7 @@ def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written
     assert store.finished_processes(store.read_run(written.folder)) == every - {("fast", 0)}
 
 
-def test_processes_that_did_not_finish_are_set_aside(written: RunStore) -> None:
+def test_unfinished_processes_are_quarantined(written: RunStore) -> None:
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("half a line")
     store.quarantine_records(written.folder, lambda process: process in {("slow", 1), ("fast", 0)})
@@ -111,14 +109,14 @@ def test_processes_that_did_not_finish_are_set_aside(written: RunStore) -> None:
     assert not store.read_run(written.folder).processes
 
 
-def test_runs_that_start_in_the_same_instant_get_a_folder_each(tmp_path: Path) -> None:
+def test_simultaneous_runs_get_different_folders(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: RunStore.new(tmp_path / "results", started_at=1e9), range(8)))
     assert sorted(each.folder.name[15:] for each in made) == ["", *(f"-{number}" for number in range(2, 9))]
     assert len(list((tmp_path / "results").iterdir())) == 8
 
 
-def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) -> None:
+def test_only_a_living_run_holds_its_lock(written: RunStore) -> None:
     assert not store.is_locked(written.folder)
     with written.lock():
         assert store.is_locked(written.folder)
@@ -128,7 +126,7 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
     assert not store.is_locked(written.folder)
 
 
-def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
+def test_run_is_found_by_prefix_or_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; start a run with \./tfb run$"):
         find_run(tmp_path, None)
     with pytest.raises(UsageError, match=rf"^run 'a' does not exist in {tmp_path}; available runs: none$"):
@@ -146,7 +144,7 @@ def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
             find_run(tmp_path, wanted)
 
 
-def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path) -> None:
+def test_write_error_names_the_file(written: RunStore, tmp_path: Path) -> None:
     (written.folder / "trials.jsonl").unlink()
     (written.folder / "trials.jsonl").mkdir()
     with pytest.raises(StoreError, match=r"trials\.jsonl: is a folder where a file of tfb has to be; move it away"):
@@ -158,7 +156,7 @@ def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path
         RunStore.new(tmp_path / "file", started_at=0)
 
 
-def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(tmp_path: Path) -> None:
+def test_folder_of_a_run_without_start_is_removed(tmp_path: Path) -> None:
     RunStore(tmp_path / "a", started_at=0).discard_if_empty()
     installed = RunStore(tmp_path / "b", started_at=0)
     (installed.folder / "logs" / "install.log").touch()
@@ -167,7 +165,7 @@ def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
 
 
-def test_processes_of_runs_are_numbered_on_and_those_side_by_side_stay_so(written: RunStore) -> None:
+def test_processes_of_joined_runs_are_renumbered(written: RunStore) -> None:
     known = store.read_run(written.folder)
     first, _, second = store.renumber_processes([known, RunRecords(info=known.info), known])
     for one, by in ((first, 0), (second, 2)):
@@ -177,11 +175,11 @@ def test_processes_of_runs_are_numbered_on_and_those_side_by_side_stay_so(writte
     assert store.process_numbers(second) == store.process_numbers(replace(second, trials=[])) == {2, 3}
 
 
-def test_a_run_is_called_as_its_folder(written: RunStore) -> None:
+def test_run_id_is_the_name_of_the_folder(written: RunStore) -> None:
     assert store.read_run(written.folder.rename(written.folder.with_name("mailed"))).info.run_id == "mailed"
 
 
-def test_a_noise_floor_is_kept_for_the_machine_and_the_profile(tmp_path: Path) -> None:
+def test_noise_floor_depends_on_machine_and_profile(tmp_path: Path) -> None:
     floor = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
     machine = records.info().machine
     assert store.read_noise_floor(tmp_path / "results", "p", machine) is None
@@ -205,7 +203,7 @@ DOCUMENTS = {
 }  # fmt: skip
 
 
-def test_all_that_is_said_of_broken_files_is_as_approved(tmp_path: Path) -> None:
+def test_messages_about_broken_files_are_as_approved(tmp_path: Path) -> None:
     written = records.write(tmp_path / "results")
     folder = written.folder
     written.add_trial(records.trial("größe", 0, 1.0))
