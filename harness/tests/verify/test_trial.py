@@ -332,7 +332,7 @@ def test_recorded_times_become_times_of_day(late: float, findings: set[str], tmp
     assert {result.check for result in results if result.waived} == findings
 
 
-@pytest.mark.extra("orders")
+@pytest.mark.needs_extra("orders")
 def test_a_load_of_orders_starts_on_empty_tables(seeded: DatabaseAddress, tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text('{"use_case":"online shop order","variables":{},"order":7,"steps":[]}\n')
