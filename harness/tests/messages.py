@@ -24,12 +24,12 @@ def messages() -> Iterator[Text]:
 def suggested_commands(text: str) -> Iterator[list[str]]:
     """Yield the arguments of each ``./tfb`` command in a text.
 
-    A command extends to the end of its backticks. At the beginning of a line, it extends to two spaces or the end of the
-    line. Within a sentence it consists of a verb, flags, placeholders in capital letters and values (``{}``).
+    A command extends to the end of its backticks. At the beginning of a line, it extends to two spaces or the end
+    of the line. Within a sentence it consists of a verb, flags, placeholders in capital letters and values (``{}``).
     """
     for match in COMMAND.finditer(text):
         before, after = text[: match.start()], text[match.end() :]
-        if before.endswith("``") or before.endswith("`"):
+        if before.endswith("`"):
             yield after.partition("`")[0].split()
         elif not before.rpartition("\n")[2].strip() or before.endswith(": "):
             yield re.split(r"\n|  |;|, |\. |\.$", after)[0].split()

@@ -191,7 +191,7 @@ class TrialVerification:
             good: Number of responses with a 2xx status, including responses after the end of the load.
             failed: Number of responses with other statuses.
             counts: The generator's counts; None for a generator that has none.
-            responses_file: File of recorded responses. Without it and ``counts``, only the database's counts are checked.
+            responses_file: File of recorded responses. Without it and ``counts``, only database counts are checked.
 
         Raises:
             LoadError: The file of responses has an unknown format.

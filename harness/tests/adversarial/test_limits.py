@@ -106,7 +106,7 @@ SIZES: dict[str, tuple[Callable[[Path], object], str]] = {
     "one line": (one_line, "trials.jsonl: line 13: longer than 16 MiB"),
     "60,000 trials": (many_trials, "trials.jsonl: exceeds the memory limit"),
     "large in memory": (many_objections, "trials.jsonl: exceeds the memory limit"),
-    "verdicts": (lambda folder: os.truncate(folder / "verdicts.jsonl", 3 << 30), "verdicts.jsonl: exceeds the size limit"),
+    "verdicts": (lambda folder: os.truncate(folder / "verdicts.jsonl", 3 << 30), "verdicts.jsonl: exceeds the size"),
     "run.json": (lambda folder: os.truncate(folder / "run.json", 2 << 30), "run.json: cannot be read: larger"),
     "deep": (lambda folder: (folder / "run.json").write_text('{"a":' * 400_000), "run.json: Invalid JSON: recursion"),
     "wide": (lambda folder: (folder / "run.json").write_text("[" + "[]," * 600_000), "run.json: contains more than"),

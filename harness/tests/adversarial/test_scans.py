@@ -59,7 +59,7 @@ def program(path: Path, *, prints: object = "", status: int = 0) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("printed", "status", "reason"),
+    "outcome",
     [
         ({"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "PYSEC-1"}]}]}, 1, None),
         ({"dependencies": [{"name": "a", "version": "1", "vulns": []}]}, 0, None),
@@ -69,14 +69,13 @@ def program(path: Path, *, prints: object = "", status: int = 0) -> Path:
     ],
 )
 def test_python_audits_fail_pass_or_stay_open(
-    printed: object,
-    status: int,
-    reason: str | None,
+    outcome: tuple[object, int, str | None],
     repository: Written,
     skipped: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
+    printed, status, reason = outcome
     repository("requirements.lock", "a==1\n")
     program(tmp_path / "bin" / "pip-audit", prints=printed, status=1)
     monkeypatch.setattr(scans, "BIN", tmp_path / "bin")

@@ -241,10 +241,7 @@ def test_a_swallowed_interrupt_exits_as_interrupted(monkeypatch: pytest.MonkeyPa
 
 def test_an_error_raised_from_an_interrupt_exits_as_interrupted() -> None:
     def load() -> int:
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt as error:
-            raise TypeError("invalid schema") from error
+        raise TypeError("invalid schema") from KeyboardInterrupt()
 
     assert cli.guarded(load) == Exit.INTERRUPTED
 

@@ -35,7 +35,8 @@ class FakeTrial(TrialVerification):
     ) -> TrialEvidence:
         objections = self.world.objections if counts else ()
         if self.world.talks:
-            said = f"{self.asked}: {good} good, {failed} failed, {counts.sent if counts else 'nothing'} sent, {responses_file}"
+            sent = counts.sent if counts else "nothing"
+            said = f"{self.asked}: {good} good, {failed} failed, {sent} sent, {responses_file}"
             objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
         return TrialEvidence(judged=0, received=good + failed, objections=objections)
 

@@ -34,8 +34,12 @@ class LoadVerification(Protocol):
         """Prepare the database, and observe it during the block."""
 
     def gather_evidence(
-        self, responses_file: Path, database: DatabaseAddress, observations: Any, /
-    ) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``observe_load``
+        self,
+        responses_file: Path,
+        database: DatabaseAddress,
+        observations: Any,  # noqa: ANN401 - the value of ``observe_load``
+        /,
+    ) -> tuple[Evidence, int]:
         """Return the evidence and the number of arrivals. Raises LoadError for a file of unknown format."""
 
 
