@@ -59,14 +59,14 @@ def is_own_host(host: str, bind: str) -> bool:
 def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
     """Return the ASGI application, which accepts GET and HEAD only."""
 
-    async def guard(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         """Add security headers to every response, and reject requests from other websites."""
         if not is_own_host(request.headers.get("host", ""), bind):
             response: Response = JSONResponse({"error": "unknown Host"}, status_code=421)
         elif request.headers.get("sec-fetch-site") == "cross-site" and request.url.path.startswith("/api/"):
             response = JSONResponse({"error": "requests from pages of other websites are not allowed"}, status_code=403)
         else:
-            response = await answer(request)
+            response = await call_next(request)
         response.headers.update(HEADERS)
         return response
 

@@ -112,7 +112,7 @@ class LoadExecutor:
                 good=result.account.successes if result.account else result.requests - failed,
                 failed=failed,
                 counts=result.account,
-                answers=responses if responses.is_file() else None,
+                responses_file=responses if responses.is_file() else None,
             )
         return MeasuredLoad(generator=generator, threads=run.threads, observation=observation, evidence=evidence)
 

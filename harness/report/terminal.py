@@ -50,9 +50,9 @@ def export(report: Report, out: TextIO) -> None:
 def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
     """Print the ranking: the headline table of each test type, and with ``every_load`` a table for each load."""
     console.print(heading(info))
-    answer = summary.summarize_run(info, ranking)
-    if answer.lead:
-        console.print(Text.assemble("\n", (answer.lead, "bold"), " ", " ".join(filter(None, answer[1:]))))
+    texts = summary.summarize_run(info, ranking)
+    if texts.lead:
+        console.print(Text.assemble("\n", (texts.lead, "bold"), " ", " ".join(filter(None, texts[1:]))))
     tables = list(ranking_tables(info, ranking, every_load=every_load))
     remarks = [{*table.remarks} for table in tables if not table.sums_up]
     everywhere = set.intersection(*remarks) if len(remarks) > 1 else set()

@@ -109,7 +109,7 @@ def _parse_number(value: float | str) -> float:
 
 
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
-    """Compare the rows that both have, by test type in the run's order. A name such as ``x@tree`` counts as ``x``.
+    """Compare the rows of both sides, by test type in the order of the run. A name such as ``x@tree`` counts as ``x``.
 
     The run contributes its leading figure: throughput, or requests per CPU second. The throughput of a server with a
     machine of its own is proportional to the latter.

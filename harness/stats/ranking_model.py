@@ -56,7 +56,7 @@ class Standing(Record):
     position: int  # order of the point estimates, 1-based
     rank: RankInterval
     tie_group: int
-    to_reference: Ratio | None  # this / reference implementation
+    to_reference: Ratio | None  # this / baseline
     to_best: Ratio | None  # this / best of the table
 
 
@@ -78,7 +78,7 @@ class Row(Record):
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None  # median over processes
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None  # median over processes
     errors: int = 0  # sum over all trials of this row
-    flags: tuple[str, ...] = ()  # from validity checks, and others such as "not warmed up"
+    flags: tuple[str, ...] = ()  # from validity checks, or "not warmed up", "provisional", ...
     ranked: bool = True
     reason: str = ""  # why it is not ranked: "verification failed", "missing", "excluded by validity checks: ..."
     trials: int = 0
@@ -164,7 +164,7 @@ class OrderPoint(Record):
 
     factor: float
     use_case: str
-    operation: str  # empty: the whole use case, from its due time to its last response
+    operation: str  # empty for the whole use case, from due time to last response
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the due time
     answered: int  # of all processes
     failed: int

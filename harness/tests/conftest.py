@@ -47,7 +47,9 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         removed = [
-            mark.args[0] for mark in item.iter_markers("extra") if not (EXTRAS / mark.args[0] / "__init__.py").exists()
+            mark.args[0]
+            for mark in item.iter_markers("needs_extra")
+            if not (EXTRAS / mark.args[0] / "__init__.py").exists()
         ]
         if removed:
             item.add_marker(pytest.mark.skip(reason=f"harness/extras/{removed[0]} has been removed"))

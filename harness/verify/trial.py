@@ -182,14 +182,16 @@ class TrialVerification:
         self._clock_offsets = (self._clock_offsets[0], _clock_offset())
         self._stack.__exit__(kind, error, traceback)
 
-    def judge(self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None) -> TrialEvidence:
+    def judge(
+        self, *, good: int, failed: int, counts: RequestCounts | None, responses_file: Path | None
+    ) -> TrialEvidence:
         """Return the failed checks of the load.
 
         Args:
             good: Number of responses with a 2xx status, including responses after the end of the load.
             failed: Number of responses with other statuses.
             counts: The generator's counts; None for a generator that has none.
-            answers: File of recorded responses. Without it and ``counts``, only the database's counts are checked.
+            responses_file: File of recorded responses. Without it and ``counts``, only the database's counts are checked.
 
         Raises:
             LoadError: The file of responses has an unknown format.
@@ -197,11 +199,13 @@ class TrialVerification:
         """
         results: tuple[CheckResult, ...] = ()
         checked = 0
-        if self._extension and answers:
-            evidence, checked = self._extension.gather_evidence(answers, self.context.database, self._extension_state)
+        if self._extension and responses_file:
+            evidence, checked = self._extension.gather_evidence(
+                responses_file, self.context.database, self._extension_state
+            )
             results = run_checks(evidence)
-        elif counts and answers:
-            evidence = self._evidence(counts, answers)
+        elif counts and responses_file:
+            evidence = self._evidence(counts, responses_file)
             results, checked = run_checks(evidence), len(evidence.concurrent)
         queries = self._load.queries or 1
         expected = ExpectedWork.for_responses(self._test_type, queries, good)
@@ -214,9 +218,9 @@ class TrialVerification:
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
 
-    def _evidence(self, counts: RequestCounts, answers: Path) -> Evidence:
+    def _evidence(self, counts: RequestCounts, responses_file: Path) -> Evidence:
         """Return the evidence from a random sample of the recorded responses."""
-        with answers.open(encoding="utf-8") as file:
+        with responses_file.open(encoding="utf-8") as file:
             lines = list(enumerate(file, 1))
         dice = random.Random(f"judged {self.context.seed}")
         sample = sorted(dice.sample(lines, min(len(lines), self._max_checked)))
@@ -226,7 +230,7 @@ class TrialVerification:
             thorough=False,
             under_load=True,
             request_counts=counts,
-            concurrent=[self._parse_response(line, f"{answers.name} line {number}") for number, line in sample],
+            concurrent=[self._parse_response(line, f"{responses_file.name} line {number}") for number, line in sample],
             complete=counts.all_recorded and len(sample) == len(lines) and counts.sent == counts.received,
         )
         if self._upstream:

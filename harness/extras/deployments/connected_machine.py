@@ -55,7 +55,7 @@ class ConnectedMachine:
         if self.lost is not None:
             raise MachineLostError(self.lost)
 
-    def require_answer(self) -> None:
+    def require_response(self) -> None:
         """Send a request to the engine. Raises MachineLostError if it fails."""
         self.require_reachable()
         done = self.docker(*VERSION)
@@ -117,7 +117,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Con
         if host.address is None and addressed:
             raise UsageError(f"{host.text}: other machines need an address for this machine: {host.text}=ADDRESS")
         machine = ConnectedMachine(name=host.text, address=host.address or "", at=("--context", host.name))
-        machine.require_answer()
+        machine.require_response()
         yield machine
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"

@@ -12,7 +12,7 @@ from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, run_generator
 
 # Start the generator only after the word "go". If the stream ends first, there is no load.
-GATE = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
+WAIT_FOR_GO = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 FLAGS = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads")}
 
 

@@ -167,8 +167,10 @@ class MachinesRuntime(DockerRuntime):
             for machine in self.clients:
                 machine.send(LOADGEN_IMAGE)
         run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
-        gate, inside = ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", distributed_load.GATE, name))
-        whole = (*run, *self.project.labels(), *self.limits(), *gate, self.image_id(GENERATORS[name]), *inside)
+        entrypoint, inside = (
+            ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", distributed_load.WAIT_FOR_GO, name))
+        )
+        whole = (*run, *self.project.labels(), *self.limits(), *entrypoint, self.image_id(GENERATORS[name]), *inside)
         parts = distributed_load.shares(name, arguments, len(self.clients))
         commands = [
             (machine, part, machine.command(*whole, *part.arguments))
@@ -179,7 +181,7 @@ class MachinesRuntime(DockerRuntime):
     def require_machines(self) -> None:
         """Check that every machine responds. Raises MachineLostError with the name of a lost machine."""
         for machine in self.reached.values():
-            machine.require_answer()
+            machine.require_response()
 
     def survey(self, info: RunInfo) -> RunInfo:
         """Return run.json's record with the graded machine of each role and the links between machines.

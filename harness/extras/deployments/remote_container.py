@@ -99,7 +99,7 @@ class RemoteContainer(Container):
             part = os.read(output.fileno(), 1 << 16)
             if not part:
                 self._reader.wait(READ_SECONDS)
-                self.machine.require_answer()
+                self.machine.require_response()
                 raise ServerDiedError(f"the reader on {self.machine.name} has ended")
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\n")
@@ -139,7 +139,7 @@ class RemoteContainer(Container):
     def how_it_ended(self) -> str:
         """Return how the container ended, from the engine, after the last output has been logged."""
         self._follower.wait(SETTLE_SECONDS)
-        self.machine.require_answer()
+        self.machine.require_response()
         self._complete_log()
         return describe_end(self.id, self.machine.at)
 

@@ -170,7 +170,7 @@ def clean(hosts: Hosts, *, dry_run: bool) -> int:
 
 def _clean(machine: ConnectedMachine, *, dry_run: bool) -> int:
     """Clean a machine, and return the number of resources that could not be removed."""
-    machine.require_answer()
+    machine.require_response()
     every, own = compose.engine_leftovers(machine.at), images.own_images(machine.at)
     found = [leftover for leftover in every if leftover.certain]
     print(f"{machine.name}: {len(found)} things of ended runs, {len(own)} images of runs")

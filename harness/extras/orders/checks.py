@@ -13,13 +13,13 @@ from harness.verify.checks import Finding, excerpt
 order_check = partial(judging, OrderEvidence, "order")
 
 
-def body(answer: ObservedCall) -> str:
+def body(observed: ObservedCall) -> str:
     """Return the body of a response for a message, or "nothing"."""
-    return excerpt(answer.exchange.body) if answer.exchange.response else "nothing"
+    return excerpt(observed.exchange.body) if observed.exchange.response else "nothing"
 
 
 def _written(seen: OrderEvidence) -> Iterator[ObservedCall]:
-    return (answer for answer in seen.answers if answer.wrote)
+    return (observed for observed in seen.observed_calls if observed.wrote)
 
 
 def _wrote(seen: OrderEvidence) -> bool:
@@ -29,11 +29,11 @@ def _wrote(seen: OrderEvidence) -> bool:
 @order_check("order.3")
 def location_named(seen: OrderEvidence) -> Iterator[Finding]:
     """Require that ``Location`` names a created order, as a path or as a URL."""
-    for answer in seen.answers:
-        if answer.good and answer.call.status == 201 and answer.call.operation == "create order":
-            name, value = f"{answer.exchange.target}/{answer.id}", answer.exchange.header("location") or ""
+    for observed in seen.observed_calls:
+        if observed.good and observed.call.status == 201 and observed.call.operation == "create order":
+            name, value = f"{observed.exchange.target}/{observed.id}", observed.exchange.header("location") or ""
             if not re.fullmatch(rf"(https?://[^/]+)?{re.escape(name)}", value):
-                message = f"{answer.call}: Location does not name the order"
+                message = f"{observed.call}: Location does not name the order"
                 yield Finding(message, expected=name, actual=value or "no Location")
 
 
@@ -49,40 +49,42 @@ def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
 
 def _judged(seen: OrderEvidence) -> Iterator[ObservedCall]:
     """Return the responses to successful writes and to correctly refused calls."""
-    refused = (a for a in seen.answers if a.before is not None and min(a.call.status, a.status or 0) >= 400)
+    refused = (a for a in seen.observed_calls if a.before is not None and min(a.call.status, a.status or 0) >= 400)
     return chain(_written(seen), refused)
 
 
 @order_check("order.5", lambda seen: any(_judged(seen)))
 def tables_as_answered(seen: OrderEvidence) -> Iterator[Finding]:
     """Require that a successful write changes the tables as answered, and that a refused call changes no table."""
-    for answer in _judged(seen):
-        yield from answer.differences(answer.settled)
+    for observed in _judged(seen):
+        yield from observed.differences(observed.settled)
 
 
 @order_check("order.6", _wrote)
 def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
     """Require that the response to a write contains the stored order."""
-    for answer in _written(seen):
-        number = answer.call.order or answer.id or 0
-        stored = answer.settled.get(number)
-        if stored and answer.fits and not same(answer.document, wanted(answer.call, number, stored)):
-            message = f"{answer.call}: the response differs from the stored order"
-            yield Finding(message, expected=told(stored), actual=body(answer))
+    for observed in _written(seen):
+        number = observed.call.order or observed.id or 0
+        stored = observed.settled.get(number)
+        if stored and observed.fits and not same(observed.document, wanted(observed.call, number, stored)):
+            message = f"{observed.call}: the response differs from the stored order"
+            yield Finding(message, expected=told(stored), actual=body(observed))
 
 
 @order_check("order.7", _wrote)
 def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
     """Require that the response comes after the commit."""
-    for answer in _written(seen):
-        late = next(answer.differences(answer.after), None) if answer.after is not answer.settled else None
-        if late and not any(answer.differences(answer.settled)):
+    for observed in _written(seen):
+        late = next(observed.differences(observed.after), None) if observed.after is not observed.settled else None
+        if late and not any(observed.differences(observed.settled)):
             message = f"{late.message} when the response arrives, but is correct shortly afterwards"
             yield Finding(message, expected=late.expected, actual=late.actual)
     for crowd in seen.crowds:
-        for answer in crowd.early:
-            message = f"{answer.call}: the response came while the transaction could not commit"
-            yield Finding(message, expected="no response before the commit", actual=f"{answer.status}: {body(answer)}")
+        for observed in crowd.early:
+            message = f"{observed.call}: the response came while the transaction could not commit"
+            yield Finding(
+                message, expected="no response before the commit", actual=f"{observed.status}: {body(observed)}"
+            )
         if crowd.stuck:
             yield Finding(crowd.stuck, expected="no open transaction after all responses", actual="an open transaction")
 
@@ -101,31 +103,31 @@ def one_transaction(seen: OrderEvidence) -> Iterator[Finding]:
 
 
 def _reads(seen: OrderEvidence) -> Iterator[ObservedCall]:
-    return (a for a in seen.answers if a.before is not None and a.call.reads and a.call.status < 400)
+    return (a for a in seen.observed_calls if a.before is not None and a.call.reads and a.call.status < 400)
 
 
 @order_check("order.9", lambda seen: any(_reads(seen)))
 def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
     """Require that reads return committed data, and lists the newest orders; a stale cache fails."""
-    for answer in _reads(seen):
-        if answer.exchange.response is None or not (answer.good or answer.changed):
+    for observed in _reads(seen):
+        if observed.exchange.response is None or not (observed.good or observed.changed):
             continue  # a different check reports a wrong status
-        due = _due(answer)
-        if due is None and answer.status == 404:
+        due = _due(observed)
+        if due is None and observed.status == 404:
             continue
-        if due is not None and answer.status == 200 and (not answer.fits or same(answer.document, due)):
+        if due is not None and observed.status == 200 and (not observed.fits or same(observed.document, due)):
             continue
         yield Finding(
-            f"{answer.call}: the response differs from the tables"
-            + (", which tfb changed directly in the database" if answer.changed else ""),
+            f"{observed.call}: the response differs from the tables"
+            + (", which tfb changed directly in the database" if observed.changed else ""),
             expected=excerpt("404" if due is None else json.dumps(due)),
-            actual=f"{answer.status}: {body(answer)}",
+            actual=f"{observed.status}: {body(observed)}",
         )
 
 
-def _due(answer: ObservedCall) -> object:
+def _due(observed: ObservedCall) -> object:
     """Return the expected document of a read according to the tables; None without the order or the item."""
-    call, held = answer.call, answer.before or {}
+    call, held = observed.call, observed.before or {}
     if call.operation == "list orders":
         newest = sorted(held, reverse=True)[: call.limit or 20]
         return [wanted(call, number, held[number]) for number in newest]
@@ -141,5 +143,5 @@ def orders_in_a_crowd(seen: OrderEvidence) -> Iterator[Finding]:
     """Require that concurrent writes have the effect of sequential writes."""
     for crowd in seen.crowds:
         if not crowd.stuck:
-            for found in differences(crowd.answers, crowd.before, crowd.after, crowd.prices):
+            for found in differences(crowd.observed_calls, crowd.before, crowd.after, crowd.prices):
                 yield replace(found, message=f"{found.message} after concurrent requests")

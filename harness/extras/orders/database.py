@@ -131,27 +131,27 @@ class OrderTables:
         Yields a function that releases a part (``ORDERS`` or ``ITEMS``) and returns whether it could. Releasing a part
         requires an administrator.
         """
-        with connect(self._database, admin=self.admin) as gate:
-            gate.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
+        with connect(self._database, admin=self.admin) as connection:
+            connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
             if not self.admin:
-                with gate.transaction():
-                    gate.execute("LOCK TABLE orders, order_item IN SHARE MODE")
+                with connection.transaction():
+                    connection.execute("LOCK TABLE orders, order_item IN SHARE MODE")
                     yield lambda _: False
                 return
 
             def let_through(part: int) -> bool:
-                gate.execute("SELECT pg_advisory_unlock(%s, %s)", (KEY, part))
+                connection.execute("SELECT pg_advisory_unlock(%s, %s)", (KEY, part))
                 return True
 
             for part in (ORDERS, ITEMS):
-                gate.execute("SELECT pg_advisory_lock(%s, %s)", (KEY, part))
+                connection.execute("SELECT pg_advisory_lock(%s, %s)", (KEY, part))
             try:
                 for statement in (RELEASE_COMMITS, *HOLD):
-                    gate.execute(statement.encode())
+                    connection.execute(statement.encode())
                 yield let_through
             finally:
-                gate.execute("SELECT pg_advisory_unlock_all()")
-                gate.execute(RELEASE_COMMITS.encode())
+                connection.execute("SELECT pg_advisory_unlock_all()")
+                connection.execute(RELEASE_COMMITS.encode())
 
 
 @contextmanager

@@ -139,7 +139,7 @@ class ObservedCall:
 class Crowd:
     """Concurrent calls on several connections, with the tables around them; commits may have been held."""
 
-    answers: tuple[ObservedCall, ...]  # ordered within each connection
+    observed_calls: tuple[ObservedCall, ...]  # ordered within each connection
     before: OrdersById
     prices: Prices = field(default_factory=dict)
     after: OrdersById = field(default_factory=dict)  # when the server is idle again
@@ -152,7 +152,7 @@ class Crowd:
 class OrderEvidence:
     """The evidence about an order service; parts that were not examined are empty."""
 
-    answers: list[ObservedCall] = field(default_factory=list)  # sequential calls
+    observed_calls: list[ObservedCall] = field(default_factory=list)  # sequential calls
     crowds: list[Crowd] = field(default_factory=list)
     unseen: str | None = None  # reason why the tables could not be read
 
@@ -225,14 +225,14 @@ def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
 
 
 def differences(
-    answers: Iterable[ObservedCall], before: OrdersById, after: OrdersById, prices: Prices
+    observed_calls: Iterable[ObservedCall], before: OrdersById, after: OrdersById, prices: Prices
 ) -> Iterator[Finding]:
     """Yield the differences between ``after`` and the tables that result from applying the writes in sequence."""
     expected: dict[int, Order | None] = dict(before)
     many = Counter[str]()  # orders created by "load orders", whose ids are not returned
-    for answer in answers:
-        call, number = answer.call, answer.call.order or answer.id
-        if not answer.good or call.status >= 400:
+    for observed in observed_calls:
+        call, number = observed.call, observed.call.order or observed.id
+        if not observed.good or call.status >= 400:
             continue
         if call.operation == "load orders":
             many.update(map(told, loaded(call.document["orders"], prices)))

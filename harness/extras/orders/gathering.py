@@ -46,7 +46,7 @@ def gather(asking: VerificationTask, evidence: Evidence) -> None:
         lane = stack.enter_context(ReconnectingConnection(asking.variant_client()))
         with suppress(_NotMadeError):
             _Gathering(asking, seen, lane, view).gather()
-    every = (*seen.answers, *(answer for crowd in seen.crowds for answer in crowd.answers))
+    every = (*seen.observed_calls, *(observed for crowd in seen.crowds for observed in crowd.observed_calls))
     # The description alone cannot judge reads of rows that tfb changed in the database; order.9 compares them.
     evidence.declared_exchanges = [a.exchange for a in every if not a.changed or a.exchange.response is None]
 
@@ -90,24 +90,24 @@ class _Gathering:
         """Send a call, and record the tables before and after it."""
         view, must_fail = self._view, call.status >= 400
         # Calls that must be refused follow each other, so the tables are in the state after the previous call.
-        before = self._found.answers[-1].settled if must_fail else view.orders()
+        before = self._found.observed_calls[-1].settled if must_fail else view.orders()
         prices = {} if must_fail or call.reads else view.prices()
         exchange = (lane or self._lane).send(call)
         after = before if call.reads and not must_fail else view.orders()
-        answer = ObservedCall(
+        observed = ObservedCall(
             call=call, exchange=exchange, prices=prices, before=before, after=after, settled=after, changed=changed
         )
-        if answer.wrote and any(answer.differences(after)):
+        if observed.wrote and any(observed.differences(after)):
             time.sleep(LATE_SECONDS)
-            answer = replace(answer, settled=view.orders())
-        self._found.answers.append(answer)
-        return answer
+            observed = replace(observed, settled=view.orders())
+        self._found.observed_calls.append(observed)
+        return observed
 
     def _new(self, call: Call) -> int:
         """Create an order and return the id. Raises _NotMadeError if the tables do not contain it."""
-        answer = self._ask(call)
-        number = answer.id
-        if number is None or not answer.good or number not in answer.settled:
+        observed = self._ask(call)
+        number = observed.id
+        if number is None or not observed.good or number not in observed.settled:
             raise _NotMadeError
         self._made[number] = [*call.lines]
         return number
@@ -218,8 +218,8 @@ class _Gathering:
 
         dealt, before = [list(calls()) for _ in range(CONNECTIONS)], self._view.orders()
         with ThreadPoolExecutor(CONNECTIONS) as pool:
-            answers = tuple(answer for part in pool.map(ask, dealt) for answer in part)
-        self._add(Crowd(answers=answers, before=before))
+            observed_calls = tuple(observed for part in pool.map(ask, dealt) for observed in part)
+        self._add(Crowd(observed_calls=observed_calls, before=before))
 
     def _add(self, crowd: Crowd) -> None:
         """Wait until the server is idle, and record the crowd with the resulting tables."""
@@ -262,7 +262,7 @@ class _Gathering:
         """
         view, before = self._view, self._view.orders()
         early: tuple[ObservedCall, ...] = ()
-        answers: tuple[ObservedCall, ...] = ()
+        observed_calls: tuple[ObservedCall, ...] = ()
         seen: list[OrdersById] = []
         stuck = None
         with ThreadPoolExecutor(sum(map(len, turns))) as pool:
@@ -279,10 +279,10 @@ class _Gathering:
                             seen.append(view.orders())
                     if seen:
                         wait(asked, self._asking.timeout)
-                answers = tuple(one.result() for one in asked)
+                observed_calls = tuple(one.result() for one in asked)
             except psycopg.errors.LockNotAvailable as error:
                 stuck = f"the tables are locked although no request is in progress: {str(error).strip()}"
-        self._add(Crowd(answers=answers, before=before, early=early, seen=tuple(seen), stuck=stuck))
+        self._add(Crowd(observed_calls=observed_calls, before=before, early=early, seen=tuple(seen), stuck=stuck))
 
     def _ask_alone(self, call: Call) -> ObservedCall:
         """Send a call on a separate connection, with a timeout that includes the time of held commits."""

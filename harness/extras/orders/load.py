@@ -118,18 +118,20 @@ def _take_snapshots(view: OrderTables, looks: list[OrdersSnapshot], over: thread
         looks.append(OrdersSnapshot(since=since, above=view.above, orders=view.orders()))
 
 
-def gather_evidence(answers: Path, database: DatabaseAddress, meanwhile: OrderObservations) -> tuple[Evidence, int]:
+def gather_evidence(
+    responses_file: Path, database: DatabaseAddress, meanwhile: OrderObservations
+) -> tuple[Evidence, int]:
     """Return the evidence of a load and the number of arrivals.
 
     Args:
-        answers: The generator's file with the responses.
+        responses_file: The generator's file with the responses.
         database: Address of the database.
         meanwhile: The observations during the load.
 
     Raises:
         LoadError: The file is not in the documented format.
     """
-    arrivals = tuple(read(answers))
+    arrivals = tuple(read(responses_file))
     with order_tables(database) as view:
         view.settle()
         now = view.statements() if meanwhile.begun else None
@@ -143,9 +145,9 @@ def gather_evidence(answers: Path, database: DatabaseAddress, meanwhile: OrderOb
     return Evidence(test_type=LOAD, extension=load), len(arrivals)
 
 
-def read(answers: Path) -> Iterator[Arrival]:
+def read(responses_file: Path) -> Iterator[Arrival]:
     """Yield the arrivals of the generator's file (``--answers``). Raises LoadError for an invalid line."""
-    with answers.open(encoding="utf-8", errors="surrogateescape") as lines:
+    with responses_file.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 document = json.loads(line)
@@ -157,7 +159,7 @@ def read(answers: Path) -> Iterator[Arrival]:
                 )
             except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
                 raise LoadError(
-                    f"{answers}, line {number}: is not in the format of the load generator: {error!r}"
+                    f"{responses_file}, line {number}: is not in the format of the load generator: {error!r}"
                 ) from error
 
 

@@ -61,7 +61,7 @@ def test_flags_override_single_values_of_the_profile() -> None:
     assert profile.interleaved == usual.interleaved.model_copy(update={"time_seconds": 1800})
 
 
-@pytest.mark.extra("orders")
+@pytest.mark.needs_extra("orders")
 def test_levels_times_and_goals_are_parsed() -> None:
     levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
     assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # without duplicates

@@ -62,8 +62,8 @@ def commands(text: str) -> Iterator[list[str]]:
         yield found[1].replace("[", " ").replace("]", " ").split()
 
 
-@pytest.mark.extra("claims")
-@pytest.mark.extra("gate")
+@pytest.mark.needs_extra("claims")
+@pytest.mark.needs_extra("gate")
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
 def test_commands_and_modules_of_pages_exist(page: str) -> None:
     text = (REPOSITORY / page).read_text(encoding="utf-8")
@@ -124,7 +124,7 @@ def test_pages_and_profiles_use_standard_terms(name: str) -> None:
     assert objections((REPOSITORY / name).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("verb", [*VERBS, pytest.param("claims run", marks=pytest.mark.extra("claims"))])
+@pytest.mark.parametrize("verb", [*VERBS, pytest.param("claims run", marks=pytest.mark.needs_extra("claims"))])
 def test_every_flag_has_a_help_text(verb: str) -> None:
     command = command_of(verb.split())
     flags = command.assemble_argument_collection()

@@ -30,10 +30,12 @@ class FakeTrial(TrialVerification):
     def __exit__(self, *_: object) -> None:
         pass
 
-    def judge(self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None) -> TrialEvidence:
+    def judge(
+        self, *, good: int, failed: int, counts: RequestCounts | None, responses_file: Path | None
+    ) -> TrialEvidence:
         objections = self.world.objections if counts else ()
         if self.world.talks:
-            said = f"{self.asked}: {good} good, {failed} failed, {counts.sent if counts else 'nothing'} sent, {answers}"
+            said = f"{self.asked}: {good} good, {failed} failed, {counts.sent if counts else 'nothing'} sent, {responses_file}"
             objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
         return TrialEvidence(judged=0, received=good + failed, objections=objections)
 

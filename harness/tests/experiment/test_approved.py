@@ -86,7 +86,8 @@ def describe_trial(trial: Trial) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.extra("orders") if name == "orders" else ()) for name in APPROVED]
+    "name",
+    [pytest.param(name, marks=pytest.mark.needs_extra("orders") if name == "orders" else ()) for name in APPROVED],
 )
 def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     servers, profile, test_types = APPROVED[name]
@@ -212,7 +213,7 @@ def describe_load(run: LoadRun) -> str:
     [
         troubled,
         on_machines,
-        pytest.param(of_cells, marks=pytest.mark.extra("orders")),
+        pytest.param(of_cells, marks=pytest.mark.needs_extra("orders")),
         of_a_service,
         whose_database_ends,
     ],

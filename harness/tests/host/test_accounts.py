@@ -57,8 +57,8 @@ def test_missing_program_is_named_for_any_account(tmp_path: Path) -> None:
     account = process.Account(
         name="no one", uid=accounts.SERVER_UIDS[0], gid=accounts.SERVER_UIDS[0], rights=(accounts.READ_CAPABILITY,)
     )
-    for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
-        with pytest.raises(EnvironmentLacksError, match=said):
+    for program, message in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
+        with pytest.raises(EnvironmentLacksError, match=message):
             process.run([program], seconds=20, cwd=tmp_path, account=account)
 
 

@@ -18,8 +18,8 @@ HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
 RUNS = 'import runpy; runpy.run_module("harness", run_name="__main__", alter_sys=True)'
 
 
-def started(*words: str, cwd: Path = REPOSITORY) -> "subprocess.Popen[bytes]":
-    command, environment = [sys.executable, *words], {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+def started(*arguments: str, cwd: Path = REPOSITORY) -> "subprocess.Popen[bytes]":
+    command, environment = [sys.executable, *arguments], {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.Popen(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -54,15 +54,15 @@ def test_interrupt_during_python_startup_is_delivered(tmp_path: Path) -> None:
     for name in ("requirements.lock", "requirements-dev.lock"):
         shutil.copy(REPOSITORY / name, tmp_path / name)
     script(tmp_path / "bin" / "python", f'[ "$1" = -c ] || kill -INT $$\nexec {sys.executable} "$@"')
-    words = ["/bin/sh", str(REPOSITORY / "tfb"), "--version"]
-    done = subprocess.run(words, env={**os.environ, "TFB_VENV": str(tmp_path)}, capture_output=True, check=False)
+    arguments = ["/bin/sh", str(REPOSITORY / "tfb"), "--version"]
+    done = subprocess.run(arguments, env={**os.environ, "TFB_VENV": str(tmp_path)}, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def of(folder: Path) -> list[list[str]]:
     """Return the command lines of running processes that contain a folder."""
-    found = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
-    return [words for words in found if any(str(folder) in word for word in words)]
+    command_lines = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+    return [arguments for arguments in command_lines if any(str(folder) in argument for argument in arguments)]
 
 
 def test_terminated_launcher_stops_its_installation(tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_terminated_launcher_stops_its_installation(tmp_path: Path) -> None:
     environment = {**os.environ, "TFB_VENV": str(venv), "TFB_PYTHON": sys.executable}
     with subprocess.Popen(["/bin/sh", str(REPOSITORY / "tfb"), "--version"], env=environment) as child:
         until = time.monotonic() + 60
-        while not any("ensurepip" in words for words in of(venv)) and time.monotonic() < until:
+        while not any("ensurepip" in arguments for arguments in of(venv)) and time.monotonic() < until:
             time.sleep(0.01)
         begun = of(venv)
         child.send_signal(signal.SIGTERM)
         assert child.wait(60) == 130
-    assert any("ensurepip" in words for words in begun)
+    assert any("ensurepip" in arguments for arguments in begun)
     while of(venv) and time.monotonic() < until:
         time.sleep(0.01)
     assert of(venv) == []

@@ -46,12 +46,12 @@ def test_only_folders_of_exited_owners_are_removed(tmp_path: Path, monkeypatch: 
     folder(tmp_path, "alive", ownership.own_identity())
     folder(tmp_path, "other-container", f"{pid}.{start}.1.{boot}")
     (tmp_path / "tfb-of-somebody").mkdir()
-    found = list(leftovers.folder_leftovers())
-    assert [Path(leftover.name).name for leftover in found] == [
+    folders = list(leftovers.folder_leftovers())
+    assert [Path(leftover.name).name for leftover in folders] == [
         f"{ownership.SCRATCH_PREFIX}{name}" for name in ("dead", "earlier-boot", "nameless")
     ]
-    assert all(leftover.certain for leftover in found)
-    assert leftovers.remove_leftovers(found) == ()
+    assert all(leftover.certain for leftover in folders)
+    assert leftovers.remove_leftovers(folders) == ()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "tfb-of-somebody",
         *(f"{ownership.SCRATCH_PREFIX}{name}" for name in ("alive", "being-made", "other-container")),

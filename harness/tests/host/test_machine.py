@@ -24,17 +24,17 @@ QUIET = Machine(
 
 
 def graded(**facts: object) -> tuple[str, tuple[str, ...]]:
-    known = machine.with_grade(QUIET.model_copy(update=facts))
-    return known.grade, known.concerns
+    this_machine = machine.with_grade(QUIET.model_copy(update=facts))
+    return this_machine.grade, this_machine.concerns
 
 
 def test_facts_describe_this_machine() -> None:
-    known = machine.read_machine()
-    assert known.cpus_usable == tuple(sorted(os.sched_getaffinity(0)))
-    assert known.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert known.kernel == os.uname().release
-    assert known.nofile_hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    assert known.grade in "ABCD"
+    this_machine = machine.read_machine()
+    assert this_machine.cpus_usable == tuple(sorted(os.sched_getaffinity(0)))
+    assert this_machine.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert this_machine.kernel == os.uname().release
+    assert this_machine.nofile_hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    assert this_machine.grade in "ABCD"
 
 
 def test_other_systems_than_linux_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +63,6 @@ def test_quiet_machine_has_grade_a() -> None:
     ],
 )
 def test_concern_is_named_and_lowers_the_grade(facts: dict[str, object], grade: str, words: str) -> None:
-    given, concerns = graded(**facts)
-    assert given == grade
+    actual_grade, concerns = graded(**facts)
+    assert actual_grade == grade
     assert any(words in concern for concern in concerns), concerns

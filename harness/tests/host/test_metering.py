@@ -216,18 +216,20 @@ def test_control_group_readings_have_si_units(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda path: path.write_text(""), "all processes in the container of process"),
         (lambda path: path.unlink(), "the container of process .* has exited"),
     ],
     ids=["without processes", "gone"],
 )
-def test_empty_or_removed_group_means_dead_server(spoil: Callable[[Path], object], said: str, kernel: Kernel) -> None:
+def test_empty_or_removed_group_means_dead_server(
+    spoil: Callable[[Path], object], message: str, kernel: Kernel
+) -> None:
     meter = kernel.meter()
     for path in kernel.root.rglob("cgroup.procs"):
         spoil(path)
-    with pytest.raises(ServerDiedError, match=said):
+    with pytest.raises(ServerDiedError, match=message):
         meter.read()
     with pytest.raises(ServerDiedError, match="process 4000000 has exited"):
         CgroupMeter(4_000_000, kernel.proc, kernel.root)

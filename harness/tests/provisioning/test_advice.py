@@ -43,12 +43,12 @@ def old_go(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_doctor_and_skipped_build_give_same_advice(
     old_go: None, condition: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = f"found 1.19.8 (/usr/bin/go); {remedy}"
+    advice_text = f"found 1.19.8 (/usr/bin/go); {remedy}"
     one = implementation(tmp_path, local={"run": ["x"], "requires": {"go": condition}})
     build = LocalRuntime(work=tmp_path).build(one, tmp_path / "log")
-    assert build.reason == f"needs go {condition}: {told} (benchmark_config.json: local.requires)"
+    assert build.reason == f"needs go {condition}: {advice_text} (benchmark_config.json: local.requires)"
     doctor.show_tools([ToolRequirement(kind="go", condition=condition, required_by=("chi",), tool=None)])
-    assert f"missing: {told}" in capsys.readouterr().out
+    assert f"missing: {advice_text}" in capsys.readouterr().out
 
 
 def test_installed_tool_gets_no_advice(old_go: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,8 +72,8 @@ def test_upstream_version_is_parsed_from_package_version(version: str, numbers: 
 
 
 def test_unknown_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "golang-go-doc:\n  Candidate: 1\ngone:\n  Installed: (none)\n  Candidate: (none)\n"
-    monkeypatch.setattr(process, "run", lambda *_, **__: CompletedCommand(status=0, stdout=said))
+    policy_output = "golang-go-doc:\n  Candidate: 1\ngone:\n  Installed: (none)\n  Candidate: (none)\n"
+    monkeypatch.setattr(process, "run", lambda *_, **__: CompletedCommand(status=0, stdout=policy_output))
     advice.apt_version.cache_clear()
     assert [advice.apt_version(name) for name in ("golang-go", "gone", "golang.go-doc")] == [None, None, None]
     advice.apt_version.cache_clear()

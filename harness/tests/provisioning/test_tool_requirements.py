@@ -49,11 +49,11 @@ def test_requirements_include_tools_of_tfb_and_implementations(
 ) -> None:
     monkeypatch.setattr(toolchain, "find_tool", lambda _kind, _condition: None)
     monkeypatch.setattr(crates, "find_built", lambda *_: None)
-    known = [
+    implementations = [
         implementation(name="vertx", local={"run": ["x"], "requires": requires})
         for requires in ({"java": ">=25"}, {"java": ">=25", "maven": ">=3.6"})
     ]
-    needs = requirements.tool_requirements(known, own_database=True)
+    needs = requirements.tool_requirements(implementations, own_database=True)
     assert [(n.description, n.required_by) for n in needs] == [
         ("wrk >=4.1", ()),
         ("cargo >=1.85", ()),

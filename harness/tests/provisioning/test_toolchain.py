@@ -100,5 +100,5 @@ def test_postgres_requires_initdb(folder: Path) -> None:
     assert toolchain.find_tool("postgres") is None
     toolchain.forget_tools()
     program(folder / "initdb", "")
-    found = toolchain.find_tool("postgres")
-    assert found.version == (15, 1)
+    tool = toolchain.find_tool("postgres")
+    assert tool.version == (15, 1)

@@ -108,7 +108,7 @@ def test_open_loop_tables_of_capacity_and_latency() -> None:
     assert "123.4" in over_load
 
 
-@pytest.mark.extra("orders")
+@pytest.mark.needs_extra("orders")
 def test_order_table_has_response_time_and_cpu() -> None:
     row = OrderRow(
         implementation="a", response=made.standing(0.012, 0.012, (1, 1), 1), percentiles={"99": made.estimate(0.05)},

@@ -37,10 +37,10 @@ BEFORE = 'listening\nException in thread "main" java.lang.Error: of the start\n'
 def test_new_errors_in_log_are_quoted(log: str, quoted: str, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"{BEFORE}{log}\n")
-    found = find_errors(path, len(BEFORE))
-    assert any(quoted in line for line in found), found
-    assert not any("of the start" in line for line in found)
-    assert all(line.isprintable() and len(line) <= 500 for line in found)
+    errors = find_errors(path, len(BEFORE))
+    assert any(quoted in line for line in errors), errors
+    assert not any("of the start" in line for line in errors)
+    assert all(line.isprintable() and len(line) <= 500 for line in errors)
 
 
 def test_ordinary_log_contains_no_errors(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ from harness.tests.scene import script
 
 
 def settings(**values: Any) -> Settings:
-    known = {
+    defaults = {
         "command": (),
         "profile": profile.load_profile("smoke"),
         "seed": 1,
         "results_name": "",
         "results_environment": "",
     }
-    return Settings(**{**known, **values})
+    return Settings(**{**defaults, **values})
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_each_implementation_has_a_unique_image_tag() -> None:
 THREE = hosts_from_flags("app", "db", ("c1", "c2"))
 
 
-NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
+NEEDS = [pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")]
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ NEEDS = [pytest.mark.extra("deployments"), pytest.mark.extra("orders")]
         pytest.param(
             {"hosts": THREE, "test_types": ("order",)},
             "--type order cannot be used with other machines",
-            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
         ),
         pytest.param(
             {"hosts": THREE, "runtime": "local"},
             "--runtime local cannot be used with other machines",
-            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
         ),
         pytest.param(
             {"hosts": THREE, "network_mode": "bridge"},
             "--network-mode bridge cannot be used with other machines",
-            marks=[pytest.mark.extra("deployments"), pytest.mark.extra("orders")],
+            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
         ),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
@@ -88,8 +88,8 @@ def test_unsupported_settings_are_refused_before_the_build(
 def test_auto_means_local_without_an_engine(docker: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     docker.write_text("echo 'Cannot connect to the Docker daemon'; exit 1")
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
-    wanted = settings(runtime="auto", consent="yes")
-    assert choice.choose_runtime(wanted, (), tmp_path, run_id="x").name == "local"
+    auto_settings = settings(runtime="auto", consent="yes")
+    assert choice.choose_runtime(auto_settings, (), tmp_path, run_id="x").name == "local"
 
 
 def test_ids_are_separated_from_warnings(docker: Path) -> None:

@@ -52,8 +52,8 @@ def test_missing_named_package_fails_the_build(project: Path) -> None:
 
 
 def test_bun_runs_scripts_of_bun_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = tmp_path / "said"
-    script(tmp_path / "bin" / "bun", f'echo "$PWD $* $npm_config_ignore_scripts" >> {said}')
+    calls = tmp_path / "calls"
+    script(tmp_path / "bin" / "bun", f'echo "$PWD $* $npm_config_ignore_scripts" >> {calls}')
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     folder = tmp_path / "mine"
     package = folder / "node_modules" / "native"
@@ -65,7 +65,7 @@ def test_bun_runs_scripts_of_bun_packages(tmp_path: Path, monkeypatch: pytest.Mo
     build = LocalRuntime(work=tmp_path).build(implementation(folder, local=local), tmp_path / "log")
     assert build.reason == ""
     expected = [f"{package} run --bun {name} false" for name in ("preinstall", "postinstall")]
-    assert said.read_text().splitlines() == expected
+    assert calls.read_text().splitlines() == expected
 
 
 @pytest.mark.parametrize("name", ["../x", "-x", "@a/../b", "a b", "a/b", "", "@/x"])
@@ -75,7 +75,7 @@ def test_invalid_package_name_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said", "hinted"),
+    ("command", "message", "hinted"),
     [
         (["npm", "ci"], "", True),
         (["sh", "-c", "cd web && bun install --frozen-lockfile"], "", True),
@@ -88,12 +88,12 @@ def test_invalid_package_name_is_refused(name: str) -> None:
         ([], "Error: Cannot find module './app'", False),
     ],
 )
-def test_failure_without_script_gets_a_hint(command: list[str], said: str, hinted: bool, tmp_path: Path) -> None:
+def test_failure_without_script_gets_a_hint(command: list[str], message: str, hinted: bool, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text("{}")
-    assert script_hint(tmp_path, said, command=command) == (f"\n{HINT}" if hinted else "")
+    assert script_hint(tmp_path, message, command=command) == (f"\n{HINT}" if hinted else "")
     (tmp_path / "package.json").unlink()
     if not command:
-        assert script_hint(tmp_path, said) == ""
+        assert script_hint(tmp_path, message) == ""
 
 
 def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "message"),
     [
         (["no-such-program"], "no-such-program: not found on PATH"),
         (["./absent"], "absent does not exist"),
@@ -118,7 +118,7 @@ def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
         (["./binary"], "Exec format error"),
     ],
 )
-def test_unrunnable_server_names_implementation_and_key(run: list[str], said: str, tmp_path: Path) -> None:
+def test_unrunnable_server_names_implementation_and_key(run: list[str], message: str, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
     (tmp_path / "folder").mkdir()
     script(tmp_path / "interpreter", "").write_text("#!/no/such/shell\n")
@@ -126,9 +126,9 @@ def test_unrunnable_server_names_implementation_and_key(run: list[str], said: st
     one = implementation(tmp_path, local={"run": run})
     with pytest.raises(StartError, match=r"local\.run of .*benchmark_config\.json") as error:
         LocalRuntime(work=tmp_path).start(one, DATABASE, tmp_path / "log", ready_path="/").__enter__()
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert str(error.value).startswith(f"{one.name}: ")
     other = implementation(tmp_path, local={"run": ["x"], "build": [run]})
     build = LocalRuntime(work=tmp_path).build(other, tmp_path / "build.log")
     assert "local.build of " in build.reason
-    assert said in build.reason
+    assert message in build.reason

@@ -18,8 +18,10 @@ DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 
 
 def test_build_commands_run_in_order(tmp_path: Path) -> None:
-    known = implementation(tmp_path, local={"run": ["x"], "build": [["sh", "-c", "echo 1 > a"], ["cp", "a", "b"]]})
-    build = LocalRuntime(work=tmp_path).build(known, tmp_path / "logs" / "build.log")
+    server_folder = implementation(
+        tmp_path, local={"run": ["x"], "build": [["sh", "-c", "echo 1 > a"], ["cp", "a", "b"]]}
+    )
+    build = LocalRuntime(work=tmp_path).build(server_folder, tmp_path / "logs" / "build.log")
     assert (build.status, build.commands) == ("ok", ("sh -c 'echo 1 > a'", "cp a b"))
     assert (tmp_path / "b").read_text() == "1\n"
     assert "$ cp a b\n" in (tmp_path / "logs" / "build.log").read_text()
@@ -50,8 +52,8 @@ os.execve(sys.executable, [sys.executable, "-m", "harness.tests.doubles.fake"], 
 
 def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
     """The daemon forks twice and serves the port. Readings of the server include its CPU time and memory."""
-    known = running(sys.executable, "-c", DAEMON)
-    with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
+    server_folder = running(sys.executable, "-c", DAEMON)
+    with LocalRuntime(work=tmp_path).start(server_folder, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert 0 < server.startup_time < 60
         first = psutil.Process(int(server.meter.identity().partition("@")[0]))
         (daemon,) = [psutil.Process(pid) for pid in server.meter.read().pids if pid != first.pid]
@@ -60,14 +62,14 @@ def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "said"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "of another address")]
+    ("variable", "message"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "of another address")]
 )
 def test_wrong_port_is_reported_immediately(
-    variable: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.3)
     other = free_port()
-    known = running("env", variable.format(other), sys.executable, "-m", "harness.tests.doubles.fake")
+    server_folder = running("env", variable.format(other), sys.executable, "-m", "harness.tests.doubles.fake")
     runtime = LocalRuntime(work=tmp_path)
-    with pytest.raises(StartError, match=said.format(other)):
-        runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
+    with pytest.raises(StartError, match=message.format(other)):
+        runtime.start(server_folder, DATABASE, tmp_path / "log", ready_path="/json").__enter__()

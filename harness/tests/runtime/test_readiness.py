@@ -119,24 +119,24 @@ runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
 )
 def test_crash_at_start_is_reported_immediately(code: str, headline: str, tmp_path: Path) -> None:
     began = time.monotonic()
-    runtime, known = LocalRuntime(work=tmp_path), running(sys.executable, "-c", code)
+    runtime, service = LocalRuntime(work=tmp_path), running(sys.executable, "-c", code)
     with pytest.raises((StartError, ServerDiedError)) as error:
-        runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
+        runtime.start(service, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
     assert str(error.value).splitlines()[0] == headline
     assert time.monotonic() - began < 20
 
 
 def test_clean_exit_suggests_the_foreground(tmp_path: Path) -> None:
-    runtime, known = LocalRuntime(work=tmp_path), running("true")
+    runtime, service = LocalRuntime(work=tmp_path), running("true")
     with pytest.raises((StartError, ServerDiedError)) as error:
-        runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
-    told = "x: the server ended (exit status 0; run has to stay in the foreground"
-    assert str(error.value).startswith(told)
+        runtime.start(service, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
+    message = "x: the server ended (exit status 0; run has to stay in the foreground"
+    assert str(error.value).startswith(message)
 
 
 def test_server_that_survives_exception_is_waited_for(tmp_path: Path) -> None:
-    known = running(sys.executable, "-c", RECOVERS)
-    with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
+    service = running(sys.executable, "-c", RECOVERS)
+    with LocalRuntime(work=tmp_path).start(service, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert server.startup_time > 0
     assert find_crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
 

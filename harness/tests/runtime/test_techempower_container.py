@@ -25,21 +25,21 @@ def arguments(of: Implementation, **more: object) -> list[str]:
 
 
 def test_build_arguments_contain_the_declared_name() -> None:
-    given = build_arguments(implementation(), "Citrine")[1::2]
-    assert given == ["BENCHMARK_ENV=Citrine", "TFB_TEST_NAME=x-raw", "TFB_TEST_DATABASE=postgres"]
+    build_values = build_arguments(implementation(), "Citrine")[1::2]
+    assert build_values == ["BENCHMARK_ENV=Citrine", "TFB_TEST_NAME=x-raw", "TFB_TEST_DATABASE=postgres"]
 
 
 def test_container_has_limits_of_toolset_without_privileges() -> None:
-    found = arguments(implementation())
+    run_values = arguments(implementation())
     for pair in (
         ("--ulimit", "nofile=200000:200000"),
         ("--sysctl", "net.core.somaxconn=65535"),
         ("--memory", "536870912"),
         ("--pids-limit", "99"),
     ):
-        assert pair in set(pairwise(found))
-    assert found[-1] == "tfb/x"
-    assert {"--privileged", "--cap-add", "--read-only", "--publish", "--security-opt"}.isdisjoint(found)
+        assert pair in set(pairwise(run_values))
+    assert run_values[-1] == "tfb/x"
+    assert {"--privileged", "--cap-add", "--read-only", "--publish", "--security-opt"}.isdisjoint(run_values)
 
 
 def test_command_is_split_like_a_shell() -> None:

@@ -12,7 +12,7 @@ from harness.errors import StartError
 from harness.runtime.upstream import UpstreamProcess
 
 
-def asked(url: str, times: int) -> int:
+def sum_of_calls(url: str, times: int) -> int:
     address = urlsplit(url)
     line = http.client.HTTPConnection(f"{address.hostname}", address.port, timeout=10)
     total = 0
@@ -28,7 +28,7 @@ def asked(url: str, times: int) -> int:
 def test_upstream_counts_calls_since_the_reset() -> None:
     running = UpstreamProcess()
     try:
-        asked(running.url, 3)
+        sum_of_calls(running.url, 3)
         reset = threading.Thread(target=running.reset)
         os.kill(running.child.pid, signal.SIGSTOP)
         reset.start()
@@ -37,7 +37,7 @@ def test_upstream_counts_calls_since_the_reset() -> None:
         os.kill(running.child.pid, signal.SIGCONT)
         reset.join(10)
         assert not reset.is_alive()
-        total = asked(running.url, 5)
+        total = sum_of_calls(running.url, 5)
         stats = running.stats()
         assert (stats.calls, stats.sum) == (5, total)
     finally:

@@ -202,7 +202,7 @@ def send_load(
         sent=requests, received=received, successes=good, failed=received - good, unfinished=lost, statuses=statuses,
         all_recorded=written >= received,
     )  # fmt: skip
-    return trial.judge(good=good, failed=received - good, counts=counts, answers=file)
+    return trial.judge(good=good, failed=received - good, counts=counts, responses_file=file)
 
 
 FEW, TWENTY = TestWithGenerator.few, ClosedLoop(connections=8, queries=20)
@@ -240,7 +240,7 @@ def test_trials_catch_rogues_and_pass_honest_servers(
         evidence = send_load(trial, file, **sent)
     assert (evidence.judged, evidence.received) == (judged, sent["requests"] - sent.get("lost", 0))
     assert rogue.caught_by in failed_checks(evidence) if rogue else evidence.objections == ()
-    unrecorded = trial.judge(good=0, failed=4, counts=None, answers=file)
+    unrecorded = trial.judge(good=0, failed=4, counts=None, responses_file=file)
     assert (unrecorded.judged, unrecorded.received, unrecorded.objections) == (0, 4, ())
     of_process = verifier.end_process(seeded)
     reading = {"rows-read"} if kind.counts_statements else set()
@@ -276,7 +276,7 @@ def test_caches_may_hold_rows_of_earlier_trials(seeded: DatabaseAddress, tmp_pat
                 changed.update(next(world for _ in range(500) if (world := tables.read_world()) != before))
         file.write_text(recorded_line(exchange(body)))
         counts = request_counts(sent=1, received=1, successes=1, statuses={"200": 1}, all_recorded=complete)
-        return "equals-row" in failed_checks(trial.judge(good=1, failed=0, counts=counts, answers=file))
+        return "equals-row" in failed_checks(trial.judge(good=1, failed=0, counts=counts, responses_file=file))
 
     with ReferenceServer(seeded) as server, open_tables(seeded) as tables:
         before = tables.read_world()
@@ -317,7 +317,7 @@ def test_invalid_response_records_are_reported_with_their_line(text: str, tmp_pa
         with make_trial(as_server(server), "json", NOWHERE) as trial:
             pass
         with pytest.raises(LoadError, match=r"answers.jsonl line 1: the load generator wrote an invalid"):
-            trial.judge(good=1, failed=0, counts=request_counts(), answers=file)
+            trial.judge(good=1, failed=0, counts=request_counts(), responses_file=file)
 
 
 @pytest.mark.parametrize(("late", "findings"), [(0.0, set()), (60.0, {"date-now"}), (-60.0, {"date-now"})])
@@ -328,15 +328,15 @@ def test_recorded_times_become_times_of_day(late: float, findings: set[str], tmp
     with ReferenceServer() as server:
         with make_trial(as_server(server, rules="techempower"), "json", NOWHERE) as trial:
             pass
-        results = trial.judge(good=1, failed=0, counts=request_counts(), answers=file).objections
+        results = trial.judge(good=1, failed=0, counts=request_counts(), responses_file=file).objections
     assert {result.check for result in results if result.waived} == findings
 
 
-@pytest.mark.extra("orders")
+@pytest.mark.needs_extra("orders")
 def test_a_load_of_orders_starts_on_empty_tables(seeded: DatabaseAddress, tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text('{"use_case":"online shop order","variables":{},"order":7,"steps":[]}\n')
     with OrderServer(seeded) as server:
         with make_trial(as_server(server), "order", seeded, Scenario(factor=1.0, connections=8)) as trial:
             pass
-        assert trial.judge(good=0, failed=0, counts=None, answers=file).judged == 1
+        assert trial.judge(good=0, failed=0, counts=None, responses_file=file).judged == 1

@@ -52,6 +52,6 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
             good=result.account.successes,
             failed=result.account.failed,
             counts=result.account if written else None,
-            answers=Path(folder) / RESPONSES_FILE if written else None,
+            responses_file=Path(folder) / RESPONSES_FILE if written else None,
         )
     return evidence, result.requests / context.seconds

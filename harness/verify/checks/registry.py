@@ -33,7 +33,9 @@ class LoadVerification(Protocol):
     def observe_load(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
         """Prepare the database, and observe it during the block."""
 
-    def gather_evidence(self, answers: Path, database: DatabaseAddress, observations: Any, /) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``observe_load``
+    def gather_evidence(
+        self, responses_file: Path, database: DatabaseAddress, observations: Any, /
+    ) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``observe_load``
         """Return the evidence and the number of arrivals. Raises LoadError for a file of unknown format."""
 
 

@@ -50,7 +50,7 @@ def test_the_terminal_lists_what_was_never_measured_too() -> None:
         assert said in out.getvalue()
 
 
-@pytest.mark.extra("orders")
+@pytest.mark.needs_extra("orders")
 def test_docs_page_matches_the_published_verdicts() -> None:
     """``./tfb claims --results results/rounds/1 --output docs/claims.md`` writes the page."""
     page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import LoadError, MachineLostError
 from harness.extras.deployments.connected_machine import ConnectedMachine
-from harness.extras.deployments.distributed_load import GATE, ClientShare, shares, start_generators
+from harness.extras.deployments.distributed_load import WAIT_FOR_GO, ClientShare, shares, start_generators
 from harness.host import process
 
 URL = "http://app:8080/json"
@@ -30,7 +30,7 @@ def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine,
     """Start a script as the generator of each machine; all machines are this one."""
     machines = [ConnectedMachine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
     parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
-    commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
+    commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {WAIT_FOR_GO}", "sh", "-c", script] for script in scripts]
     return [*zip(machines, parts, commands, strict=True)]
 
 

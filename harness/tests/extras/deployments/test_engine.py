@@ -94,11 +94,11 @@ def test_silent_reader_is_a_lost_machine(place: Path, server: process.Child, mon
 
 def test_connection_lasts_as_long_as_its_session(place: Path) -> None:
     with reached(parse_host("app=10.0.0.2", "--server-host"), place) as machine:
-        machine.require_answer()
+        machine.require_response()
         assert (machine.address, machine.link is not None) == ("10.0.0.2", True)
         (place / "gone").touch()
         with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not respond: no engine"):
-            machine.require_answer()
+            machine.require_response()
     for name, said in (("app", "is reached, but no Docker engine responds"), ("other", "Host key verification failed")):
         with pytest.raises(EnvironmentLacksError, match=said), reached(parse_host(name, "--server-host"), place):
             pass

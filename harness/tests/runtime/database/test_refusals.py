@@ -15,7 +15,7 @@ DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
 
 
 @pytest.mark.parametrize(
-    ("fixed", "told"),
+    ("fixed", "expected_texts"),
     [
         ({"name": "hello_world"}, ["queries database hello_world, but DBNAME is {name}"]),
         ({"name": "nowhere"}, ["queries database nowhere, but DBNAME is {name}"]),
@@ -30,7 +30,7 @@ DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
 def test_ignored_variable_is_named(
-    postgres: EmbeddedDatabase, fixed: dict[str, Any], told: list[str], tmp_path: Path
+    postgres: EmbeddedDatabase, fixed: dict[str, Any], expected_texts: list[str], tmp_path: Path
 ) -> None:
     with postgres.private_database("mine") as own:
         watch = RefusalWatch.start(own.address, postgres.log)
@@ -41,10 +41,10 @@ def test_ignored_variable_is_named(
         else:
             with connect(used) as connection:
                 connection.execute("SELECT 1")
-        found = watch.find_mistakes(tmp_path / "none", expected=True)
-    assert len(found) == bool(told)
-    for words in told:
-        assert words.format(name=own.address.name, user=own.address.user) in found[0]
+        mistakes = watch.find_mistakes(tmp_path / "none", expected=True)
+    assert len(mistakes) == bool(expected_texts)
+    for text in expected_texts:
+        assert text.format(name=own.address.name, user=own.address.user) in mistakes[0]
 
 
 def test_refusals_of_other_servers_are_ignored(postgres: EmbeddedDatabase, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_refusals_of_other_servers_are_ignored(postgres: EmbeddedDatabase, tmp_p
 
 
 @pytest.mark.parametrize(
-    "said",
+    "server_message",
     [
         "Error: connect ECONNREFUSED 127.0.0.1:5432",
         "Error: getaddrinfo ENOTFOUND tfb-database",
@@ -66,18 +66,20 @@ def test_refusals_of_other_servers_are_ignored(postgres: EmbeddedDatabase, tmp_p
         'FATAL: password authentication failed for user "benchmarkdbuser"',
     ],
 )
-def test_missing_connection_is_reported_with_address(postgres: EmbeddedDatabase, said: str, tmp_path: Path) -> None:
+def test_missing_connection_is_reported_with_address(
+    postgres: EmbeddedDatabase, server_message: str, tmp_path: Path
+) -> None:
     log = tmp_path / "server.log"
-    log.write_text(f"starting\n{said}\nmore\n")
+    log.write_text(f"starting\n{server_message}\nmore\n")
     with postgres.private_database("mine") as own:
         watch = RefusalWatch.start(own.address, postgres.log)
-        (found,) = watch.find_mistakes(log)
-        assert f"DBHOST=127.0.0.1, DBPORT={own.address.port}" in found
-        assert said in found
+        (mistake,) = watch.find_mistakes(log)
+        assert f"DBHOST=127.0.0.1, DBPORT={own.address.port}" in mistake
+        assert server_message in mistake
         log.write_text("starting\n")
         assert watch.find_mistakes(log) == ()
-        (found,) = watch.find_mistakes(log, expected=True)
-        assert f"DBPORT={own.address.port}" in found
+        (mistake,) = watch.find_mistakes(log, expected=True)
+        assert f"DBPORT={own.address.port}" in mistake
 
 
 def test_shared_database_opens_after_last_copy(postgres: EmbeddedDatabase) -> None:

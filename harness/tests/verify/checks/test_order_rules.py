@@ -72,7 +72,7 @@ def test_a_change_must_return_its_own_order() -> None:
     one = ObservedCall(
         call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER}
     )
-    seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
+    seen = Evidence(test_type="order", extension=OrderEvidence(observed_calls=[one]))
     assert [each.outcome for each in run_checks(seen) if each.check == "answer-agrees"] == [Outcome.FAIL]
 
 
@@ -81,7 +81,7 @@ def test_an_integer_has_no_fraction(quantity: str, outcome: Outcome) -> None:
     call = CALLS.call("read order", 5)
     body = json.dumps(wanted(call, 5, ASKED)).replace('"quantity": 2', f'"quantity": {quantity}')
     one = ObservedCall(call=call, exchange=exchange(body, call), before={5: ASKED})
-    seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
+    seen = Evidence(test_type="order", extension=OrderEvidence(observed_calls=[one]))
     assert [each.outcome for each in run_checks(seen) if each.check == "reads-are-current"] == [outcome]
 
 

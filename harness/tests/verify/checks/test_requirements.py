@@ -24,7 +24,7 @@ def checks_named(text: str) -> set[str]:
     return set(re.findall(r"`([a-z0-9-]+)`", text.rpartition("—")[2]))
 
 
-@pytest.mark.extra("orders")
+@pytest.mark.needs_extra("orders")
 def test_every_paragraph_names_its_checks() -> None:
     enforced = defaultdict(set)
     for name, check in CHECKS.items():
