@@ -164,11 +164,8 @@ class ScanResult:
 def scan_folders(*folders: Path) -> ScanResult:
     """Read all configurations below folders, and report broken ones as problems.
 
-    Invalid keys in other trees than this repository's are ignored (``harness.plan.lenient``). If two trees have an
-    implementation with the same name, the later one gets the name of its tree as a suffix: ``vertx-web@other``.
-
-    Args:
-        folders: Trees, or parts of trees (``harness.plan.trees``); default: this repository's tree.
+    Invalid keys in other trees than this repository's (the default) are ignored (``harness.plan.lenient``). If two
+    trees have an implementation with the same name, the later one gets a suffix: ``vertx-web@other``.
     """
     implementations: dict[str, Implementation] = {}
     problems: list[FolderProblem] = []

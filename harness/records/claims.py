@@ -16,7 +16,7 @@ PUBLISHED = RESULTS / "rounds" / "1"  # contains the published verdicts
 
 
 class StatementVerdict(Record):
-    """The verdict on one comparison of a claim, with its measurements."""
+    """The verdict on a comparison of a claim, with its measurements."""
 
     name: str
     metric: str

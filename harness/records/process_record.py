@@ -9,7 +9,7 @@ from harness.records.record import EpochSeconds, Int64, Record
 
 
 class ProcessRecord(Record):
-    """One fresh start of an implementation."""
+    """A fresh start of an implementation."""
 
     implementation: str
     process: Int64

@@ -43,9 +43,9 @@ class RunReader:
         self.info = self._info()
 
     def records(self, *, with_series: bool = False) -> RunRecords:
-        """Return everything, for stats and the reports; only ``whole`` with windows and histograms of loads.
+        """Return all records, with windows and histograms only if ``with_series``.
 
-        Those are most of a trial, and no figure is made from them.
+        Windows and histograms are the largest part of a trial, and statistics do not use them.
         """
         trials = list(self.lines("trials.jsonl", Trial, shorten=None if with_series else Trial.without_series))
         processes, verdicts = self.processes(), self.verdicts()

@@ -48,7 +48,7 @@ Purpose = Literal["measure", "witness", "share", "common", "search"]
 
 
 class Trial(LoadCounts, LoadObservations):
-    """One measurement of a cell (implementation x test type x load) in one process."""
+    """A measurement of a cell (implementation x test type x load) in one process."""
 
     id: str
     implementation: str

@@ -82,7 +82,7 @@ class TestType:
 
     @property
     def checked_as(self) -> str:
-        """Its name in checks."""
+        """The name in checks."""
         return DECLARED if self.response_shape == "declared" else self.name
 
     @property

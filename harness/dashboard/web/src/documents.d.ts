@@ -602,7 +602,7 @@ export interface CellDocument {
   problems: ReadProblem[];
 }
 /**
- * One measurement of a cell (implementation x test type x load) in one process.
+ * A measurement of a cell (implementation x test type x load) in one process.
  */
 export interface Trial {
   started_at: number;
@@ -794,7 +794,7 @@ export interface VerificationRecord {
   };
 }
 /**
- * One fresh start of an implementation.
+ * A fresh start of an implementation.
  */
 export interface ProcessRecord {
   implementation: string;
@@ -848,7 +848,7 @@ export interface ClaimVerdict {
   }[];
 }
 /**
- * The verdict on one comparison of a claim, with its measurements.
+ * The verdict on a comparison of a claim, with its measurements.
  */
 export interface StatementVerdict {
   name: string;
