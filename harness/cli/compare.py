@@ -179,7 +179,7 @@ def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service
     if len(run) != (0 if measures else 2) or (comparison.base and comparison.copy):
         raise UsageError("compare takes two runs, or --base REV, or --copy: these exclude each other")
     if comparison.copy and (len(comparison.test) != 1 or comparison.test[0] in ("run", "all")):
-        raise UsageError("--copy takes one implementation: add --test NAME")
+        raise UsageError("--copy takes a single implementation: add --test NAME")
 
 
 def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRecords, RunRecords]:

@@ -171,13 +171,13 @@ class CommonFlags(MachineFlags):
     """Flags of ``run``, ``verify`` and ``debug``."""
 
     test_dir: Annotated[
-        Strings, _flag(SELECTION, "only folders below frameworks/, such as Java or Java/vertx-web", "DIR")
+        Strings, _flag(SELECTION, "only folders below frameworks/, for example Java or Java/vertx-web", "DIR")
     ] = ()
     test_lang: Annotated[
         Strings,
         _flag(SELECTION, "only languages: names of folders in frameworks/", "LANG", completer=complete_languages),
     ] = ()
-    tag: Annotated[Strings, _flag(SELECTION, "only implementations with one of these tags", "TAG")] = ()
+    tag: Annotated[Strings, _flag(SELECTION, "only implementations with any of these tags", "TAG")] = ()
     exclude: Annotated[
         Strings, _flag(SELECTION, "leave out these implementations", "NAME", completer=complete_names)
     ] = ()
@@ -185,13 +185,13 @@ class CommonFlags(MachineFlags):
         Strings,
         _flag(
             COMMON,
-            "test types to use, such as json or db, or all; default: the profile's, for verify all declared types",
+            "test types to use, for example json or db, or all; default: the profile's, for verify all declared types",
             "TYPE",
             completer=complete_test_types,
         ),
     ] = ()
     frameworks: Annotated[
-        Strings, _flag(SELECTION, "folder of implementations instead of frameworks/, such as TechEmpower's", "DIR")
+        Strings, _flag(SELECTION, "folder of implementations instead of frameworks/, for example TechEmpower's", "DIR")
     ] = ()
     rules: Annotated[
         Literal["techempower", "tfb"] | None,
@@ -209,12 +209,14 @@ class CommonFlags(MachineFlags):
     cpuset_cpus: Annotated[
         str | None,
         _flag(
-            ENVIRONMENT, "CPUs of the server, such as 0-3; database and load generator use the remaining CPUs", "CPUS"
+            ENVIRONMENT,
+            "CPUs of the server, for example 0-3; database and load generator use the others",
+            "CPUS",
         ),
     ] = None
     test_container_memory: Annotated[
         str | None,
-        _flag(ENVIRONMENT, "memory limit of the server's container, such as 2g; default: half of the memory", "SIZE"),
+        _flag(ENVIRONMENT, "memory limit of the server's container, for example 2g; default: half of the RAM", "SIZE"),
     ] = None
     test_container_pids: Annotated[
         int | None, _number(ENVIRONMENT, "process limit of the server's container; default: 4096", 16, 4_000_000, "N")
@@ -249,7 +251,7 @@ class VerifyFlags(CommonFlags):
         Literal["text", "github", "junit", "json"], _flag(COMMON, "format of the results; github and junit are for CI")
     ] = "text"
     watch: Annotated[bool, _flag(COMMON, "verify again whenever a file changes")] = False
-    strict: Annotated[bool, _flag(COMMON, "check all requirements for pull requests, such as a README.md")] = False
+    strict: Annotated[bool, _flag(COMMON, "check all requirements for pull requests, for example a README.md")] = False
 
 
 @Parameter(name="*")
@@ -270,7 +272,7 @@ class RunFlags(CommonFlags):
         float | None,
         _flag(
             COMMON,
-            "length of the whole measurement without builds, such as 90s, 10m or 1h30m",
+            "length of the whole measurement without builds, for example 90s, 10m or 1h30m",
             "TIME",
             converter=parse_duration,
             n_tokens=1,
@@ -299,7 +301,7 @@ class RunFlags(CommonFlags):
     ] = None
     latency_goal: Annotated[
         str | None,
-        _flag(MEASUREMENT, "latency limit that defines a server's capacity, such as p99=10ms", "GOAL"),
+        _flag(MEASUREMENT, "latency limit that defines a server's capacity, for example p99=10ms", "GOAL"),
     ] = None
     seed: Annotated[
         int | None,

@@ -21,7 +21,7 @@ def command(
         Strings,
         Parameter(help="only languages: names of folders in frameworks/", completer=flags.complete_languages),
     ] = (),
-    tag: Annotated[Strings, Parameter(help="only implementations with one of these tags")] = (),
+    tag: Annotated[Strings, Parameter(help="only implementations with any of these tags")] = (),
     frameworks: Annotated[Strings, Parameter(help="folders of implementations; default: frameworks/")] = (),
     as_json: Annotated[bool, Parameter(name="--json", help="print the complete configurations as JSON")] = False,
 ) -> int:

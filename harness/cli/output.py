@@ -125,5 +125,5 @@ def print_problems(problems: Iterable[str]) -> bool:
 
 def _write_error(place: str, error: OSError) -> EnvironmentLacksError:
     return EnvironmentLacksError(
-        f"{place}: cannot be written: {error.strerror}. Free space or choose another place; no measurement is lost"
+        f"{place}: cannot be written: {error.strerror}. Free space or choose a different place; no measurement is lost"
     )

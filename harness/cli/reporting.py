@@ -73,7 +73,7 @@ def report(
     if publishing.site:
         return _publish(folders, publishing.site, publishing.round)
     if len(folders) > 1 or publishing.round:
-        raise UsageError("report takes one run; give several with --deployments, or with --site DIR --round NAME")
+        raise UsageError("report takes a single run; give several with --deployments, or with --site DIR --round NAME")
     (folder,) = folders
     return _write_report(folder, formatting)
 

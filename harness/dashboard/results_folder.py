@@ -66,7 +66,7 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
         if place >= MAX_LISTED or room < 0:
             left = f"{len(folders) - place} older runs are not listed, because the folder has too many"
             broken.append(
-                BrokenRun(run_id=results.name, file="run.json", message=f"{left}. Move old runs to another folder")
+                BrokenRun(run_id=results.name, file="run.json", message=f"{left}. Move old runs to a different folder")
             )
             break
         try:

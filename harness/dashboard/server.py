@@ -100,7 +100,7 @@ def serve(results: Path, *, bind: str, port: int) -> None:
     except OSError as error:
         listener.close()
         raise EnvironmentLacksError(
-            f"cannot listen on {bind}:{port}: {error.strerror}; choose another with --port"
+            f"cannot listen on {bind}:{port}: {error.strerror}; choose a different port with --port"
         ) from error
     if bind not in ("127.0.0.1", "::1", "localhost"):
         print(

@@ -201,7 +201,7 @@ def debug(settings: Settings) -> int:
     plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
-        raise UsageError(f"debug starts one implementation, but the selection has {names}. Give a single NAME")
+        raise UsageError(f"debug starts a single implementation, but the selection has {names}. Give a single NAME")
     implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console, progress = SafeConsole(), ProgressTracker(Display(quiet=settings.quiet))

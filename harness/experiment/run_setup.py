@@ -122,7 +122,7 @@ def require_same_setup(before: RunInfo, now: RunInfo, measured: Collection[str] 
     if changes:
         more = len(changes) - MAX_CHANGES_SHOWN
         raise UsageError(
-            f"run {before.run_id} cannot be resumed, because its setup has changed: "
+            f"run {before.run_id} cannot be resumed, because the setup has changed: "
             f"{'; '.join(changes[:MAX_CHANGES_SHOWN])}{f'; and {more} more' if more > 0 else ''}. "
             "Restore the earlier setup, or start a new run"
         )

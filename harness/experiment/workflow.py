@@ -76,7 +76,7 @@ def _find_store(settings: Settings, clock: Clock) -> RunStore:
         raise UsageError(f"run {folder.name} is complete, so it cannot be resumed. Start a new run")
     if info.status == "incomplete":
         raise UsageError(
-            f"run {folder.name} has used all of its time, so it cannot be resumed. Start a new run with more --time"
+            f"run {folder.name} has no time left, so it cannot be resumed. Start a new run with more --time"
         )
     return RunStore(folder, started_at=info.started_at)
 

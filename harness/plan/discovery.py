@@ -223,7 +223,7 @@ def _name_conflict(
     """Return a problem if the name of an implementation is reserved or already used."""
     folder = implementation.folder
     if own_name in RESERVED_NAMES:
-        return folder_problem("problem", folder, f"the name {own_name!r} is reserved: choose another name")
+        return folder_problem("problem", folder, f"the name {own_name!r} is reserved: choose a different name")
     if other := others.get(implementation.name):
         message = (
             f"the name {implementation.name!r} is already used by {other.folder / CONFIG_FILE}; change framework, or "

@@ -11,7 +11,7 @@ from harness.paths import CONFIG_FILE, PROGRAM
 from harness.records import safe_read
 
 MAX_CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest one has 30 KiB
-TOO_DEEP = "is one level too deep; move its folder to <Language>/<name>/"
+TOO_DEEP = "is one level too deep; move the folder to <Language>/<name>/"
 FolderProblemKind = Literal["problem", "warning", "misplaced"]
 
 

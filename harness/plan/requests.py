@@ -164,7 +164,7 @@ class Request(ConfigSection):
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if self.name in RESERVED_REQUEST_NAMES:
-            raise ValueError(f"name {self.name!r} is reserved: choose another name")
+            raise ValueError(f"name {self.name!r} is reserved: choose a different name")
         if [self.body, self.body_file, self.document].count(None) < 2:
             raise ValueError("give at most one of body, body_file and json")
         if reserved := GENERATOR_HEADERS & {name.lower() for name in self.headers}:

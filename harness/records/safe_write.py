@@ -183,7 +183,7 @@ def _explained(error: OSError, parent: int, name: str, path: Path, wanted: str) 
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
         with contextlib.suppress(OSError):
             kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode), "another file")
-            return UnsafePathError(f"{path}: is {kind} where {wanted} has to be; move it away and try again")
+            return UnsafePathError(f"{path}: is {kind} where {wanted} has to be; move it elsewhere and try again")
     return OSError(error.errno, error.strerror, str(path))
 
 
@@ -219,7 +219,7 @@ def require_own(status: os.stat_result, parent: int, path: Path) -> None:
     """Raise UnsafePathError unless a file is regular, has no hard links, and belongs to this user or folder's owner."""
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "another file")
-        raise UnsafePathError(f"{path}: is {kind} where a file of tfb has to be; move it away and try again")
+        raise UnsafePathError(f"{path}: is {kind} where a file of tfb has to be; move it elsewhere and try again")
     if status.st_nlink > 1:
         raise UnsafePathError(
             f"{path}: is a hard link: {status.st_nlink} names refer to it, and writing would change all. "

@@ -28,7 +28,7 @@ from harness.records.verification_record import VerificationRecord
 LOCK_FILE = ".lock"
 PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files whose records belong to a process
 KEPT = "completed measurements are kept: continue with ./tfb run --resume"
-FREE_SPACE = "free disk space or choose another folder"
+FREE_SPACE = "free disk space or choose a different folder"
 NAME_BYTES = 200  # file systems allow 255
 ProcessScoped = TypeVar("ProcessScoped", Trial, ProcessRecord, VerificationRecord)
 

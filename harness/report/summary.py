@@ -92,7 +92,7 @@ def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
 def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> Summary:
     """Return the summary of a test type, or of ``overall``, by one of the two metrics."""
     if not is_ranked(info):
-        text = f"Profile {info.profile} only checks that implementations run; its figures do not rank them."
+        text = f"Profile {info.profile} only checks that implementations run; the figures do not rank them."
         return Summary(lead=text, place=_describe_machine(info))
     placed = _ranked_rows(ranking, kind, quantity)
     by = _measure(ranking, kind, quantity)[0]

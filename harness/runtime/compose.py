@@ -272,7 +272,7 @@ def disk_full_hint(output: str) -> str:
     )
 
 
-def start_error(output: str, problem: str = "its container could not be started") -> TfbError:
+def start_error(output: str, problem: str = "the container could not be started") -> TfbError:
     """Return the error for a container that did not start: EngineFullError if the disk is full, or StartError."""
     hint, message = disk_full_hint(output), f"{problem}: {output}"
     return EngineFullError(f"{message}\n{hint}") if hint else StartError(message)

@@ -145,7 +145,7 @@ def describe_end(container: str, at: Sequence[str] = ()) -> str:
         return "it was removed"
     state, limit = details["State"], details["HostConfig"]["Memory"]
     if state["OOMKilled"]:
-        reached = f"it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
+        reached = f"it reached the limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
         return f"out of memory: {reached if limit else 'the machine has no free memory'}"
     how = f"exit status {state['ExitCode']}"
     if state["ExitCode"] > SIGNALLED:

@@ -303,7 +303,7 @@ def require_free_port(port: int) -> None:
             ) from error
         except OSError as error:
             raise StartError(
-                f"port {port} is taken by {describe_listener(port)}: stop it, or choose another port with --server-port"
+                f"port {port} is taken by {describe_listener(port)}: stop it, or choose a port with --server-port"
             ) from error
 
 

@@ -314,7 +314,7 @@ def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRa
             else "the variance between processes is unknown"
         )
     if info.settings.get("network") == "bridge":
-        yield "the run used a bridge network, so its figures are not comparable with runs on the host's network"
+        yield "the run used a bridge network, so the figures are not comparable with runs on the host's network"
     if info.status == "incomplete":
         yield "the run is incomplete: time was up before every cell was tried (more --time, or fewer names and types)"
     elif info.status != "complete":

@@ -1,36 +1,42 @@
 """Groups of tests that pytest-xdist runs in one process."""
 
+import re
+
 from xdist.scheduler import LoadScopeScheduling
 
 DATABASE_GROUP = "of a database"
 GROUPS = {  # group -> prefixes of test ids; the first group that matches counts
     # Tests that start PostgreSQL; several groups, because one would keep a process busy until the end.
     "of honest servers": ("harness/tests/verify/test_honest.py::test_an_honest_variant",),
-    "of honest order services": ("harness/tests/verify/test_honest.py", "harness.tests.verify.test_order_evidence.py"),
+    "of honest order services": ("harness/tests/verify/test_honest.py", "harness/tests/verify/test_order_evidence.py"),
     DATABASE_GROUP: (
         "harness/tests/runtime/database/",
-        *(f"harness/tests/verify/test_{name}.py" for name in ("tables", "trial", "verification")),
+        *(f"harness/tests/verify/test_{name}.py" for name in ("database_tables", "trial", "verification")),
     ),
     # Tests that start containers, or check that there are none.
     "of containers": (
-        *(f"harness/tests/e2e/test_{name}" for name in ("dashboard_page.py", "docker.py", "gate.py::test_containers")),
+        *(
+            f"harness/tests/e2e/test_{name}"
+            for name in ("dashboard_page.py", "docker_runs.py", "gate_runs.py::test_containers")
+        ),
         "harness/tests/extras/deployments/",
     ),
     # Tests that share a run of one minute.
     "of a run of failures": tuple(
         f"harness/tests/faults/test_servers.py::test_{name}"
-        for name in ("what_works", "each_failure", "nothing_that_a_run")
+        for name in ("working_servers", "each_failure", "no_process")
     ),
     "of a damaged run": (
         "harness/tests/faults/test_records.py",
-        "harness/tests/faults/test_surroundings.py::test_a_report_is_whole",
+        "harness/tests/faults/test_surroundings.py::test_report_is_complete",
     ),
     # Tests of complete implementations, one at a time.
     "of real servers": ("harness/tests/e2e/",),
     # Tests that share runs, which each process creates once.
     "of the runs of the dashboard": ("harness/tests/dashboard/", "harness/tests/extras/site/"),
 }
-LEFT = "harness/tests/faults/test_surroundings.py"  # tests that remove leftovers remove those of all tests
+LEFTOVERS = "of leftovers"  # tests that remove leftovers remove those of all tests
+LEFTOVER_TESTS = re.compile(r"harness/tests/faults/test_surroundings\.py::test_\w*leftovers")
 
 
 def group(nodeid: str) -> str:
@@ -38,8 +44,8 @@ def group(nodeid: str) -> str:
     name, at, last = nodeid.rpartition("@")
     if at and "[" in name and last.endswith("]"):
         return last.removesuffix("]")
-    if nodeid.startswith(LEFT) and "_left" in nodeid:
-        return "of what is left"
+    if LEFTOVER_TESTS.match(nodeid):
+        return LEFTOVERS
     if nodeid.endswith("[docker]"):
         return "of containers"
     return next((name for name, places in GROUPS.items() if nodeid.startswith(places)), nodeid)

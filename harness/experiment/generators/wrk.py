@@ -40,7 +40,7 @@ class Wrk:
         if not isinstance(load, ClosedLoop):
             raise LoadError(f"wrk supports only closed loops, not {load.label}. Use --generator loadgen")
         if run.requests:
-            raise LoadError("wrk supports only one URL, not the requests of a service. Use --generator loadgen")
+            raise LoadError("wrk supports only a single URL, not the requests of a service. Use --generator loadgen")
         script = ["pipeline.lua", run.url, "--", str(load.depth)] if load.depth > 1 else ["report.lua", run.url]
         return [
             *(word for header in headers(run) for word in ("-H", header)),

@@ -242,7 +242,7 @@ def _require_writable(outputs: VerdictOutputs) -> None:
     """Raise UsageError for files that cannot be written, before anything is measured."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
-            raise UsageError(f"{flag} {name}: there is no folder {folder}: create it, or name another file")
+            raise UsageError(f"{flag} {name}: there is no folder {folder}: create it, or name a different file")
     if outputs.history and Path(outputs.history).exists():
         history.read_history(Path(outputs.history))
 

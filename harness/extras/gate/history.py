@@ -38,7 +38,7 @@ def read_history(path: Path) -> list[GateResult]:
             found.append(GateResult.model_validate_json(line))
         except ValueError as error:
             raise UsageError(
-                f"{path}: line {number} is not a session of ./tfb compare: {line[:80]!r}; remove it or use another file"
+                f"{path}: line {number} is not a session of ./tfb compare: {line[:80]!r}; remove it or use a new file"
             ) from error
     return found
 

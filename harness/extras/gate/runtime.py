@@ -109,7 +109,7 @@ class ServiceRuntime(LocalRuntime):
             host = container.address()
             if host is None:
                 raise StartError(
-                    "its container has no address: see whether it ended at once, or its network_mode is host or none"
+                    "the container has no address: check whether it exited, or whether network_mode is host or none"
                 )
             endpoint = Endpoint(host=host, port=service.port)
             server = Server(implementation=implementation, endpoint=endpoint, meter=container)
@@ -125,7 +125,7 @@ def require_private_address(url: str) -> None:
             info[4][0] for info in socket.getaddrinfo(where.hostname, where.port or 80, proto=socket.IPPROTO_TCP)
         }
     except (OSError, ValueError) as error:
-        raise UsageError(f"{url}: the host cannot be resolved: correct its name") from error
+        raise UsageError(f"{url}: the host cannot be resolved: correct the name") from error
     if where.scheme != "http" or where.path.strip("/"):
         raise UsageError(f"{url}: not a base URL: use http://HOST:PORT without a path")
     if any(not ipaddress.ip_address(each).is_private for each in addresses):

@@ -18,8 +18,8 @@ TOO_SLOW = "the side does not keep up with the rate: lower service.connections i
 ADVICE: Mapping[str, str] = {  # flag of a validity check -> explanation and remedy
     "rate not achieved": TOO_SLOW,
     "unfinished requests": TOO_SLOW,
-    "errors": "the side closes connections or sends unexpected statuses under load: keep its log with --results DIR",
-    "restarted": "its process was replaced under load: keep its log with --results DIR",
+    "errors": "the side closes connections or sends unexpected statuses under load: keep the log with --results DIR",
+    "restarted": "the process was replaced under load: keep the log with --results DIR",
     "generator lag": "the load generator did not get CPU time in time: stop other programs on this machine",
 }
 FAILURE_FLAGS = frozenset({"errors", "restarted", "wrong answers"})  # if only head has them, head has failed
@@ -90,7 +90,7 @@ def describe_violation(verdict: VerificationRecord) -> str:
 def explain_missing(records: RunRecords, flags: Sequence[str], side: str) -> str:
     """Return why a side has no figures, and a remedy; ``flags`` are those of its failed validity checks."""
     if flags:
-        return f"{side}: {flags[0]}: {ADVICE.get(flags[0], 'keep its log with --results DIR')}"
+        return f"{side}: {flags[0]}: {ADVICE.get(flags[0], 'keep the log with --results DIR')}"
     for process in records.processes:
         if process.implementation == side and process.reason:
             return f"{side}: {process.reason.splitlines()[0]}"

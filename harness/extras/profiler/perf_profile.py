@@ -58,7 +58,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
     _require_perf()
     selected = make_plan(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
-        raise UsageError("--profiler needs one implementation and one test type: ./tfb run NAME --type TYPE --profiler")
+        raise UsageError("--profiler needs a single implementation and type: ./tfb run NAME --type TYPE --profiler")
     progress = ProgressTracker(Display(quiet=settings.quiet))
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))

@@ -197,6 +197,6 @@ def test_a_folder_too_deep_is_an_error(name: str, tree: Path, capsys: pytest.Cap
     path.parent.mkdir()
     path.write_text(GOOD)
     code, stderr = ended(tree, capsys, "verify", name)
-    assert (code, f"{path}: is one level too deep; move its folder to <Language>/<name>/" in stderr) == (2, True), (
+    assert (code, f"{path}: is one level too deep; move the folder to <Language>/<name>/" in stderr) == (2, True), (
         stderr
     )

@@ -84,7 +84,7 @@ def test_split_separates_implementations_from_their_copies() -> None:
         ("one", "takes two runs"),
         ("one two --base HEAD --test express", "takes two runs"),
         ("--copy --base HEAD --test express", "takes two runs"),
-        ("--copy", "--copy takes one implementation"),
+        ("--copy", "--copy takes a single implementation"),
         ("--base no-such-commit", "'no-such-commit' is no commit"),
         ("one two --markdown", "to compare a service, give --base"),
     ],

@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from harness.cli.check import DEADLINE_VARIABLE
+from harness.cli.scans import NOT_JUDGED
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Selection, scan_folders, select_implementations
 from harness.provisioning import requirements
@@ -18,6 +21,7 @@ from harness.records.run_records import RunRecords
 from harness.stats.ranking_model import Ranking
 
 RUN_SECONDS = 1800
+LATE = f"{NOT_JUDGED}the check's time for other implementations was over: pytest -m every has no limit"
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,11 @@ class Finished:
     folder: Path
     records: RunRecords
     ranking: Ranking
+
+
+def left() -> float:
+    """Return the seconds during which a test marked ``every`` may still begin."""
+    return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 
 def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:

@@ -64,7 +64,7 @@ def test_broken_images_do_not_stop_the_others(gallery: Scene) -> None:
     [
         ("exits-at-once", ("exit status 3", "cannot read its configuration", "log: ")),
         ("never-listens", ("does it listen on the port that PORT names?",)),
-        ("out-of-memory", (f"out of memory: it reached its limit of {MEMORY_MIB} MiB (--test-container-memory)",)),
+        ("out-of-memory", (f"out of memory: it reached the limit of {MEMORY_MIB} MiB (--test-container-memory)",)),
         ("dies-under-load", ("its container has exited: killed by SIGKILL (exit status 137)", "fake: dies-under-load")),
         ("build-fails", ("failed: building the image tfb/e2e-build-fails failed", "missing semicolon", "log: ")),
         ("build-hangs", (f"tfb/e2e-build-hangs was stopped after {BUILD_SECONDS} s",)),

@@ -6,25 +6,20 @@ are verified in sequence. Folders with most variants come first.
 """
 
 import json
-import os
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
-from harness.cli.check import DEADLINE_VARIABLE
-from harness.cli.scans import NOT_JUDGED
 from harness.plan.discovery import Implementation, scan_folders
-from harness.tests.e2e.conftest import require_tools, tfb
+from harness.tests.e2e.conftest import LATE, left, require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
 KNOWN = scan_folders().implementations
 LONGEST = 1200.0  # seconds: a complete build and all checks
 LAST = 180.0  # seconds for tests that began just before the end of the check's time
-LATE = f"{NOT_JUDGED}the check's time for other implementations was over: pytest -m every has no limit"
 
 
 def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]:
@@ -37,11 +32,6 @@ OTHERS = [
     pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # a group: harness/tests/distribution.py
     for one in by_folder([one for one in KNOWN if not one.is_core and not one.is_broken])
 ]
-
-
-def left() -> float:
-    """Return the seconds during which a test may still begin."""
-    return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 
 @pytest.mark.parametrize("name", OTHERS)

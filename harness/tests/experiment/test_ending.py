@@ -122,7 +122,7 @@ def test_an_incomplete_run_cannot_be_resumed(tmp_path: Path) -> None:
     fake.run()
     before = fake.records().info
     with pytest.raises(
-        UsageError, match=r"used all of its time, so it cannot be resumed\. Start a new run with more --time"
+        UsageError, match=r"has no time left, so it cannot be resumed\. Start a new run with more --time"
     ):
         replace(fake, resume="latest").run()
     assert fake.records().info == before

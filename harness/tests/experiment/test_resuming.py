@@ -118,7 +118,7 @@ def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunIn
 def test_changes_of_the_setup_are_named(info: RunInfo, before: Callable[[RunInfo], RunInfo], changes: str) -> None:
     with pytest.raises(UsageError) as refused:
         require_same_setup(before(info), info, {"one"})
-    assert f"its setup has changed: {changes}" in str(refused.value)
+    assert f"the setup has changed: {changes}" in str(refused.value)
 
 
 def test_finished_processes_return_recorded_results(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli.check import FAST, LINT_IMPORTS
 from harness.paths import REPOSITORY
+from harness.tests.e2e.conftest import LATE, left
 
 EXTRAS = sorted(path.parent.name for path in (REPOSITORY / "harness" / "extras").glob("*/__init__.py"))
 # Every module of the core, help, the list, and a run from the selection to the reports.
@@ -62,13 +63,25 @@ def python(tree: Path, *arguments: str, seconds: float = 120) -> subprocess.Comp
 
 
 @pytest.mark.e2e
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_the_check_passes_without_an_extra(extra: str, tmp_path: Path) -> None:
+def test_the_core_works_without_an_extra(extra: str, tmp_path: Path) -> None:
     tree = without(extra, tmp_path / "tree")
     assert "warning" not in python(tree, "-c", CORE, str(tmp_path / "run")).stderr
     python(tree, "-m", "ruff", "check", ".")
     python(tree, "-c", LINT_IMPORTS)
+    python(tree, "-m", "pytest", "-q", "--collect-only", "-m", FAST)
+
+
+@pytest.mark.e2e
+@pytest.mark.every
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_the_check_passes_without_an_extra(extra: str, tmp_path: Path) -> None:
+    """Four minutes for each extra: runs only if the time of the check allows it."""
+    if left() <= 0:
+        pytest.skip(LATE)
+    tree = without(extra, tmp_path / "tree")
     python(tree, "-m", "mypy", seconds=600)
     python(tree, "-m", "pytest", "-q", "-m", FAST, "-n", "2", "--dist", "loadgroup", seconds=1500)
 

@@ -97,7 +97,7 @@ def test_reserved_name_is_a_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "C/run", config("run", default=ENTRY, raw=ENTRY))
     found = scan_folders(tmp_path)
     assert [i.name for i in found.implementations] == ["run-raw"]
-    assert found.problems == (f"{path}: the name 'run' is reserved: choose another name",)
+    assert found.problems == (f"{path}: the name 'run' is reserved: choose a different name",)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_long_body_file_reduces_the_number_of_copies(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"name": "all"}, "is reserved: choose another name"),
+        ({"name": "all"}, "is reserved: choose a different name"),
         ({"name": "a/b"}, "String should match pattern"),
         ({"path": "/{id}"}, "path uses {id}, but values does not define it"),
         ({"body": "a", "json": {}}, "one of body, body_file and json"),

@@ -147,10 +147,12 @@ def test_run_is_found_by_prefix_or_path(tmp_path: Path) -> None:
 def test_write_error_names_the_file(written: RunStore, tmp_path: Path) -> None:
     (written.folder / "trials.jsonl").unlink()
     (written.folder / "trials.jsonl").mkdir()
-    with pytest.raises(StoreError, match=r"trials\.jsonl: is a folder where a file of tfb has to be; move it away"):
+    with pytest.raises(
+        StoreError, match=r"trials\.jsonl: is a folder where a file of tfb has to be; move it elsewhere"
+    ):
         written.add_trial(records.trials()[0])
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"/file: is another file where a folder of tfb has to be; move it away"):
+    with pytest.raises(StoreError, match=r"/file: is another file where a folder of tfb has to be; move it elsewhere"):
         RunStore(tmp_path / "file" / "run", started_at=0)
     with pytest.raises(StoreError, match=rf"^{tmp_path}/file: is another file where a folder of tfb has to be"):
         RunStore.new(tmp_path / "file", started_at=0)

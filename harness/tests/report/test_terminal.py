@@ -61,7 +61,7 @@ def test_ratio_has_the_digits_of_the_page(ends: tuple[float, float, float], text
 
 def test_unranked_profile_shows_figures_without_ranks() -> None:
     text = shown(made.info(ranked=False), made.ranking(overall=()))
-    assert "Profile smoke only checks that implementations run; its figures do not rank them." in text
+    assert "Profile smoke only checks that implementations run; the figures do not rank them." in text
     tables = text.partition("json, at")[2]
     assert "80,000" in tables
     assert not {"rank", "ranks", "first", "leads", "overall:"} & set(tables.split())

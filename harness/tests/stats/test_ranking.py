@@ -267,7 +267,7 @@ def test_ranking_of_a_complex_run_is_as_approved() -> None:
         **{
             title: lines
             for title, lines in describe_tables(info, ranking).items()
-            if title[:5] not in ("query", "updat")
+            if not title.startswith(("query", "update"))
         },
         **{
             kind: {row.implementation: f"{row.reason} [{', '.join(row.flags)}]" for row in by_type[kind].headline.rows}

@@ -56,7 +56,7 @@ def test_a_blank_folder_has_violations(folder: Path) -> None:
     assert cli.main(words) == 0
     found = rules(folder.parent / "other")
     assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is allowed
-    assert "unfilled lines of the template (What it shows: …" in found["folder.3"]
+    assert "unfilled lines of the template (Purpose: …" in found["folder.3"]
     assert "maintainers of benchmark_config.json is empty" in found["folder.4"]
     assert "README.md does not exist" in rules(folder)["folder.3"]
 

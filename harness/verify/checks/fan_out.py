@@ -101,7 +101,7 @@ def upstream_called(evidence: Evidence) -> Iterator[Finding]:
         expected, wrong = f"at least {calls} calls", upstream.calls < calls
     if wrong:
         yield Finding(
-            "the upstream did not receive the calls that the responses report. Make every call for its request",
+            "the upstream did not receive the calls that the responses report. Make every call for the current request",
             expected,
             f"{upstream.calls} calls with the sum {upstream.sum}",
         )

@@ -40,7 +40,7 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
         stale = any(version.rows.get(identifier) == number for versions in history.values() for version in versions)
         problem = "has an outdated value" if stale else "is not in the table"
         yield Finding(
-            f"GET {exchange.target}: row {identifier} {problem}. Read the row anew for each request",
+            f"GET {exchange.target}: row {identifier} {problem}. Read the row again for each request",
             expected=" or ".join(f"randomNumber {value}" for value in held) if held else "an id of the table",
             actual=f"randomNumber {number}",
         )

@@ -269,7 +269,7 @@ def growing(trial: Trial) -> dict[str, Any]:
         (HEAD, failing("errors"), "failed", "head: errors: the side closes connections"),
         (BASE, failing("errors"), "cannot tell", "base: errors"),
         (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
-        (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
+        (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: the process was replaced"),
     ],
     ids=["leak", "errors", "of base", "slow", "restarts"],
 )

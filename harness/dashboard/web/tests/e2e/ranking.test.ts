@@ -104,7 +104,7 @@ test("an unranked run has no ranks and no score", async () => {
   const info = JSON.parse(original);
   writeFileSync(path, JSON.stringify({ ...info, settings: { profile: { ranked: false } } }));
   await openAt("#/run/20250622-second?test=db");
-  await visitor.page.getByText("its figures do not rank them").waitFor();
+  await visitor.page.getByText("the figures do not rank them").waitFor();
   await expectRows(visitor.page, 4);
   await expect.poll(() => visitor.page.getByRole("tab", { name: "Overall" }).count()).toBe(0);
   await expect.poll(() => visitor.page.getByRole("columnheader", { name: "Rank" }).count()).toBe(0);
