@@ -324,7 +324,22 @@ def _order_table(
                     if t.database_cpu_seconds and t.arrivals and t.arrivals.due}  # fmt: skip
         rows.append(
             ranking_model.OrderRow(
-                **vars(row),
+                implementation=row.implementation,
+                load=row.load,
+                throughput=row.throughput,
+                cpu_per_request=row.cpu_per_request,
+                rss_peak=row.rss_peak,
+                startup_time=row.startup_time,
+                errors=row.errors,
+                flags=row.flags,
+                ranked=row.ranked,
+                reason=row.reason,
+                trials=row.trials,
+                dropped=row.dropped,
+                latency=row.latency,
+                response_time=row.response_time,
+                throughput_per_memory=row.throughput_per_memory,
+                threads=row.threads,
                 response=found.get(row.implementation),
                 percentiles=estimate_percentiles(times),
                 database_cpu_per_arrival=estimate_from_processes(database) if database else None,

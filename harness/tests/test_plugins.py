@@ -83,7 +83,7 @@ def test_a_distribution_adds_an_exporter(tmp_path: Path) -> None:
     assert tfb(site, "report", str(run), "--format", "names").stdout.split() == ["fast", "slow"]
 
 
-def test_a_distribution_adds_a_test_type_and_a_design(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distributions_add_test_types_and_designs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(install(tmp_path))
     monkeypatch.setattr(plugins, "installed", plugins.installed.__wrapped__)
     assert plugins.Extensions[TestType]("test_types").load_all()["greet"].response_shape == "greeting"
@@ -112,7 +112,7 @@ def test_a_broken_plugin_is_named_and_others_work(plugin: str, tmp_path: Path) -
     assert found.stderr.endswith("Repair or uninstall example-tfb\n")
 
 
-def test_a_broken_part_is_named_when_it_is_used(tmp_path: Path) -> None:
+def test_a_broken_part_is_named_on_use(tmp_path: Path) -> None:
     site = install(tmp_path, PLUGIN.replace("example_parts:export_names", "example_parts:absent"))
     assert tfb(site, "--help").stderr == ""
     run = tmp_path / "run"
@@ -123,13 +123,13 @@ def test_a_broken_part_is_named_when_it_is_used(tmp_path: Path) -> None:
     assert "plugin example of example-tfb cannot be loaded from example_parts:absent: AttributeError" in found.stderr
 
 
-def test_a_hook_without_a_plugin_is_a_usage_error() -> None:
+def test_hooks_without_plugins_are_usage_errors() -> None:
     hook = plugins.Hook[object](name="absent", purpose="--absent")
     with pytest.raises(UsageError, match="no installed plugin provides --absent"):
         hook.load()
 
 
-def test_every_object_of_the_built_in_plugins_can_be_imported() -> None:
+def test_every_object_of_built_in_plugins_is_importable() -> None:
     for plugin in plugins.installed():
         parts = plugin.parts
         paths = [verb.target for verb in parts.verbs.values()] + [view.target for view in parts.page_views.values()]

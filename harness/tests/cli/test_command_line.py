@@ -239,7 +239,7 @@ def test_a_swallowed_interrupt_exits_as_interrupted(monkeypatch: pytest.MonkeyPa
     assert cli.guarded(lambda: Exit.OK) == Exit.OK
 
 
-def test_an_error_raised_from_an_interrupt_exits_as_interrupted() -> None:
+def test_errors_caused_by_interrupts_exit_as_interrupted() -> None:
     def load() -> int:
         raise TypeError("invalid schema") from KeyboardInterrupt()
 

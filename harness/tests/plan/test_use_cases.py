@@ -9,7 +9,7 @@ from harness.extras.orders.test_type import USE_CASES
 from harness.plan.scenarios import plan
 
 
-def test_a_minute_at_factor_1_has_445_arrivals_and_1000_requests() -> None:
+def test_factor_1_has_445_arrivals_per_minute() -> None:
     """As in the talk."""
     assert sum(case.arrivals_per_minute for case in USE_CASES) == 445
     assert sum(case.arrivals_per_minute * len(case.steps) for case in USE_CASES) == 1000
