@@ -9,7 +9,7 @@ INTEGER = re.compile(r"-?[0-9]+")
 
 
 def clamped(parameter: str | None, low: int, high: int, otherwise: int) -> int:
-    """Return a parameter as a clamped integer, or ``otherwise`` if it is no integer (int() would accept "+5")."""
+    """Return a parameter as a clamped integer, or ``otherwise`` if it is not an integer (int() would accept "+5")."""
     if parameter is None or not INTEGER.fullmatch(parameter):
         return otherwise
     if len(parameter) > 20:  # longer numbers exceed the bounds, and may exceed int()'s limit of digits

@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ThreadLocalRandom;
 import javax.sql.DataSource;
 
-/** The table world. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
 public final class WorldRepository {
 
     private static final int ROWS = 10_000;

@@ -6,7 +6,7 @@ import jakarta.persistence.LockModeType;
 import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 
-/** The orders with Hibernate Reactive. A change locks the order's row first, then reads its items with another statement. */
+/** Order operations on Hibernate Reactive. A change locks the order's row first, then reads its items with another statement. */
 @ApplicationScoped
 class AsyncOrders {
 

@@ -4,7 +4,7 @@ import jakarta.persistence.Entity;
 import jakarta.persistence.Id;
 import jakarta.persistence.Table;
 
-/** A row of the table customer. */
+/** A row of the {@code customer} table. */
 @Entity
 @Table(name = "customer")
 public class Customer {

@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** A row of the table orders with its items. The total is always the sum over the items. */
+/** A row of the {@code orders} table with its items. The total is always the sum over the items. */
 @Entity
 @Table(name = "orders")
 public class Order {

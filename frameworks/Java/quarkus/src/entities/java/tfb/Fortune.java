@@ -4,7 +4,7 @@ import jakarta.persistence.Entity;
 import jakarta.persistence.Id;
 import jakarta.persistence.Table;
 
-/** A row of the table fortune, or the additional fortune that is never stored. */
+/** A row of the {@code fortune} table, or the additional fortune that is never stored. */
 @Entity
 @Table(name = "fortune")
 public class Fortune {

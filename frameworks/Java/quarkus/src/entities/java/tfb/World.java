@@ -5,7 +5,7 @@ import jakarta.persistence.Entity;
 import jakarta.persistence.Id;
 import jakarta.persistence.Table;
 
-/** A row of the table world. */
+/** A row of the {@code world} table. */
 @Entity
 @Table(name = "world")
 public class World {

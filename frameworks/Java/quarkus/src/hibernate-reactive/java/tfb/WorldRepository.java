@@ -7,7 +7,7 @@ import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
-/** The table world. A session runs one statement at a time, so rows are read in sequence; changes are written in one batch. */
+/** Access to the {@code world} table. A session runs one statement at a time, so rows are read in sequence; changes are written in one batch. */
 @ApplicationScoped
 class WorldRepository {
 
@@ -27,7 +27,7 @@ class WorldRepository {
         return sessions.withSession(session -> find(session, count));
     }
 
-    /** Updates Returns {@code count} different rows. */
+    /** Updates {@code count} different rows and returns them. */
     Uni<List<World>> updateRandom(int count) {
         return sessions.withTransaction(session -> find(session, count).invoke(worlds ->
                 worlds.forEach(world -> world.setRandomNumber(Draw.numberOtherThan(world.getRandomNumber())))));

@@ -1,4 +1,4 @@
 package tfb;
 
-/** A row of the table fortune. */
+/** A row of the {@code fortune} table. */
 public record Fortune(int id, String message) {}

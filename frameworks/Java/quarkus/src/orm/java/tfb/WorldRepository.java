@@ -5,7 +5,7 @@ import jakarta.transaction.Transactional;
 import java.util.List;
 import org.hibernate.Session;
 
-/** The table world. Each row is read with its own SELECT; Hibernate writes changes in one batch. */
+/** Access to the {@code world} table. Each row is read with its own SELECT; Hibernate writes changes in one batch. */
 @ApplicationScoped
 class WorldRepository {
 
@@ -26,7 +26,7 @@ class WorldRepository {
         return Draw.ids(count).stream().map(id -> session.find(World.class, id)).toList();
     }
 
-    /** Updates Returns {@code count} different rows. */
+    /** Updates {@code count} different rows and returns them. */
     @Transactional
     List<World> updateRandom(int count) {
         List<World> worlds = random(count);

@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** The table world. The SELECTs of a request are pipelined on one connection; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. The SELECTs of a request are pipelined on one connection; one bulk UPDATE writes all rows. */
 @ApplicationScoped
 class ReactiveWorldRepository {
 

@@ -9,7 +9,7 @@ import org.springframework.stereotype.Repository;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** The table world. The SELECTs of a request use one connection; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. The SELECTs of a request use one connection; one bulk UPDATE writes all rows. */
 @Repository
 class WorldRepository {
 
@@ -37,7 +37,7 @@ class WorldRepository {
         return database.inConnectionMany(connection -> select(connection, Draw.ids(count)));
     }
 
-    /** Updates Returns {@code count} different rows. */
+    /** Updates {@code count} different rows and returns them. */
     Mono<List<World>> updateRandom(int count) {
         return database.inConnection(connection -> select(connection, Draw.differentIds(count))
                 .map(Draw::withOtherNumber)

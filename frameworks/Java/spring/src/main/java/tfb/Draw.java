@@ -2,7 +2,7 @@ package tfb;
 
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Random ids and numbers of the table world. */
+/** Random IDs and numbers for the {@code world} table. */
 final class Draw {
 
     private static final int ROWS = 10_000;

@@ -6,7 +6,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
 
-/** The table world. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
 @Repository
 class WorldRepository {
 
@@ -32,7 +32,7 @@ class WorldRepository {
         return Arrays.stream(Draw.ids(count)).mapToObj(this::select).toList();
     }
 
-    /** Updates Returns {@code count} different rows. */
+    /** Updates {@code count} different rows and returns them. */
     List<World> updateRandom(int count) {
         List<World> changed = Arrays.stream(Draw.differentIds(count))
                 .mapToObj(this::select)

@@ -7,7 +7,7 @@ final class IntegerParameter {
 
     private IntegerParameter() {}
 
-    /** Returns the parameter as an integer clamped to {@code min..max}, or {@code defaultValue} if it is no integer. */
+    /** Returns the parameter as an integer clamped to {@code min..max}, or {@code defaultValue} if it is not an integer. */
     static int of(RoutingContext ctx, String name, int min, int max, int defaultValue) {
         try {
             return clamp(ctx.request().getParam(name), min, max, defaultValue);

@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** The table world. Each row is read with its own pipelined SELECT; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. Each row is read with its own pipelined SELECT; one bulk UPDATE writes all rows. */
 final class WorldRepository {
 
     private static final int ROWS = 10_000;

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** The table fortune. */
+/** Access to the {@code fortune} table. */
 @ApplicationScoped
 public class FortuneRepository {
 
