@@ -30,7 +30,7 @@ def format_page(result: GateResult) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-drawing_range=1">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>tfb: {title}</title><style>{STYLE}</style></head>\n"
         f'<body><h1 class="{_class(result.verdict)}">{title}</h1>'
         f"<p>head <b>{_escaped(result.head)}</b> against base <b>{_escaped(result.base)}</b>, "
