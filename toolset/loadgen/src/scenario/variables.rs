@@ -8,7 +8,7 @@ use crate::random::Random;
 const IDS: usize = 1000;
 /// Maximum number of pieces of an item.
 const MAX_PIECES: usize = 5;
-/// Number of possible digits of a card after the first one, which is 4.
+/// Number of possible values of a card's digits after the first digit, which is always 4.
 const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 
 /// Kind of a drawn variable.

@@ -40,7 +40,7 @@ pub struct Job {
     /// Total number of rows.
     wanted: usize,
     worlds: Vec<World>,
-    /// (id, end of the message in `text`)
+    /// Pairs of an id and the end of the message in `text`.
     fortunes: Vec<(i32, usize)>,
     text: Vec<u8>,
     sum: i64,
@@ -234,7 +234,7 @@ impl Worker {
         self.finish(index);
     }
 
-    /// Responds, and continues with requests that the client has sent meanwhile.
+    /// Responds, and continues with the requests that the client sent while the job was running.
     fn finish(&mut self, index: usize) {
         let job = self.jobs.remove(index);
         if self.clients.get(job.client).is_none_or(|client| client.serial != job.serial) {
@@ -287,12 +287,12 @@ impl Worker {
             self.jobs[job].waiting -= 1;
         }
         if self.jobs[job].waiting == 0 {
-            // The client's loop continues; the next round of timers handles the result.
+            // The caller's loop continues; the next timer iteration handles the result.
             self.timers.push(Reverse((Instant::now(), job)));
         }
     }
 
-    /// Sends one request on a free or new connection. Returns false if that is impossible.
+    /// Sends a request on a free or new connection. Returns false if this fails.
     fn call(&mut self, job: usize) -> bool {
         let Some(target) = &self.shared.upstream else { return false };
         let index = match self.idle_calls.pop() {
