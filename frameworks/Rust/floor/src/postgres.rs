@@ -172,7 +172,7 @@ pub fn message(bytes: &[u8]) -> Option<(u8, &[u8], usize)> {
     Some((*kind, rest.get(4..length)?, length + 1))
 }
 
-/// Returns the two columns of a DataRow, or None if it has another form.
+/// Returns the two columns of a DataRow, or None if it has a different form.
 pub fn columns(row: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = column(row.get(2..)?)?;
     let (second, _) = column(rest)?;

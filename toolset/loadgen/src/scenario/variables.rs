@@ -21,7 +21,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Return the kind by a variable's name, such as `customer` or `item2`; `None` for a captured variable.
+    /// Return the kind of the variable with this name, such as `item2`. Return `None` for a captured variable.
     pub fn from_name(name: &str) -> Option<Self> {
         let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
         match stem {

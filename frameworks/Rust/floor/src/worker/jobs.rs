@@ -102,7 +102,7 @@ impl Worker {
         })
     }
 
-    /// Reads each row with its own SELECT and Sync, except the `known` rows.
+    /// Reads each row with a separate SELECT and Sync, except the rows in `known`.
     fn select(&mut self, index: usize, request: Request, work: Work, ids: &[i32], mut known: Vec<World>) {
         if self.database.connection.is_none() {
             return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
@@ -183,7 +183,7 @@ impl Worker {
         }
     }
 
-    /// Handles a message of the server, which belongs to the oldest outstanding statement.
+    /// Handles a message from PostgreSQL, which belongs to the oldest outstanding statement.
     fn answered(&mut self, kind: u8, body: &[u8]) {
         let Some(&index) = self.database.waiting.front() else { return };
         let job = &mut self.jobs[index];
@@ -374,7 +374,7 @@ impl Job {
     }
 }
 
-/// Parses one DataRow, or returns None if it does not match the statement.
+/// Parses a DataRow, or returns None if it does not match the statement.
 fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Option<()> {
     let (first, second) = postgres::columns(body)?;
     let id = postgres::integer(first)?;
