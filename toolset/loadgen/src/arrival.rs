@@ -30,7 +30,7 @@ pub struct Arrival {
     pub step: usize,            // index of the due step
     pub sent: bool,             // whether the due step has been sent
     pub values: Vec<Value>,     // by variable of the use case
-    pub outcomes: Vec<Outcome>, // of the steps so far, if responses are recorded
+    pub outcomes: Vec<Outcome>, // results of the steps so far, if responses are recorded
 }
 
 impl Arrival {

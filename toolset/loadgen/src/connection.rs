@@ -24,7 +24,7 @@ pub const NOT_SAMPLED: u32 = u32::MAX;
 /// A request without a response yet; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingRequest {
-    pub intended: u64, // time at which it was due
+    pub intended: u64, // time at which the request was due
     pub sent: u64,     // time of the write
     pub place: u32,    // index of the request in the table, or of the arrival in a scenario
     pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
@@ -50,7 +50,7 @@ pub struct Connection {
 /// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
-    Complete, // the kernel took all bytes
+    Complete, // the kernel accepted all bytes
     Partial,  // the rest is buffered
     Broken,
 }
@@ -75,13 +75,13 @@ impl Connection {
         Ok(self.stream.insert(TcpStream::from(socket)))
     }
 
-    /// Return whether another request may be sent.
+    /// Return whether a further request may be sent.
     #[inline]
     pub fn has_room(&self, depth: usize) -> bool {
         self.state == ConnectionState::Up && self.outstanding.len() < depth && self.out.is_empty()
     }
 
-    /// Write what the kernel takes, and buffer the rest.
+    /// Write as many bytes as the kernel accepts, and buffer the rest.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> WriteOutcome {
         if !self.out.is_empty() {
@@ -110,7 +110,7 @@ impl Connection {
         WriteOutcome::Complete
     }
 
-    /// Close the connection and forget its outstanding requests, which the caller has counted.
+    /// Close the connection and discard the outstanding requests, which the caller has already counted.
     pub fn close(&mut self) {
         self.stream = None; // closing also removes the socket from epoll
         self.state = ConnectionState::Down;
@@ -122,7 +122,7 @@ impl Connection {
     }
 }
 
-/// Return how many bytes the kernel took, or `None` if the connection is broken.
+/// Return the number of bytes that the kernel accepted, or `None` if the connection is broken.
 #[inline]
 fn write_some(stream: Option<&mut TcpStream>, bytes: &[u8]) -> Option<usize> {
     match stream?.write(bytes) {

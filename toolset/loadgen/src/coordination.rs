@@ -14,7 +14,7 @@ use crate::tally::{LoadCounts, ScenarioTally, Tally};
 /// Start time of a load that was cancelled.
 pub const CANCELLED: u64 = u64::MAX;
 
-/// How a load ended; the program's exit status.
+/// Reason for the end of a load, which is the program's exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitReason {

@@ -12,8 +12,8 @@ const LOWEST: u64 = 100;
 const HIGHEST: u64 = 3600 * SECOND;
 /// Significant decimal digits of a recorded time.
 const DIGITS: u8 = 3;
-/// Binary digits after the leading one in the compact form: its cells are at most 1/64 wide, and their middles at most
-/// 1/128 off.
+/// Binary digits after the leading 1 in the compact form: the relative width of a bin is at most 1/64, and the relative
+/// error of a bin's middle at most 1/128.
 const GRID_BITS: u32 = 6;
 
 /// Percentiles in the output.
@@ -94,7 +94,7 @@ impl Serialize for Distribution {
     }
 }
 
-/// Return the middle of the value's cell. The first seven binary digits identify the cell.
+/// Return the middle of the value's bin. The first seven binary digits identify the bin.
 fn grid(value: u64) -> u64 {
     let digits = u64::BITS - value.leading_zeros();
     let Some(dropped) = digits.checked_sub(GRID_BITS + 1).filter(|&bits| bits > 0) else { return value };

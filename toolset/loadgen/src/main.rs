@@ -1,8 +1,8 @@
 //! An HTTP/1.1 load generator for one server. It measures latency from the intended send time.
 //!
-//! It takes arguments and prints JSON lines; the exit status says how the load ended. `control` runs the protocol on
-//! standard input and output. Each `worker` thread generates its share of the load: a closed loop, an open loop, or a
-//! scenario (`scenario_runner`).
+//! It takes arguments and prints JSON lines; the exit status gives the reason for the end of the load. `control` runs
+//! the protocol on standard input and output. Each `worker` thread generates a share of the load: a closed loop, an
+//! open loop, or a scenario (`scenario_runner`).
 
 mod arguments;
 mod arrival;

@@ -1,4 +1,4 @@
-//! The requests of a load: always the same one, or drawn by weight from a table.
+//! The requests of a load: always the same request, or requests drawn by weight from a table.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Return whether this status is the expected one.
+    /// Return whether the status is the expected status.
     #[inline]
     pub fn expects(&self, status: u16) -> bool {
         if self.status == 0 { (200..300).contains(&status) } else { self.status == status }

@@ -112,7 +112,7 @@ impl Reader {
         response
     }
 
-    /// Read one element. Return the number of used bytes, at least one, and whether the response is complete.
+    /// Read one element. Return the number of used bytes (at least 1), and whether the response is complete.
     #[inline]
     fn step(&mut self, data: &[u8], cache: &mut HeadCache, sink: &mut Sink) -> Result<(usize, bool), Violation> {
         match self.state {

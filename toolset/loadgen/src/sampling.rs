@@ -1,8 +1,8 @@
 //! A reproducible sample of the responses, kept in memory during the load and written afterwards.
 //!
-//! Each request draws a key, and its response is kept if the key is below a limit. When the memory is full, the
+//! Each request draws a key, and the response is stored if the key is below a limit. When the memory is full, the
 //! responses with the highest keys are dropped and the limit is lowered. The sample therefore stays uniform over the
-//! whole load, whatever its length, and no request waits for a file.
+//! whole load regardless of the length, and no request waits for a file.
 
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -88,7 +88,7 @@ impl Sampler {
         }
     }
 
-    /// Merge the samples of all workers at the lowest of their limits, in order of arrival.
+    /// Merge the samples of all workers at the lowest limit, in order of arrival.
     pub fn merge(workers: Vec<Self>) -> Vec<Sample> {
         let limit = workers.iter().map(|worker| worker.limit).min().unwrap_or_default();
         let samples = workers.into_iter().flat_map(|worker| worker.heap.into_vec());
@@ -117,7 +117,7 @@ fn line(sample: &Sample, requests: &RequestTable) -> Value {
     })
 }
 
-/// Create the answers file, before the load so that an error is found early.
+/// Create the answers file before the load, so that errors are detected early.
 pub fn create(path: &Path) -> Result<BufWriter<File>, String> {
     let file = File::create(path).map_err(|error| format!("--answers {}: {error}", path.display()))?;
     Ok(BufWriter::with_capacity(1 << 20, file))

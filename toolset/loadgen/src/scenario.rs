@@ -1,6 +1,6 @@
 //! A scenario: use cases with their rates, and the dependent requests of each arrival.
 //!
-//! It is parsed and checked once, into a form from which requests are written quickly.
+//! A scenario is parsed and checked once. Requests are then written quickly from the parsed form.
 
 mod template;
 mod variables;
@@ -194,7 +194,7 @@ fn find_or_push<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
 }
 
 impl Step {
-    /// Replace the contents of `out` by the request. `headers` are complete header lines; `scratch` is reused memory.
+    /// Replace the contents of `out` with the request. `headers` are complete header lines; `scratch` is reused memory.
     pub fn write(&self, headers: &str, values: &[Value], out: &mut Vec<u8>, scratch: &mut String) {
         use std::io::Write;
         let write = "writing to memory cannot fail";
@@ -212,7 +212,7 @@ impl Step {
         }
     }
 
-    /// Capture the values that later steps need. Return false if one is missing or not usable in a path.
+    /// Capture the values that later steps need. Return false if a value is missing or not usable in a path.
     pub fn capture(&self, body: &[u8], values: &mut [Value]) -> bool {
         if self.captures.is_empty() {
             return true;

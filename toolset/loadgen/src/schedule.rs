@@ -18,7 +18,7 @@ pub struct Schedule {
     start: u64,
     gap: f64, // mean gap between requests of this worker, in nanoseconds
     drawn: u64,
-    offset: f64, // of the latest request, in nanoseconds since the start
+    offset: f64, // time of the latest request, in nanoseconds since the start
     phase: f64,
     random: Random,
 }

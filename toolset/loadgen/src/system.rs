@@ -5,10 +5,10 @@ use std::num::NonZeroU64;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::set_current_timer_slack;
 
-/// Open files besides the connections.
+/// Number of open files in addition to the connections.
 const OTHER_FILES: u64 = 64;
 
-/// Raise the soft limit of open files to what the connections need. The hard limit stays.
+/// Raise the soft limit of open files to the number that the connections need. The hard limit does not change.
 pub fn raise_file_limit(connections: usize) -> Result<(), String> {
     let needed = connections as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
@@ -25,8 +25,8 @@ pub fn raise_file_limit(connections: usize) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Return for how long this thread has been runnable but not running, in nanoseconds. The kernel reports it as the
-/// second field of schedstat.
+/// Return the time for which this thread has been runnable but not running, in nanoseconds. The kernel reports the time
+/// in the second field of schedstat.
 pub fn run_queue_wait() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().nth(1)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Counts of a worker, and how the counts of all workers add up.
+//! Counts of a worker, and the addition of the counts of all workers.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 
-/// Counts that add up over workers.
+/// Counts that can be added over workers.
 pub trait Accumulate {
     fn add(&mut self, other: &Self);
 }
@@ -60,7 +60,7 @@ accumulating! {
         successes: u64,
         /// Responses without an outstanding request.
         unasked_responses: u64,
-        /// Bytes of such responses, complete or not, and of other unsolicited data.
+        /// Bytes of complete or incomplete responses without an outstanding request, and of other unsolicited data.
         unasked_bytes: u64,
         /// Bytes read.
         bytes_in: u64,
@@ -112,7 +112,7 @@ accumulating! {
         failed: u64,
         /// Arrivals in progress at the end.
         unfinished: u64,
-        /// From the arrival to the last byte of its last response.
+        /// From the arrival to the last byte of the last response.
         latency: Distribution,
     }
 

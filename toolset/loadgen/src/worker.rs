@@ -1,4 +1,4 @@
-//! A load thread: connections, share of the rate, counts.
+//! A load thread with connections, a share of the rate, and counts.
 
 mod connecting;
 mod reading;

@@ -1,4 +1,4 @@
-//! The slow upstream of the fan-out test. It answers every GET with a number after a delay, and counts.
+//! The slow upstream of the fan-out test. It responds to every GET with a number after a delay, and counts requests.
 
 use std::net::TcpListener;
 use std::process::ExitCode;

@@ -18,15 +18,15 @@ const BUFFER: usize = 256 * 1024;
 /// Maximum size of a request, in bytes. A longer request closes its connection.
 const REQUEST_LIMIT: usize = 64 * 1024;
 const LISTENER: u64 = u64::MAX;
-/// First epoll identifier of the descriptors that `watch` adds.
+/// First epoll identifier of the descriptors added by `watch`.
 const WATCHED: u64 = u64::MAX - 16;
 
 /// Decides the contents and the time of each response.
 pub trait Responder {
-    /// Return when the response to a request received at `time` is due, in monotonic nanoseconds. A time in the past
-    /// means at once.
+    /// Return when the response to a request received at `time` is due, in monotonic nanoseconds. If the result is in
+    /// the past, the response is sent immediately.
     fn due(&mut self, time: u64) -> u64;
-    /// Append the response that was due at `due`. It is written now.
+    /// Append the response that was due at `due`, which is now being written.
     fn write(&mut self, due: u64, out: &mut Vec<u8>);
     /// Return the time until which the server must stall, or `None`.
     fn stall(&mut self, _time: u64) -> Option<u64> {
@@ -134,7 +134,7 @@ impl Server {
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                // Too many open files, or the client has gone: serve the existing connections.
+                // Too many open files, or the client has disconnected: serve the existing connections.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return Ok(()),
             };
@@ -222,7 +222,7 @@ impl Server {
     }
 }
 
-/// Count the requests that end in `carry` followed by `data`. The incomplete rest stays in `carry`. Requests have no
+/// Count the complete requests in `carry` followed by `data`. The incomplete rest stays in `carry`. Requests have no
 /// body.
 pub fn count_requests(end: &Finder, carry: &mut Vec<u8>, data: &[u8]) -> usize {
     let joined;

@@ -1,5 +1,5 @@
-//! One pipelined PostgreSQL connection: statements do not wait for the results of earlier statements, and each has its
-//! own Sync. After a loss, it reconnects every second.
+//! A pipelined PostgreSQL connection: statements do not wait for the results of earlier statements, and each statement
+//! has a separate Sync. After a loss, the connection is retried every second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -23,7 +23,7 @@ pub struct World {
     pub random_number: i32,
 }
 
-/// There is no connection, or a statement failed.
+/// Error for a missing connection or a failed statement.
 #[derive(Debug, Clone)]
 pub struct Unavailable;
 
@@ -67,13 +67,13 @@ impl Database {
         self.prepared()?.world(id).await
     }
 
-    /// Reads each row with its own SELECT.
+    /// Reads each row with a separate SELECT.
     pub async fn worlds(&self, ids: &[i32]) -> Result<Vec<World>, Unavailable> {
         let prepared = self.prepared()?;
         try_join_all(ids.iter().map(|&id| prepared.world(id))).await
     }
 
-    /// Writes all numbers in one statement, which locks rows in the order of ids.
+    /// Writes all numbers in a single statement, which locks the rows in the order of the ids.
     pub async fn update(&self, worlds: &[World]) -> Result<(), Unavailable> {
         let prepared = self.prepared()?;
         let (ids, numbers): (Vec<i32>, Vec<i32>) = worlds.iter().map(|w| (w.id, w.random_number)).unzip();

@@ -1,4 +1,4 @@
-//! The benchmark's tests on axum: one thread per usable CPU, each with its own runtime, listening socket and pipelined
+//! The benchmark's tests on axum. Each usable CPU has a thread with a separate runtime, listening socket and pipelined
 //! PostgreSQL connection.
 
 mod database;
@@ -93,7 +93,7 @@ async fn serve(
         upstream: settings.upstream.as_deref().map(Upstream::new).transpose()?,
     };
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-        let _ = stream.set_nodelay(true); // a closed connection is detected at its first read
+        let _ = stream.set_nodelay(true); // the first read detects a closed connection
     });
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (asked, stopping) = tokio::sync::oneshot::channel();

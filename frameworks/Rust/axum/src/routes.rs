@@ -49,7 +49,7 @@ impl IntoResponse for Unavailable {
     }
 }
 
-/// Pairs instead of a struct, because parameters may be repeated.
+/// Query parameters as pairs instead of a struct, because parameters may be repeated.
 type Parameters = Query<Vec<(String, String)>>;
 
 fn number(parameters: &Parameters, name: &str, low: i64, high: i64, otherwise: i64) -> i64 {
@@ -79,7 +79,7 @@ async fn queries(State(app): State<App>, parameters: Parameters) -> Result<Json<
     app.database.worlds(&ids).await.map(Json)
 }
 
-/// Caches rows. Only this route uses the cache.
+/// Returns cached rows. Only this route uses the cache.
 async fn cached_queries(State(app): State<App>, parameters: Parameters) -> Result<Json<Vec<World>>, Unavailable> {
     let ids = random::rows(count(&parameters, "count"));
     let worlds = try_join_all(ids.into_iter().map(|id| app.cache.try_get_with(id, app.database.world(id)))).await;

@@ -1,4 +1,4 @@
-//! Response bodies: rows as JSON, and the page of fortunes.
+//! Response bodies: rows as JSON, and the fortunes page.
 
 use crate::postgres::World;
 
@@ -48,7 +48,7 @@ pub fn fan_out(calls: usize, sum: i64, output: &mut Vec<u8>) {
     output.push(b'}');
 }
 
-/// Writes the page of fortunes, (id, message) pairs, sorted by message.
+/// Writes the fortunes page: (id, message) pairs, sorted by message.
 pub fn page(fortunes: &mut [(i32, &[u8])], output: &mut Vec<u8>) {
     fortunes.sort_unstable_by_key(|(_, message)| *message);
     output.extend_from_slice(

@@ -40,7 +40,7 @@ impl Connection {
         }
     }
 
-    /// Writes as much as the socket takes.
+    /// Writes as many bytes as the socket accepts.
     pub fn write(&mut self) -> io::Result<()> {
         while self.pending() {
             match self.stream.write(&self.output[self.written..]) {

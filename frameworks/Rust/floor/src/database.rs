@@ -32,7 +32,7 @@ impl Database {
         database
     }
 
-    /// Retries every second on a temporary thread, because connecting must not block other work.
+    /// Connects on a temporary thread, so that other work is not blocked, and retries every second.
     pub fn connect(&self) {
         let (settings, waker, sender) = (self.settings.clone(), self.waker.clone(), self.sender.clone());
         thread::spawn(move || {
@@ -51,7 +51,7 @@ impl Database {
         });
     }
 
-    /// Returns a connection that has been established meanwhile.
+    /// Returns the connection that a temporary thread has established, if any.
     pub fn made(&self) -> Option<TcpStream> {
         self.made.try_recv().ok()
     }

@@ -1,10 +1,10 @@
-//! HTTP/1.1 as far as the benchmark needs it: parsing of requests, and heads of responses.
+//! The parts of HTTP/1.1 that the benchmark needs: parsing requests, and writing response heads.
 
 use std::mem::MaybeUninit;
 
 use crate::random::clamped;
 
-/// Maximum size of head and body of a request, in bytes.
+/// Maximum size of a request's head and body, in bytes.
 const LONGEST: usize = 64 * 1024;
 const MAX_HEADERS: usize = 64;
 
@@ -42,7 +42,7 @@ pub struct Request {
     pub head: bool,
     /// Whether the connection closes after the response.
     pub close: bool,
-    /// Number of used bytes.
+    /// Length of the request, in bytes.
     pub length: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The floor: the cost of the machine and of PostgreSQL's protocol with minimal code. There is one thread per usable CPU,
-//! each with its own epoll, listening socket and pipelined PostgreSQL connection.
+//! A server without a framework, which shows the cost of the machine and of PostgreSQL's protocol.
+//! Each usable CPU has a thread with a separate epoll, listening socket and pipelined PostgreSQL connection.
 
 mod answers;
 mod connection;
@@ -60,7 +60,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         wakers.push(worker.waker());
         threads.push(thread::spawn(move || {
             if let Err(error) = worker.run() {
-                // With a thread less, the benchmark would report wrong results, so exit instead.
+                // With a missing thread, the benchmark would report wrong results, so exit instead.
                 eprintln!("a thread failed: {error}");
                 std::process::exit(1);
             }

@@ -142,7 +142,7 @@ pub fn select_fortunes(output: &mut Vec<u8>) {
     output.extend_from_slice(&EXECUTE_AND_SYNC);
 }
 
-/// Writes one statement for all rows, which locks them in their order.
+/// Writes a single update statement for all rows, which locks the rows in the given order.
 pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
     let array = 20 + 8 * worlds.len() as i32;
     output.push(b'B');
@@ -172,7 +172,7 @@ pub fn message(bytes: &[u8]) -> Option<(u8, &[u8], usize)> {
     Some((*kind, rest.get(4..length)?, length + 1))
 }
 
-/// Returns the two columns of a DataRow, or None if it has another form.
+/// Returns the two columns of a DataRow, or None if it has a different form.
 pub fn columns(row: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = column(row.get(2..)?)?;
     let (second, _) = column(rest)?;

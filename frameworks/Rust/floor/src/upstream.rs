@@ -1,4 +1,4 @@
-//! The upstream of `/fan-out`: one GET returns one integer.
+//! The upstream of `/fan-out`: each GET returns an integer.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

@@ -1,4 +1,4 @@
-//! One thread's loop: clients, their requests, and the jobs that wait for PostgreSQL, a timer or the upstream.
+//! A thread's event loop: clients, their requests, and the jobs that wait for PostgreSQL, a timer or the upstream.
 
 mod jobs;
 
@@ -27,7 +27,7 @@ use self::jobs::Job;
 const ROWS: usize = 10_000;
 const EVENTS: usize = 1024;
 const SCRATCH: usize = 64 * 1024;
-/// Limit in bytes of a client's pending input or output; beyond it the client has to wait.
+/// Maximum size of a client's pending input or output, in bytes. Beyond this size, the client has to wait.
 const BACKLOG: usize = 1 << 20;
 
 const LISTENER: u64 = 0;
@@ -147,7 +147,7 @@ impl Worker {
                 }
             }
             self.fire_timers();
-            // Send the queries of all requests of this round in one write.
+            // Send the queries of all requests of this iteration in a single write.
             self.flush_database();
         }
         Ok(())
@@ -212,7 +212,7 @@ impl Worker {
         self.advance(index);
     }
 
-    /// Starts received requests until one must wait, and writes finished responses.
+    /// Starts received requests until a request must wait, and writes finished responses.
     fn advance(&mut self, index: usize) {
         let input = std::mem::take(&mut self.clients[index].connection.input);
         let mut used = 0;

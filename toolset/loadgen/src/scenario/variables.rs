@@ -8,7 +8,7 @@ use crate::random::Random;
 const IDS: usize = 1000;
 /// Maximum number of pieces of an item.
 const MAX_PIECES: usize = 5;
-/// Number of possible digits of a card after the first one, which is 4.
+/// Number of possible values of a card's digits after the first digit, which is always 4.
 const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 
 /// Kind of a drawn variable.
@@ -21,7 +21,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Return the kind by a variable's name, such as `customer` or `item2`; `None` for a captured variable.
+    /// Return the kind of the variable with this name, such as `item2`. Return `None` for a captured variable.
     pub fn from_name(name: &str) -> Option<Self> {
         let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
         match stem {

@@ -220,7 +220,7 @@ impl Worker {
         }
     }
 
-    /// Close connections whose oldest request or whose handshake exceeded the timeout.
+    /// Close connections if the oldest request or the handshake has exceeded the timeout.
     pub(super) fn check_timeouts(&mut self, time: u64) {
         let timeout = self.context.plan.arguments.timeout;
         for i in 0..self.connections.len() as u32 {

@@ -40,7 +40,7 @@ pub struct Job {
     /// Total number of rows.
     wanted: usize,
     worlds: Vec<World>,
-    /// (id, end of the message in `text`)
+    /// Pairs of an id and the end of the message in `text`.
     fortunes: Vec<(i32, usize)>,
     text: Vec<u8>,
     sum: i64,
@@ -102,7 +102,7 @@ impl Worker {
         })
     }
 
-    /// Reads each row with its own SELECT and Sync, except the `known` rows.
+    /// Reads each row with a separate SELECT and Sync, except the rows in `known`.
     fn select(&mut self, index: usize, request: Request, work: Work, ids: &[i32], mut known: Vec<World>) {
         if self.database.connection.is_none() {
             return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
@@ -183,7 +183,7 @@ impl Worker {
         }
     }
 
-    /// Handles a message of the server, which belongs to the oldest outstanding statement.
+    /// Handles a message from PostgreSQL, which belongs to the oldest outstanding statement.
     fn answered(&mut self, kind: u8, body: &[u8]) {
         let Some(&index) = self.database.waiting.front() else { return };
         let job = &mut self.jobs[index];
@@ -234,7 +234,7 @@ impl Worker {
         self.finish(index);
     }
 
-    /// Responds, and continues with requests that the client has sent meanwhile.
+    /// Responds, and continues with the requests that the client sent while the job was running.
     fn finish(&mut self, index: usize) {
         let job = self.jobs.remove(index);
         if self.clients.get(job.client).is_none_or(|client| client.serial != job.serial) {
@@ -287,12 +287,12 @@ impl Worker {
             self.jobs[job].waiting -= 1;
         }
         if self.jobs[job].waiting == 0 {
-            // The client's loop continues; the next round of timers handles the result.
+            // The caller's loop continues; the next timer iteration handles the result.
             self.timers.push(Reverse((Instant::now(), job)));
         }
     }
 
-    /// Sends one request on a free or new connection. Returns false if that is impossible.
+    /// Sends a request on a free or new connection. Returns false if this fails.
     fn call(&mut self, job: usize) -> bool {
         let Some(target) = &self.shared.upstream else { return false };
         let index = match self.idle_calls.pop() {
@@ -374,7 +374,7 @@ impl Job {
     }
 }
 
-/// Parses one DataRow, or returns None if it does not match the statement.
+/// Parses a DataRow, or returns None if it does not match the statement.
 fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Option<()> {
     let (first, second) = postgres::columns(body)?;
     let id = postgres::integer(first)?;
