@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from harness.errors import StoreError
 from harness.records import safe_read as files
@@ -112,6 +113,7 @@ class RunReader:
             if newer := newer_version_message(data, SCHEMA_VERSION):
                 raise StoreError(f"run.json: run {self.id} {newer}")
             info = RunInfo.model_validate_json(data)
+            from_json(data, allow_inf_nan=False)  # the settings may contain any value
         except FileNotFoundError as error:
             progress = self.progress()
             last = f"; last known status: {progress.status}, stage: {progress.stage}" if progress else ""
@@ -143,7 +145,7 @@ def newer_version_message(data: bytes, supported: int) -> str:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if not isinstance(version, int) or version <= supported:
         return ""
-    schemas = f"schema {version:.0f}; this version reads up to {supported}"
+    schemas = f"schema {str(version)[:20]}; this version reads up to {supported}"
     return f"was recorded by a newer tfb ({schemas}). Update tfb to read it"
 
 

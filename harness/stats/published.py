@@ -79,8 +79,8 @@ def read_round(path: Path) -> PublishedRates:
         for key, by_name in document["rawData"].items():
             kind = TEST_TYPE_BY_KEY.get(key, key)
             for name, entries in by_name.items():  # other values of rawData count lines of code
-                if isinstance(entries, list) and (responses := _successful_responses(kind, entries)) > 0:
-                    rates.setdefault(kind, {})[name] = _parse_number(responses / seconds)
+                if isinstance(entries, list) and (rate := _successful_responses(kind, entries) / seconds) > 0:
+                    rates.setdefault(kind, {})[name] = _parse_number(rate)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}. Expected a TechEmpower results.json") from error
     except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:

@@ -1,6 +1,7 @@
 """Attack: oversized or broken results folders, and limits of the machine. Each ends in a message within seconds."""
 
 import json
+import math
 import os
 import resource
 import shutil
@@ -28,7 +29,7 @@ from harness.runtime.database.embedded import embedded_database
 from harness.tests.doubles import records
 
 pytestmark = pytest.mark.timeout(300)
-MOST_BYTES = 900 << 20  # time limit of a command that reads records
+MOST_BYTES = 900 << 20  # memory limit of a command that reads records
 LONG = "n" * 300
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives PostgreSQL a separate account")
 
@@ -236,6 +237,22 @@ def test_run_of_a_newer_version_is_named(
     assert cli.main([*words, "--results", str(results)]) == Exit.FAILED
     said = capsys.readouterr().err
     assert "run one was recorded by a newer tfb (schema 9; this version reads up to 4). Update tfb" in said
+
+
+def test_a_huge_version_number_is_shortened(tmp_path: Path) -> None:
+    (tmp_path / claims.CLAIMS_FILE).write_text(f'{{"schema_version": {"9" * 400}, "verdicts": []}}')
+    with pytest.raises(StoreError, match=rf"newer tfb \(schema {'9' * 20}; this"):
+        claims.read_claims(tmp_path)
+
+
+def test_infinity_in_recorded_settings_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    document = json.loads(records.info().to_json())
+    document["settings"] = {"profile": {"maximum": math.inf}}
+    (folder / "run.json").write_text(json.dumps(document))
+    with pytest.raises(StoreError, match=r"run\.json: "):
+        reader.RunReader(folder).records()
 
 
 def test_verdicts_of_a_newer_version_are_named(tmp_path: Path) -> None:
