@@ -2,7 +2,7 @@
 
 const MEANINGS: Record<string, string> = {
   "cpu contention":
-    "The server's threads waited for a CPU longer than the profile allows, because other programs were running.",
+    "The server's threads waited for a CPU for more than 5 % of their runnable time, because other programs were running.",
   provisional: "Few processes were measured, so the interval is wide.",
   "not warmed up": "CPU time per request was still falling during the measurement. A warm server would need less.",
   "warm-up unsettled": "The warm-up reached its time limit before CPU time per request was stable.",

@@ -17,7 +17,7 @@ export interface RankedRow {
   name: string;
   row: Row;
   info: ImplementationInfo | null;
-  figure: Figure | null; // of the selected metric, as are the following fields // of the selected metric
+  figure: Figure | null; // of the selected metric, as are the following fields
   standing: Standing | null; // null if harness/stats does not rank the metric
   position: number | null; // by the selected metric
   share: number | null; // share of the table's best value
