@@ -37,7 +37,7 @@ ENGINE = "engine"  # requirement of a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 # Seconds since 1970 after which no test of another implementation starts; unset: no limit.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
-CHECK_SECONDS = 32 * 60.0  # until that deadline; tests that start before it may take some minutes more
+CHECK_SECONDS = 32 * 60.0  # until that deadline; tests that start before it may take a few minutes more
 FUZZ_SECONDS = 60.0  # for all fuzz targets together, without builds
 TEMPORARY_BYTES = 4 << 30  # free memory that the temporary files of tests need
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"

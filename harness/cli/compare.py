@@ -155,7 +155,7 @@ def _is_service(comparison: ComparisonFlags, service: ServiceFlags) -> bool:
 
 def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags, flags: RunFlags) -> int:
     if run or comparison.copy or comparison.every:
-        raise UsageError("a service is compared by --base and --head: remove the names of runs, --copy and --all")
+        raise UsageError("a service is compared with --base and --head: remove the run names, --copy and --all")
     outputs = VerdictOutputs(
         json=flags.json,
         markdown=service.markdown,

@@ -116,16 +116,16 @@ def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
     local, project = scan_folders(frameworks), scan_folders(FRAMEWORKS)
     known = {i.name: i for i in (*local.implementations, *project.implementations)}
     if name in known:
-        raise UsageError(f"{name!r} exists already: {known[name].folder}; choose a different name")
+        raise UsageError(f"{name!r} already exists: {known[name].folder}; choose a different name")
     if broken := [trouble for trouble in local.folder_problems if trouble.kind == "problem" and name in trouble.names]:
-        raise UsageError(f"{name!r} exists already, and its configuration is broken: {broken[0]}")
+        raise UsageError(f"{name!r} already exists, and its configuration is broken: {broken[0]}")
     if options.source and not options.blank:
         for tree in (local, project):
             require_selected_valid(tree, Selection(test=(options.source,)))
     source = None if options.blank else _choose_source(known, options.source, options.language)
     target = frameworks / _choose_language(known, source, options) / name
     if target.exists():
-        raise UsageError(f"{target} exists already: choose a different name")
+        raise UsageError(f"{target} already exists: choose a different name")
     entry = _copy(source, target) if source else _create_blank(target)
     _write_documents(target, entry, origin := f"from `{source.name}`" if source else "blank")
     return target, origin

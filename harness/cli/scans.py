@@ -191,7 +191,7 @@ def _cargo_audit() -> Path:
     root = state_folder() / "tools" / f"cargo-audit-{CARGO_AUDIT}"
     program = root / "bin" / "cargo-audit"
     if not program.is_file():
-        print(f"building cargo-audit {CARGO_AUDIT}, once: this takes some minutes", flush=True)
+        print(f"building cargo-audit {CARGO_AUDIT}, once: this takes a few minutes", flush=True)
         command = ["cargo", "install", "--quiet", "--locked", "--root", str(root), f"cargo-audit@{CARGO_AUDIT}"]
         done = process.run(command, seconds=BUILD_SECONDS)
         if done.status:

@@ -188,7 +188,7 @@ def _capacity_rows(
         own = {process: bracket(tried, goal) for process, tried in sorted(by_process.items())}
         missed = sum(low is None for low, _ in own.values())
         reason = reasons.get((kind, name), "") or ("" if own else "missing")
-        reason = reason or (f"{goal.label} shown at no load in {missed} of {len(own)} processes" if missed else "")
+        reason = reason or (f"{goal.label} met at no load in {missed} of {len(own)} processes" if missed else "")
         undecided = sum(not all(end and end.decided(goal) for end in ends) for ends in own.values())
         flags = ["lower bound"] if any(low and not high for low, high in own.values()) else []
         flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []

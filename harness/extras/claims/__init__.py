@@ -12,6 +12,6 @@ class ClaimsPlugin(Plugin):
     verbs: ClassVar[Mapping[str, Verb]] = {
         "claims": Verb(
             target="harness.extras.claims.cli:command",
-            help="what talks claim: list with verdicts, run (measure and judge)",
+            help="list, measure and judge claims made in talks",
         )
     }

@@ -34,7 +34,7 @@ def require_confined(file: Path, top: Path) -> None:
     while pending:
         current = pending.pop()
         if not confined(current, top):
-            raise UsageError(f"{current}: the file lies outside {top}. Keep every compose file in the repository")
+            raise UsageError(f"{current}: the file is outside {top}. Keep every compose file in the repository")
         if current.resolve() in seen:
             continue
         seen.add(current.resolve())
@@ -56,7 +56,7 @@ def _require_path(file: Path, key: str, leaf: str, top: Path) -> None:
     if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
         raise UsageError(f"{where}: is not a regular file. Replace it by a regular file")
     if not confined(file.parent / leaf, top):
-        raise UsageError(f"{where}: the file lies outside {top}. Put it into the repository, or into service.files")
+        raise UsageError(f"{where}: the file is outside {top}. Put it into the repository, or into service.files")
 
 
 def _read(file: Path) -> list[yaml.Node]:

@@ -235,7 +235,7 @@ class _Separator:
             source = source.resolve()  # so that later links in the folder do not change the mount
             self.binds.append((where, source, not read_only))
         elif not read_only:
-            why = f"{source} lies outside the side's copy of the repository, so the sides would share written data"
+            why = f"{source} is outside the side's copy of the repository, so the sides would share written data"
             self._refuse(where, why, "use a volume of the file, or a folder of the repository")
         else:
             self._consented(name, "volumes", f"{source} is a file or folder of this machine")
@@ -274,7 +274,7 @@ class _Separator:
         if not path.startswith("/") or "://" in path:
             self._refuse(where, f"{path!r} is remote", "build from a folder of the repository")
         elif not confined(Path(path), self.given.top):
-            self._refuse(where, f"{path} lies outside the side's copy of the repository", "put it into the repository")
+            self._refuse(where, f"{path} is outside the side's copy of the repository", "put it into the repository")
         return Path(path).resolve()
 
     # ---- shared by services -----------------------------------------------------------------------------------------

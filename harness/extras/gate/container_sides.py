@@ -203,7 +203,7 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
     given = ["--env-file", str(variables)]
     if (usual := file.parent / ".env").is_file():
         if not confined(usual, top):
-            raise UsageError(f"{usual}: the file lies outside {top}. Put a copy into the repository")
+            raise UsageError(f"{usual}: the file is outside {top}. Put a copy into the repository")
         given = ["--env-file", str(usual), *given]
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", str(service.service)):
         raise UsageError(f"{side}: service.service: {service.service!r} is not the name of a service")

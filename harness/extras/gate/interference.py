@@ -42,7 +42,7 @@ def _interference(records: RunRecords, name: str) -> str:
     under_head = _others(of_head)
     under_base = _others([trial for trial in loads if trial.implementation in (BASE, COPY)])
     if under_head > max(ASKED_CPUS, ASKED_SHARE * own, UNEQUAL * under_base):
-        return f"base uses {under_head:.3f} CPUs while head is loaded: does head ask base?"
+        return f"base uses {under_head:.3f} CPUs while head is loaded: does head send requests to base?"
     if under_base > max(IDLE_CPUS, UNEQUAL * under_head):
         return f"head uses {under_base:.2f} CPUs while base is loaded, which slows base"
     return ""

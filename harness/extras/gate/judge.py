@@ -253,7 +253,7 @@ def _consider_response_time(
     if not update:
         return one
     cpu = f" (CPU per request: {one.ratio.value:.2f}×)" if one.ratio else ""
-    update["reason"] = f"responses come later: the {update['metric']} decides{cpu}"
+    update["reason"] = f"responses are slower: the verdict rests on the {update['metric']}{cpu}"
     return one.model_copy(update={**update, "verdict": "slower", "minutes_more": None, "detectable": None})
 
 

@@ -81,7 +81,7 @@ def remark_lines(result: GateResult) -> list[str]:
     lines += [f"memory {format_ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {format_ratio(result.startup_time)}"] if result.startup_time else []
     if metrics := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
-        lines += [f"{' or '.join(metrics)} at the same rate decides; below 1, head needs less"]
+        lines += [f"{' or '.join(metrics)} at the same rate: this metric decides; below 1 means that head needs less"]
         lines += ["finds: the smallest change that such a session detects in four of five cases"]
     return [*lines, *result.notes]
 

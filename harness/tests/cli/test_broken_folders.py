@@ -188,7 +188,7 @@ def test_a_language_is_not_an_implementation(tree: Path, capsys: pytest.CaptureF
 def test_new_refuses_the_name_of_broken_folders(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(GOOD[:-2])
     code, stderr = ended(tree, capsys, "new", "brittle", "--blank", "--language", "Java")
-    assert (code, "'brittle' exists already, and its configuration is broken" in stderr) == (2, True)
+    assert (code, "'brittle' already exists, and its configuration is broken" in stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["bad", "Go/bad", "deep", "bad/deep", "brittle", "brittle-raw"])

@@ -194,7 +194,7 @@ def _find_late(age_pairs: Mapping[tuple[float, bool], int]) -> Iterator[Finding]
             yield Finding(
                 f"rows of responses up to {max_age * 1000:g} ms old were not stored, but older rows were. Commit "
                 "before responding",
-                expected="of pairs with one lost row, the younger row lost in at most half",
+                expected="in pairs with one lost row, the younger row is lost at most half of the time",
                 actual=f"in {young} of {young + older}",
             )
 

@@ -218,7 +218,7 @@ def test_waiting_without_cpu_time_is_slower(seconds: float, said: str) -> None:
     found = judged(records)
     assert found.verdict == said
     assert found.requests[0].metric == ("median response time" if said == "slower" else "CPU per request")
-    told = "items: responses come later: the median response time decides (CPU per request: 1.0"
+    told = "items: responses are slower: the verdict rests on the median response time (CPU per request: 1.0"
     assert (told in format_text(found)) == (said == "slower")
 
 
