@@ -1,10 +1,10 @@
-"""Turns signals into a single KeyboardInterrupt, and delivers it where tfb can stop in order.
+"""Converts signals to a single KeyboardInterrupt, and raises it where tfb can stop in an orderly way.
 
-The first signal asks all children to stop; after ``KILL_DELAY_SECONDS`` they are killed, so that no thread waits for a
+The first signal asks all children to stop. After ``KILL_DELAY_SECONDS`` they are killed, so that no thread waits for a
 server in vain. Further signals have no effect.
 
-A run is ``deferred``: ``raise_if_pending`` and ``sleep`` raise the interrupt between two steps, so that it interrupts
-no library. A step that takes longer than twice ``KILL_DELAY_SECONDS`` is interrupted nevertheless.
+During a run, interrupts are ``deferred``: only ``raise_if_pending`` and ``sleep`` raise them, between two steps. A
+library is thus never interrupted. However, a step that takes longer than twice ``KILL_DELAY_SECONDS`` is interrupted.
 """
 
 import signal
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 KILL_DELAY_SECONDS = 3.0  # time for children to stop before they are killed
-LOADING_CPU_SECONDS = 30.0  # ten times the CPU time that loading all libraries takes
+LOADING_CPU_SECONDS = 30.0  # ten times the CPU time for loading all libraries
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _held = 0  # nesting depth of ``held`` and ``deferred``
@@ -54,11 +54,12 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # delivers a signal that came while Python started
+    # delivers a signal that was received while Python started
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def hold_until_exit() -> None:
-    """Hold interrupts back until the process exits, while children are stopped."""
+    """Hold interrupts back until the process exits, because children are being stopped."""
     global _held  # noqa: PLW0603
     _held += 1
 
@@ -131,7 +132,7 @@ def requested() -> bool:
 
 
 def sleep(seconds: float) -> None:
-    """Wait; raise KeyboardInterrupt soon after a signal."""
+    """Wait. Raises KeyboardInterrupt soon after a signal."""
     until = time.monotonic() + seconds
     raise_if_pending()
     while (remaining := until - time.monotonic()) > 0:

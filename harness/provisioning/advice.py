@@ -97,7 +97,7 @@ def download_page(kind: str) -> str:
 
 @cache
 def apt_version(package: str) -> str | None:
-    """Return the version that apt would install; None if no package has exactly this name."""
+    """Return the version that apt would install, or None if no package has exactly this name."""
     try:
         policy = process.run(["apt-cache", "policy", "--", package], seconds=60).stdout
     except TfbError:

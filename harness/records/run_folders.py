@@ -68,7 +68,7 @@ def _order(folder: Path) -> tuple[float, str, int]:
 
 
 def started_at(folder: Path) -> float:
-    """Return the recorded start of a run in epoch seconds, or the time of run.json if the start cannot be read."""
+    """Return the recorded start of a run in epoch seconds. If it is unreadable, return run.json's modification time."""
     path = folder / "run.json"
     try:
         with open_regular(path) as file:

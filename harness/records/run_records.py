@@ -38,7 +38,7 @@ class RunProgress(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecords:
-    """All records of a run that could be read."""
+    """The readable records of a run."""
 
     info: RunInfo
     trials: Sequence[Trial] = ()

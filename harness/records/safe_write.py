@@ -38,10 +38,10 @@ class UnsafePathError(StoreError):
 
 @contextmanager
 def folder(path: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of a folder without following links; ``make`` creates the folder and missing parents.
+    """Yield a descriptor of a folder without following links. ``make`` creates the folder and missing parents.
 
     Raises:
-        UnsafePathError: A part of the path is a link or a file.
+        UnsafePathError: A component of the path is a link or a file.
         OSError: The system reports another error.
     """
     descriptor = os.open("/", _FOLDER)

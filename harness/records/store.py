@@ -137,7 +137,7 @@ class RunStore:
                 self._written[name] = 0, self._hash(name, 0)
 
     def require_unchanged(self) -> None:
-        """Raise ChangedRecordsError if another program, such as a server with this account, changed a file."""
+        """Raise ChangedRecordsError if another program, such as a server under this account, changed a file."""
         for name, (begin, written) in self._written.items():
             if self._hash(name, begin).digest() != written.digest():
                 raise ChangedRecordsError(

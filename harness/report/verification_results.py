@@ -205,7 +205,7 @@ def _message(text: str) -> str:
 
 
 def _file(found: VerificationReport, implementation: str) -> str:
-    """Return the property that attaches an annotation to a configuration; empty for a file outside the repository."""
+    """Return the property that attaches an annotation to a configuration. Empty for a file outside the repository."""
     folder = found.folders.get(implementation)
     return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
 
