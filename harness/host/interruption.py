@@ -75,8 +75,9 @@ def disarm() -> None:
 def held_while_loading() -> Iterator[None]:
     """Hold an interrupt back while libraries are loaded, because it could break them.
 
-    Without memory, OpenBLAS loads forever in C code, where Python handles no signals. The kernel then ends this process
-    with SIGPROF.
+    If memory is too short, OpenBLAS retries forever in C code, where Python handles no signals. In this case, the
+    kernel
+    ends this process with SIGPROF.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -91,7 +92,7 @@ def held_while_loading() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold an interrupt back until the block ends; only the main thread is interrupted."""
+    """Hold an interrupt back until the block ends. Only the main thread is interrupted."""
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield

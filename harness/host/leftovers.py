@@ -28,7 +28,7 @@ UNMARKED_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that the owner has not removed; ``certain`` if the owner has definitely exited."""
+    """A resource that its owner has not removed. ``certain`` means that the owner has definitely exited."""
 
     kind: str  # process, account, folder, container, network or volume
     name: str  # name in messages, for example ``postgres (pid 812)``

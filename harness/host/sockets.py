@@ -30,7 +30,7 @@ COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 @dataclass(frozen=True, kw_only=True)
 class SocketCounters:
-    """The number of established connections to a port, and the bytes that their clients have received and sent."""
+    """The number of established connections to a port, and the bytes that clients have received and sent."""
 
     connections: int
     bytes_received: int

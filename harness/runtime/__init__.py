@@ -112,7 +112,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamStats:
-    """Counters of an upstream since the last reset."""
+    """Counters of an upstream server since the last reset."""
 
     calls: int
     sum: int  # sum of the numbers in the upstream server's responses

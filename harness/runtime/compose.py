@@ -292,9 +292,9 @@ def disk_full_hint(output: str) -> str:
 
 
 def start_error(output: str, problem: str = "the container could not be started") -> TfbError:
-    """Return the error for a container that did not start:
+    """Return the error for a container that did not start.
 
-    EngineFullError if the disk is full, otherwise StartError.
+    This is EngineFullError if the disk is full, otherwise StartError.
     """
     hint, message = disk_full_hint(output), f"{problem}: {output}"
     return EngineFullError(f"{message}\n{hint}") if hint else StartError(message)

@@ -27,7 +27,7 @@ RUN_TAG = ":run-"  # separates an image's name from the token of the run
 
 @dataclass(frozen=True, kw_only=True)
 class OwnImage:
-    """An image that tfb tagged; ``name`` is the tag, or the id if the tag has moved to a different image."""
+    """An image that tfb tagged. ``name`` is the tag, or the image id if the tag has moved to a different image."""
 
     name: str
     description: str

@@ -271,7 +271,7 @@ def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]
 def order_results(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
 ) -> ranking_model.OrderResults | None:
-    """Return tables, capacities and operations of a scenario's test type; None for a run without scenarios."""
+    """Return tables, capacities and operations of a scenario. Return None for a run without scenarios."""
     scenario = next((name for name, each in test_types.items() if each.is_scenario), None)
     if scenario is None:
         return None

@@ -145,7 +145,7 @@ class CellTrials:
 
     @property
     def why_empty(self) -> str:
-        """Reason why no trial is valid: the failed validity checks, most frequent first."""
+        """Why no trial is valid: the failed validity checks, most frequent first."""
         failed = Counter(check.flag or check.name for check in self.objections if check.outcome is Outcome.FAIL)
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 

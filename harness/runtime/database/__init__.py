@@ -22,10 +22,11 @@ _MAX_BYTES = 1 << 20  # number of bytes of a log that are searched
 
 @contextmanager
 def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None = None) -> Iterator[psycopg.Connection]:
-    """Open an autocommit connection; raise StartError, with the reason, if it fails.
+    """Open an autocommit connection. Raises StartError with the reason if it fails.
 
-    The administrator authenticates with SCRAM only. Otherwise, another user's program that took the port while
-    PostgreSQL was down could request the password in plain text.
+    The administrator authenticates only with SCRAM. Otherwise, a program that takes the port while PostgreSQL is down
+    could
+    ask for the password in plain text.
     """
     conninfo = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else ""
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
