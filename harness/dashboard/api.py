@@ -41,7 +41,7 @@ MAX_CONCURRENT_SMALL = 4  # uncached documents made at the same time; each may r
 
 @dataclass(frozen=True, kw_only=True)
 class CachedDocument:
-    """A document about one or more runs, and the state of their files before it was made."""
+    """A document about a run or several runs, and the state of their files before it was made."""
 
     json: bytes
     states: dict[str, list[FileState]]
@@ -56,11 +56,11 @@ class Api:
         self._kept: dict[str, CachedDocument] = {}
         self._making = WeakValueDictionary[
             str, threading.Lock
-        ]()  # requests for the same document wait for the one that makes it
+        ]()  # requests for the same document wait until it has been made
         self._at_once = threading.BoundedSemaphore(MAX_CONCURRENT)
         self._small_at_once = threading.BoundedSemaphore(MAX_CONCURRENT_SMALL)
         self._keeping = threading.Lock()
-        self._leads: dict[str, str] = {}  # run -> leading implementation, for runs whose document has been made
+        self._leads: dict[str, str] = {}  # run -> leading implementation, if the run's document has been made
 
     def routes(self) -> list[Route]:
         """Return all routes below /api."""
@@ -89,7 +89,7 @@ class Api:
         ]
 
     def _page_view(self, request: Request) -> Response:
-        """Return a plugin's page. The page may load only what the dashboard's content security policy allows."""
+        """Return a plugin's page. The dashboard's content security policy applies to the page."""
         registered = plugins.page_views().get(request.path_params["view"])
         if registered is None:
             return JSONResponse({"error": "no plugin provides this page"}, status_code=404)
@@ -108,14 +108,14 @@ class Api:
         return self._made(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
-        """Return the list of runs. Runs whose document has been made include their leader."""
+        """Return the list of runs. If a run's document has been made, the entry includes the leader."""
         found = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in found.runs)
         views = {name: view.title for name, (_, view) in plugins.page_views().items()}
         return found.model_copy(update={"runs": runs, "views": views})
 
     def document(self, run: DashboardRun) -> RunDocument:
-        """Return the document of a run, and store its leader for the list of runs."""
+        """Return the document of a run, and store the leader for the list of runs."""
         document = run.document()
         first = next(iter(document.sentences.values()), {})
         lead = next(iter(first.get(document.ranking.leading, ())), "")

@@ -1,4 +1,4 @@
-"""Builds the web page with Vite if its sources have changed. Without Node.js, it is built in a container.
+"""Builds the web page with Vite if the sources have changed. Without Node.js, it is built in a container.
 
 This module also determines the web address of the repository, which the page links to.
 """
@@ -35,7 +35,7 @@ def ensure_built(web: Path = WEB) -> Path:
 
     Raises:
         EnvironmentLacksError: Neither Node.js nor Docker is available.
-        BuildError: The build failed. The message contains the end of its output.
+        BuildError: The build failed. The message contains the end of the output.
     """
     dist = web / "dist"
     wanted = source_digest(web, SOURCES)
@@ -57,7 +57,7 @@ def ensure_built(web: Path = WEB) -> Path:
 
 
 def is_built(web: Path = WEB) -> bool:
-    """Return whether the page has been built from its current sources."""
+    """Return whether the page has been built from the current sources."""
     stamp = web / "dist" / STAMP
     return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == source_digest(web, SOURCES)
 
@@ -101,7 +101,7 @@ def npm_is_new_enough() -> bool:
 
 @cache
 def source_base() -> str | None:
-    """Return the web address of the remote ``origin``, such as ``https://host/owner/name``, or None."""
+    """Return the web address of the remote ``origin``, for example ``https://host/owner/name``, or None."""
     try:
         done = Repository.containing(REPOSITORY).run("remote", "get-url", "origin", seconds=5)
     except TfbError:

@@ -5,7 +5,7 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_SECONDS = 10.0  # time limit for receiving a request with its body; uvicorn has no such limit
+REQUEST_SECONDS = 10.0  # time limit for receiving a complete request, which uvicorn does not limit
 
 
 class BoundedProtocol(H11Protocol):

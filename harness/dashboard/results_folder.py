@@ -32,7 +32,7 @@ class ResultsFolder:
         raise StoreError(f"{name!r}: no such run")
 
     def listed(self) -> RunList:
-        """Return all runs, newest first, and the folders whose run.json cannot be read."""
+        """Return all runs, newest first, and the folders with an unreadable run.json."""
         own, broken = _list_runs(self.results)
         found = own or _list_runs(self.published)[0]
         found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
@@ -79,7 +79,7 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _summarize_run(folder: Path, _state: FileState) -> RunSummary:
-    """Return the list entry of a run. The state of its run.json is part of the cache key."""
+    """Return the list entry of a run. The state of run.json is part of the cache key."""
     run = DashboardRun(folder)
     info = run.info
     return RunSummary(

@@ -149,7 +149,7 @@ class DashboardRun(RunReader):
         )
 
     def live(self) -> LiveDocument:
-        """Return the state of a run in progress. Only the ends of its files are read."""
+        """Return the state of a run in progress. Only the ends of files are read."""
         states = {name: file_state(self.folder / name) for name in FILES}
         silence = time.time() - max(changed for _, changed in states.values()) / 1e9
         return LiveDocument(

@@ -19,7 +19,7 @@ MAX_LOG_CHARACTERS = 12_000  # maximum length of the end of a log
 
 
 def render_run(folder: Path) -> str:
-    """Return a page that works offline. The run is ranked again from its trials.
+    """Return a page that works offline. The run is ranked again from the trials.
 
     Raises StoreError if the run cannot be read.
     """

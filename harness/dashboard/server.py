@@ -45,9 +45,8 @@ HEADERS = {
 def is_own_host(host: str, bind: str) -> bool:
     """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
 
-    Other names are rejected to prevent DNS rebinding. In that attack, a website points its own name at 127.0.0.1 in
-    order
-    to read the responses. Its requests carry the website's name.
+    Other names are rejected to prevent DNS rebinding. In that attack, a website points a host name at 127.0.0.1 in
+    order to read the responses. The requests then carry this name.
     """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     try:

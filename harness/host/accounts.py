@@ -1,8 +1,7 @@
 """Allocates a uid for each implementation if tfb runs as root. No other program uses these uids.
 
 With separate uids, servers can neither signal nor trace each other. ``tfb clean`` finds all processes of a killed run
-by
-uid.
+by uid.
 """
 
 import atexit
@@ -154,7 +153,7 @@ def _uids_of_processes() -> set[int]:
 
 
 def describe_account(pool: AccountPool | None) -> str:
-    """Describe the accounts for records. None means tfb's own account."""
+    """Describe the accounts for records. None means tfb's account."""
     if pool is not None:
         return f"a uid for each implementation ({', '.join(pool.rights)})"
     try:
@@ -164,7 +163,7 @@ def describe_account(pool: AccountPool | None) -> str:
 
 
 def share_folder(folder: Path, *, listed: bool = True) -> None:
-    """Let this process's servers enter a scratch folder of root. ``listed`` also lets them list its content."""
+    """Let this process's servers enter a scratch folder of root. ``listed`` also lets them list the content."""
     if os.geteuid() == 0:
         with suppress(OSError):  # in some containers, root cannot change groups, but then servers run as root, too
             os.chown(folder, -1, server_group())

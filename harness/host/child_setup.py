@@ -53,7 +53,7 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
     if request["uid"] is not None or request["isolated"]:
         _call(libc.prctl, _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if request["isolated"] and not enter_landlock_domain() and request["enclosure"]:
-        # Without Landlock, the program could access files outside through another process's /proc/PID/root.
+        # Without Landlock, the program could access files outside through the /proc/PID/root of other processes.
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if request["uid"] is not None:
         drop_privileges(request["uid"], request["gid"], [CAPABILITIES[right] for right in request["rights"]])
@@ -120,14 +120,14 @@ def _allow_refer(rules: int) -> None:
 def enter_mount_namespace(
     writable: list[str], protected: list[str], private: list[str], hidden: list[str], home: str, overlay: str
 ) -> None:
-    """Enter a mount namespace in which most of the file system is read-only.
+    """Enter a mount namespace with a mostly read-only file system.
 
     Args:
         writable: Folders that the program may write to.
         protected: Subfolders of writable folders that remain read-only.
         private: Writable folders that only this program uses.
         hidden: Folders and sockets that appear empty.
-        home: A folder whose changes go to ``overlay`` (overlayfs), or empty text.
+        home: A folder with changes that go to ``overlay`` (overlayfs), or empty text.
         overlay: A folder with the subfolders ``changes``, ``work`` and ``empty``.
 
     Raises:
@@ -176,7 +176,7 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Mount an open folder at its own path, so that it has separate mount flags."""
+    """Mount an open folder at the same path, so that the folder has separate mount flags."""
     _mount(b"/proc/self/fd/%d" % folder, _encode(path), None, _MS_BIND | _MS_REC)
 
 

@@ -111,7 +111,7 @@ class Repository:
     def containing(cls, folder: Path) -> "Repository":
         """Return the repository that contains a folder.
 
-        Raises UsageError if there is no repository, or if its files have several owners.
+        Raises UsageError if there is no repository, or if the files have several owners.
         """
         folder = folder.resolve()
         if not folder.is_dir():

@@ -1,9 +1,8 @@
 """The guardian: a small process that starts all children of tfb, and kills them if tfb is killed.
 
 ``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER FOLDER``. FOLDER is the folder from
-which
-tfb is imported. Besides ``child_setup``, the guardian imports only the standard library. It has a single thread, so it
-can fork safely. A child drops its privileges before it receives its environment.
+which tfb is imported. Besides ``child_setup``, the guardian imports only the standard library. It has a single thread,
+so it can fork safely. A child drops privileges before it receives the environment.
 
 The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. The
 ledger lists all descendants, so that ``tfb clean`` finds them if the guardian is killed together with tfb.
@@ -30,7 +29,7 @@ from harness.host import child_setup
 
 SHUTDOWN_SECONDS = 5.0  # time limit of PostgreSQL's immediate shutdown
 LEDGER_SECONDS = 3.0  # interval between updates of the ledger
-KILL_ATTEMPTS = 3  # each attempt kills all processes of an account in one step
+KILL_ATTEMPTS = 3  # each attempt kills all processes of an account in a single step
 HEADER_BYTES = 4  # length of the header, which gives the length of the request
 MAX_FILES = 4  # descriptors in a request: stdin, stdout, stderr, and the pipe that reports pid and exit status
 GOODBYE = b"bye"  # request that ends the guardian
@@ -74,7 +73,7 @@ class Guardian:
                 listed_at = time.monotonic()
 
     def _receive(self) -> tuple[bytes, list[int]] | None:
-        """Return the next request and its descriptors, or None if tfb has closed the socket."""
+        """Return the next request and the descriptors sent with it, or None if tfb has closed the socket."""
         size = array.array("i").itemsize
         try:
             header, sent, _, _ = self._control.recvmsg(
@@ -118,7 +117,7 @@ class Guardian:
         self._uids.discard(uid)
 
     def _start(self, request: dict[str, Any], files: list[int]) -> None:
-        """Start a program and report its pid, or the error number if the program cannot be executed."""
+        """Start a program and report the pid, or the error number if the program cannot be executed."""
         *streams, pipe = files
         try:
             reader, writer = os.pipe2(os.O_CLOEXEC)
@@ -181,7 +180,7 @@ class Guardian:
                     self._postmasters.discard(pid)
 
     def _update_ledger(self) -> None:
-        """Write pid and start time of each descendant to the ledger, one process per line."""
+        """Write pid and start time of each descendant to the ledger, a process per line."""
         current = {(pid, start) for pid, start in descendants(os.getpid())}
         if current == self._listed:
             return
@@ -197,8 +196,8 @@ class Guardian:
         """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes its shared memory.
 
         Orphans become children of the guardian. When the guardian has no children, there are thus no descendants left.
-        Each
-        step kills children first, because a process that keeps forking could escape the slower search for descendants.
+        Each step kills children first, because a process that keeps forking could escape the slower search for
+        descendants.
         """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)
@@ -236,8 +235,7 @@ def kill_account(uid: int) -> None:
     """Kill all processes of an account that only servers use.
 
     The kernel signals all of them in a single step, so that a process cannot escape by forking. For this, a child
-    changes
-    to the account and calls ``kill(-1)``, which reaches only processes of this account.
+    changes to the account and calls ``kill(-1)``, which reaches only processes of this account.
     """
     if uid <= 0 or os.geteuid() != 0:
         return
@@ -296,7 +294,7 @@ def _below(roots: Iterable[int], processes: dict[int, tuple[int, str]] | None = 
 
 
 def main(control: int, ledger: str, owner: str, import_folder: str) -> None:
-    """Serve a tfb process. If it is killed, kill all children, and let ``host.leftovers`` remove its folders."""
+    """Serve a tfb process. If it is killed, kill all children, and let ``host.leftovers`` remove the folders."""
     for number in child_setup.IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     os.set_inheritable(control, False)  # otherwise all children could send requests

@@ -76,8 +76,7 @@ def held_while_loading() -> Iterator[None]:
     """Hold an interrupt back while libraries are loaded, because it could break them.
 
     If memory is too short, OpenBLAS retries forever in C code, where Python handles no signals. In this case, the
-    kernel
-    ends this process with SIGPROF.
+    kernel ends this process with SIGPROF.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

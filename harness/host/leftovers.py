@@ -28,7 +28,7 @@ UNMARKED_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that its owner has not removed. ``certain`` means that the owner has definitely exited."""
+    """A resource that the owner has not removed. ``certain`` means that the owner has definitely exited."""
 
     kind: str  # process, account, folder, container, network or volume
     name: str  # name in messages, for example ``postgres (pid 812)``
@@ -128,7 +128,7 @@ def _end(candidate: psutil.Process) -> None:
 
 
 def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
-    """Yield this user's scratch folders whose owner has exited, and old folders without an owner."""
+    """Yield this user's scratch folders of exited owners, and old folders without an owner."""
     for scratch in ownership.find_scratch_folders():
         if of:
             gone = scratch.belongs_to(of)
@@ -143,7 +143,7 @@ def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
 
 
 def main(owner: str) -> None:
-    """Kill the processes of an owner until none remains, then remove its folders."""
+    """Kill the processes of an owner until no process remains, then remove the folders."""
     for _ in range(SEARCHES):
         if not (processes := list(_processes(owner))):
             break

@@ -1,6 +1,6 @@
 """Describes a machine, and grades how much it could disturb measurements. No function requires root.
 
-A ``FileReader`` returns the kernel's files, either of this machine or as sent by another machine.
+A ``FileReader`` returns the kernel's files, either of this machine or as sent by a remote machine.
 """
 
 import os
@@ -27,7 +27,7 @@ FileReader = Callable[[Path], str | None]  # returns the stripped text of a file
 
 
 def read_machine() -> Machine:
-    """Return current facts about this machine, and its grade."""
+    """Return current facts about this machine, and the grade."""
     machine = Machine(
         hostname=socket.gethostname(),
         os=_os_name(),
@@ -64,7 +64,7 @@ def add_kernel_facts(machine: Machine, read: FileReader) -> Machine:
 
 
 def with_grade(machine: Machine) -> Machine:
-    """Return ``machine`` with its concerns and grade.
+    """Return ``machine`` with concerns and grade.
 
     The grades are A (no concern), B (1 concern), C (2 or more) and D (busy, or fewer than 4 CPUs).
     """
@@ -105,7 +105,7 @@ def cpu_pressure(read: "FileReader | None" = None) -> float | None:
 
 
 def raise_open_file_limit() -> int:
-    """Raise the soft limit of open files to the hard limit for this process and its children. Return the limit."""
+    """Raise the soft limit of open files to the hard limit for this process and all children. Return the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard

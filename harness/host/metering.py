@@ -31,7 +31,7 @@ class Reading:
 
 
 class _ThreadTimes:
-    """Run and wait times of all threads, including threads that have exited, such as a JVM's compiler threads."""
+    """Run and wait times of all threads, including exited threads (for example a JVM's compiler threads)."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[int, str], tuple[int, int]] = {}  # nanoseconds
@@ -58,10 +58,10 @@ class _ThreadTimes:
 
 
 class ProcessTreeMeter:
-    """Sums the counters of a root process and all its descendants.
+    """Sums the counters of a root process and all descendants.
 
     Processes and threads that have exited count with their last values, so sums never decrease. If a process starts and
-    exits between two readings, its CPU time is contained in the ``cutime`` of its parent.
+    exits between two readings, the parent's ``cutime`` contains the CPU time.
     """
 
     def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:

@@ -90,7 +90,7 @@ class ScratchFolder:
     identity: tuple[int, int]  # device and inode, which change if a different folder replaces this folder
 
     def belongs_to(self, owner: str) -> bool:
-        """Return whether a process owns the folder. If there is no owner file yet, the folder's name decides."""
+        """Return whether a process owns the folder. If the owner file is missing, the folder's name decides."""
         return self.owner == owner or (not self.owner and f"-{_digest(owner)}-" in self.path.name)
 
 
@@ -98,8 +98,7 @@ def find_scratch_folders() -> Iterator[ScratchFolder]:
     """Yield the scratch folders of this user's processes, ordered by name. Ignore those of other users, even as root.
 
     If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. The owner file still belongs
-    to
-    root, so no other account can forge it.
+    to root, so no other account can forge it.
     """
     temporary = Path(tempfile.gettempdir())
     with os.scandir(temporary) as entries:

@@ -1,4 +1,4 @@
-"""Starts all other programs: logs each command, limits its time, and stops it with all descendants."""
+"""Starts all other programs: logs each command, limits the time, and stops the program with all descendants."""
 
 import contextlib
 import ctypes
@@ -46,7 +46,7 @@ class CompletedCommand:
 
 
 class CommandTimeoutError(TfbError):
-    """A command exceeded its time limit, and was stopped with all descendants."""
+    """A command exceeded the time limit, and was stopped with all descendants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class Child:
         """Start a program. Raises EnvironmentLacksError if it cannot be run.
 
         Args:
-            command: The program and its arguments. A name without a slash is searched on the PATH in ``options.env``.
+            command: The program and the arguments. A name without a slash is searched on the PATH in ``options.env``.
             options: Account, environment and limits.
             stdin: DEVNULL, PIPE or a descriptor.
             stdout: DEVNULL, PIPE, a file or a descriptor.
@@ -135,7 +135,7 @@ class Child:
         return self._spawned.wait(seconds)
 
     def interrupt(self) -> None:
-        """Send SIGINT to the program, but not to its children. wrk then prints its results so far."""
+        """Send SIGINT to the program, but not to child processes. wrk then prints the results so far."""
         if self.poll() is None:
             self._spawned.send_signal(signal.SIGINT)
 
@@ -174,7 +174,7 @@ class Child:
         tree = _tree(self.pid)[1:]
         self.kill()
         self.wait(STOP_SECONDS)
-        # When a daemon is killed, its children are adopted, too.
+        # When a daemon is killed, the children are adopted, too.
         for _ in range(10):
             _kill(tree)
             tree = [process for pid in self.adopted() for process in _tree(pid)]
@@ -194,7 +194,7 @@ def _uids() -> set[int]:
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-    """Return a process and all its descendants, or an empty list if the process has exited."""
+    """Return a process and all descendants, or an empty list if the process has exited."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -246,7 +246,7 @@ def _orphans() -> list[int]:
 
 
 def _find_child_of(pid: int) -> Child | None:
-    """Return the child that an orphan descends from, according to its account or the mark in its environment.
+    """Return the child that an orphan descends from, according to the account or the mark in the environment.
 
     Servers become daemons when they start. An orphan without a mark is therefore attributed to the last child that was
     started before it.
@@ -254,7 +254,7 @@ def _find_child_of(pid: int) -> Child | None:
     mark, born, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited
         uid = psutil.Process(pid).uids().real
-    with contextlib.suppress(psutil.Error, OSError):  # the process has exited, or belongs to another user
+    with contextlib.suppress(psutil.Error, OSError):  # the process has exited, or belongs to a different user
         mark = psutil.Process(pid).environ().get(MARK_VARIABLE)
 
     def is_ancestor(child: Child) -> bool:
@@ -311,7 +311,7 @@ def run(
     log: Path | None = None,
     account: Account | None = None,
 ) -> CompletedCommand:
-    """Run a command until it exits. Append its output to ``log``, or return it if there is no log.
+    """Run a command until it exits. Append the output to ``log``, or return it if there is no log.
 
     Raises:
         CommandTimeoutError: The command was still running after ``seconds``, and has been stopped.
@@ -337,7 +337,7 @@ def run(
 
 
 def truncate_log(log: Path) -> None:
-    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. Its writers must append."""
+    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. Writers must append."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return

@@ -102,8 +102,7 @@ def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
     """Return INET_DIAG_REQ_BYTECODE that accepts only the sockets of a port.
 
     An instruction consists of a code and two jump offsets, for true and false. A jump to four bytes beyond the end
-    rejects
-    the socket.
+    rejects the socket.
     """
     (at_least, at_most), no_op = codes, 0
     code = struct.pack("=BBH", at_least, 8, 20) + struct.pack("=BBH", no_op, 0, port)

@@ -98,7 +98,7 @@ class Spawned:
         """Return the exit status of a program that this process has adopted."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # another process has adopted the program, and reads its status
+        except ChildProcessError:  # a different process has adopted the program, and reads the status
             return -signal.SIGKILL if ownership.process_start(self.pid) is None else None
         return os.waitstatus_to_exitcode(status) if pid else None
 
@@ -114,7 +114,7 @@ class Spawned:
         return bool(select.select([self._pidfd], [], [], 0)[0])
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program, but not to its children. Ignore a program that has exited."""
+        """Send a signal to the program, but not to child processes. Ignore a program that has exited."""
         if self._pidfd >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self._pidfd, number)
@@ -132,7 +132,7 @@ class Spawned:
 
 
 class _Guardian:
-    """The running guardian: its process, and the socket for requests."""
+    """The running guardian: the process, and the socket for requests."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.SCRATCH_PREFIX}guardian-"))
@@ -160,7 +160,7 @@ class _Guardian:
         self.socket = own_end
 
     def close(self) -> None:
-        """Tell the guardian that tfb exits normally, and wait until the guardian exits."""
+        """Announce tfb's normal exit to the guardian, and wait until the guardian exits."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.GOODBYE))
         self.socket.close()
@@ -188,7 +188,7 @@ def end_guardian() -> None:
 
 
 def _running_guardian() -> _Guardian:
-    if _current and _current[0].process.poll() is not None:  # the guardian was killed, and tfb has adopted its children
+    if _current and _current[0].process.poll() is not None:  # the guardian was killed, and tfb has adopted the children
         _current.pop().socket.close()
     if not _current:
         _current.append(_Guardian())
@@ -212,7 +212,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # After its exit, a program stays a zombie until poll() or close(). The pid cannot be reused before.
+            # After the exit, a program stays a zombie until poll() or close(). The pid cannot be reused before.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -295,7 +295,7 @@ def _enclosure(enclosure: Enclosure) -> dict[str, object]:
 
 
 def _text(argument: str) -> str:
-    """Encode an argument for JSON, with one character per byte. Raises OSError if no program can receive it."""
+    """Encode an argument for JSON, with a character for each byte. Raises OSError if no program can receive it."""
     try:
         encoded = os.fsencode(argument)
     except UnicodeEncodeError as error:

@@ -31,7 +31,7 @@ OperatingSystem = Literal["Linux", "Windows"]
 # These names become path components and parts of image names.
 NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # framework or variant
 NAME_DESCRIPTION = "a name of at most 100 characters that starts with a letter or digit and contains no /"
-NAME_BYTES = 100  # bytes; a path component holds at most 255: two names, a suffix and a number
+NAME_BYTES = 100  # bytes; a path component has at most 255: two names, a suffix and a number
 
 
 def require_short(name: str) -> str:
@@ -103,7 +103,7 @@ class TestEntry(ConfigSection):
 
     __test__ = False  # not a test class of pytest
 
-    urls: dict[str, Url] = Field(default={}, exclude=True)  # URL key of a test type, such as json_url -> path
+    urls: dict[str, Url] = Field(default={}, exclude=True)  # URL key of a test type, for example json_url -> path
     port: Port = 8080
     debug_port: Port | None = None
     approach: Literal["Realistic", "Stripped"] = "Realistic"

@@ -37,14 +37,14 @@ class Implementation:
     maintainers: tuple[str, ...]
     entry: TestEntry
     rules: Rules = "tfb"  # rule set of verification
-    allowed: tuple[str, ...] = ()  # privileges that the user granted to its container
+    allowed: tuple[str, ...] = ()  # privileges that the user granted to the container
     ready: str | None = None  # path for readiness checks; None: the path of the first test type
     ready_at_200: bool = True  # True: readiness requires status 200; False: any status below 500
     requests: Mapping[str, TestType] = field(default_factory=dict)  # test types that a service declares
 
     @property
     def is_service(self) -> bool:
-        """True for a service from a tfb.toml, which declares its own requests."""
+        """True for a service from a tfb.toml, which declares the requests."""
         return bool(self.requests)
 
     @cached_property
@@ -62,7 +62,7 @@ class Implementation:
 
     @property
     def ready_path(self) -> str:
-        """Path for readiness checks. If the path ends with a number of rows, the check requests one row."""
+        """Path for readiness checks. If the path ends with a number of rows, the check requests a single row."""
         if self.ready:
             return self.ready
         name, url = next(iter(self.urls.items()))
@@ -148,12 +148,12 @@ class ScanResult:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One message for each broken file or test."""
+        """A message for each broken file or test."""
         return tuple(str(each) for each in self.folder_problems if each.kind == "problem")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One message for each ignored key in other trees."""
+        """A message for each ignored key in other trees."""
         return tuple(str(each) for each in self.folder_problems if each.kind == "warning")
 
     def problems_of(self, folders: Collection[Path]) -> list[FolderProblem]:
@@ -162,10 +162,10 @@ class ScanResult:
 
 
 def scan_folders(*folders: Path) -> ScanResult:
-    """Read all configurations below the folders, and report broken ones as problems.
+    """Read all configurations below the folders, and report broken configurations as problems.
 
     The default is this repository's tree. In other trees, invalid keys are ignored (``harness.plan.lenient``). If two
-    trees have an implementation with the same name, the later one gets a suffix: ``vertx-web@other``.
+    trees have an implementation with the same name, the later implementation gets a suffix: ``vertx-web@other``.
     """
     implementations: dict[str, Implementation] = {}
     problems: list[FolderProblem] = []
@@ -234,7 +234,7 @@ def _name_conflict(
 
 
 def is_own_tree(tree: Path) -> bool:
-    """Return whether a tree belongs to this repository or to another worktree of it."""
+    """Return whether a tree belongs to this repository, possibly in a different worktree."""
     return tree == FRAMEWORKS or ((tree.parent / "harness").is_dir() and (tree.parent / "tfb").is_file())
 
 
@@ -299,7 +299,7 @@ class Selection:
 
 
 def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implementation, ...]:
-    """Return the selected implementations, without broken ones.
+    """Return the selected implementations. Broken implementations are excluded.
 
     Raises:
         ConfigError: The folder of a named implementation has a problem.
@@ -375,7 +375,7 @@ def _meant(found: ScanResult, name: str) -> set[Path]:
 
 
 def _place(implementation: Implementation) -> str:
-    """Return the folder relative to its tree in lower case, such as ``java/vertx-web``."""
+    """Return the folder relative to the tree in lower case, for example ``java/vertx-web``."""
     return "/".join(implementation.folder.parts[-2:]).lower()
 
 

@@ -1,8 +1,8 @@
 """The machines that a run uses: server, database and clients. Flags or a layout file name them.
 
 A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` for a context of the Docker client.
-Give ``=address`` if other machines reach the host at a different address. ``postgresql://host:port`` is a database
-that already runs.
+Give ``=address`` if other machines reach the host at a different address. ``postgresql://host:port`` is a database that
+already runs.
 """
 
 import re
@@ -56,7 +56,7 @@ class Hosts:
 
     @property
     def uses_remote_machines(self) -> bool:
-        """True if any container runs on another machine."""
+        """True if any container runs on a remote machine."""
         return any(host.reached_by != "here" for host in self.machines)
 
     @property
@@ -123,7 +123,7 @@ class HostLayoutFile(ConfigSection):
 
 
 def read_layout(name: str) -> Hosts:
-    """Read ``config/hosts/NAME.toml`` or another .toml file. Raises ConfigError."""
+    """Read ``config/hosts/NAME.toml`` or a different .toml file. Raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else LAYOUT_FOLDER / f"{name}.toml"
     available = ", ".join(sorted(each.stem for each in LAYOUT_FOLDER.glob("*.toml"))) or "none"
     file = read_toml(path, HostLayoutFile, f"--hosts {name}: {path} does not exist; available: {available}")

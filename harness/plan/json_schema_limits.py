@@ -24,7 +24,7 @@ MAX_DEPTH = 100  # nesting depth of objects and arrays
 MAX_MIXED_ENTRIES = 1_000  # array length; longer arrays may contain only strings or only numbers
 MAX_PATTERN = 2_000  # characters of a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords whose subschemas apply to the same part of a document as the schema itself.
+# Keywords with subschemas that apply to the same part of a document as the schema itself.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 NO_DIALECT: Any = None  # the library's result for an unknown dialect
 IN_PLACE = ("not", "if", "then", "else")

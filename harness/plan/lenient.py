@@ -61,7 +61,7 @@ def parse_leniently(document: object, *, folder: str, language: str) -> tuple[Be
 def _validate_leniently(
     model: type[Model], raw: object, defaults: Mapping[str, str], strict_path: str | None
 ) -> tuple[Model, list[str]]:
-    """Validate an object, and return the model with one warning for each ignored key.
+    """Validate an object, and return the model with a warning for each ignored key.
 
     Args:
         model: Class of the result.

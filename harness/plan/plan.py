@@ -18,7 +18,7 @@ DEFAULT_MEMORY_BYTES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An implementation, and the ordered loads of each of its test types."""
+    """An implementation, and the ordered loads of each test type."""
 
     implementation: str
     test_types: Mapping[str, tuple[Load, ...]]

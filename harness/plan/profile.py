@@ -54,7 +54,7 @@ class LoadLevels(ConfigSection):
 class WarmUpLimits(ConfigSection):
     """Limits of the warm-up; ``harness.experiment.warm_up`` documents the rule."""
 
-    # windows per group; the latest group is compared with the preceding one
+    # windows per group; the latest group is compared with the preceding group
     span: int = Field(default=7, ge=1, le=1000)
     cap_seconds: Seconds = 20.0
     jit_cap_seconds: Seconds = 60.0  # for implementations with a JIT compiler
@@ -143,7 +143,7 @@ def profile_names() -> tuple[str, ...]:
 
 
 def load_profile(name: str) -> Profile:
-    """Return a profile by its name or by the path of a TOML file. Raises ConfigError."""
+    """Return a profile by name or by the path of a TOML file. Raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else PROFILES / f"{name}.toml"
     absent = f"no profile {name!r}: use {', '.join(profile_names())}, or a path that ends in .toml"
     return read_toml(path, Profile, absent, name=path.stem)

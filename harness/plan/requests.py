@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SERVICE_FILE = "tfb.toml"
 MAX_REQUEST_FILE_BYTES = 16 << 20  # bytes in a CSV file, a body or a schema
 MAX_TABLE_BYTES = 64 << 20  # bytes in the bodies of all prepared copies of a declared request
-RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names that have another meaning on the command line
+RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names that have a different meaning on the command line
 GENERATOR_HEADERS = frozenset(
     {"connection", "content-length", "transfer-encoding"}
 )  # headers that the load generator sets
@@ -59,7 +59,7 @@ class ValueSource(ConfigSection):
 
     list: tuple[Scalar, ...] = ()
     range: tuple[ExactInteger, ExactInteger] | None = None  # both limits are inclusive
-    csv: FileName | None = None  # its first line contains the column names
+    csv: FileName | None = None  # the first line contains the column names
     column: str | None = None
     number: bool = False  # True: cells are numbers; False: strings
 
@@ -177,7 +177,7 @@ class Request(ConfigSection):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRequest:
-    """A request whose placeholders have values, and the expected response. It lacks Host and Content-Length."""
+    """A request with values for all placeholders, and the expected response. Host and Content-Length are missing."""
 
     request: str = ""  # name of the declared request
     target: str
@@ -290,5 +290,5 @@ def _to_text(value: Scalar) -> str:
 
 
 def _percent_encode(text: str) -> str:
-    """Percent-encode all characters of a path segment except the unreserved ones."""
+    """Percent-encode all reserved characters of a path segment."""
     return re.sub(r"(?a)[^\w.~-]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)

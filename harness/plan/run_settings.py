@@ -30,7 +30,7 @@ class ControlCopy:
     suffix: str
     frameworks: tuple[
         Path, ...
-    ]  # source of the copies: the same folders (A/A comparison) or the folders of another commit
+    ]  # source of the copies: the same folders (A/A comparison) or the folders of a different commit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Settings:
     container_pids: int | None = None  # maximum number of processes and threads in the server's container
     container_allow: tuple[str, ...] = ()  # SERVICE=KEY,... for compose files when comparing a service
     server_port: int | None = None
-    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # implementation -> privileges of its container
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # implementation -> privileges of the container
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False
@@ -86,7 +86,7 @@ class Settings:
 
 
 def parse_latency_goal(text: str) -> LatencyGoal:
-    """Parse a latency goal such as ``p99=10ms``, ``p99.9=500us`` or ``p50=1s``. Raises UsageError."""
+    """Parse a latency goal, for example ``p99=10ms``, ``p99.9=500us`` or ``p50=1s``. Raises UsageError."""
     if match := LATENCY_GOAL.fullmatch(text.strip().lower()):
         percentile, seconds = float(match["percentile"]), float(match["time"]) * SECONDS_PER_UNIT[match["unit"]]
         if 50 <= percentile < 100 and seconds > 0:

@@ -14,12 +14,12 @@ Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
 
 @dataclass(frozen=True, kw_only=True)
 class RequestStep:
-    """One request of an arrival. The request is due when the previous response is complete."""
+    """A request of an arrival. The request is due when the previous response is complete."""
 
     operation: str
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
-    # sent as JSON; a string that consists of one integer variable becomes an integer
+    # sent as JSON; a string that consists of an integer variable becomes an integer
     body: Mapping[str, Body] | None = None
     status: int  # expected status; any other status ends the arrival
     capture: Mapping[str, str] = field(default_factory=dict)  # variable -> JSON pointer into the response
@@ -32,7 +32,7 @@ class RequestStep:
 
 @dataclass(frozen=True, kw_only=True)
 class UseCase:
-    """The requests of one kind of customer."""
+    """The requests that customers of the same kind make."""
 
     name: str
     arrivals_per_minute: float  # at factor 1

@@ -1,4 +1,4 @@
-"""The file ``tfb.toml``: how to build and start a service, its requests, and the expected responses."""
+"""The file ``tfb.toml``: build and start of a service, requests, and expected responses."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from harness.plan.requests import SERVICE_FILE, FileName, Request
 from harness.plan.testtypes import TestType, declared_test_types
 
 FILE = SERVICE_FILE
-# if the command contains one of these, ``exec`` cannot replace the shell
+# if the command contains any of these, ``exec`` cannot replace the shell
 SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")
 SHELL_BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")
 ShellCommand = Annotated[str, Field(min_length=1, max_length=10_000)]

@@ -23,7 +23,7 @@ PLAIN_MESSAGES = {
 
 INTERNAL_KEYS = ("urls",)  # keys of models that do not occur in files
 MAX_LISTED_WORDS = 20  # number of allowed names in a message
-MAX_VIOLATIONS = 8  # number of messages for one file
+MAX_VIOLATIONS = 8  # number of messages for a file
 
 
 def schema_keys(schema: Mapping[str, Any]) -> set[str]:
@@ -53,7 +53,7 @@ def name_file_in_errors(path: Path, schema: Callable[[], Mapping[str, Any]] = di
 
 
 def explain_violations(error: ValidationError, schema: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Yield one message for each invalid key or value.
+    """Yield a message for each invalid key or value.
 
     Args:
         error: The validation error.
@@ -63,7 +63,7 @@ def explain_violations(error: ValidationError, schema: Mapping[str, Any], within
     violations = error.errors()
     for violation in violations[:MAX_VIOLATIONS]:
         if violation["type"] == "too_short" and violation["input"]:
-            continue  # its entries are invalid and have their own messages
+            continue  # the entries are invalid, and have separate messages
         location = [part for part in violation["loc"] if part not in INTERNAL_KEYS]
         names = (f"{part!s:.80}" if part != "" else '""' for part in location)
         place = [*([within] if within else []), *names]
@@ -101,7 +101,7 @@ def _described(schema: object, pattern: str) -> Iterator[str]:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Suggest the known words nearest to ``word``, or list the allowed words if none is similar."""
+    """Suggest the allowed words nearest to ``word``, or list all allowed words if there is no similar word."""
     allowed = sorted(known)
     near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
     if near:

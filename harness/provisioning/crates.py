@@ -35,7 +35,7 @@ def ensure_built(crate: str, binary: str) -> Path:
             f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # another tfb process could build the same crate at the same time
+    with (folder / "lock").open("w") as lock:  # other tfb processes could build the same crate at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / binary).is_file():
             _build(source, folder, target)

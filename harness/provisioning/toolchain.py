@@ -17,7 +17,7 @@ from harness.host import environment as environments
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print a version, most common first
-PROGRAM_NAMES = {"maven": "mvn"}  # tools whose main program has a different name
+PROGRAM_NAMES = {"maven": "mvn"}  # tools with a different name of the main program
 # Debian packages of tools with different names. A distribution may lack some packages.
 DEBIAN_PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
@@ -51,7 +51,7 @@ WELL_KNOWN_PROGRAMS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """An installed tool, with its version and main program."""
+    """An installed tool, with version and main program."""
 
     kind: str
     version: tuple[int, ...]  # empty: unknown, because the program was not run
@@ -122,8 +122,8 @@ def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
 def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     """Parse the version in a program's output. Return None if there is no number.
 
-    The first match is used: a dotted number after the tool's name, any dotted number, any number. Examples:
-    elixir has version 1.18.2 in ``Erlang/OTP 27 Elixir 1.18.2``, and perl 5.36.0 in ``perl 5, version 36 (v5.36.0)``.
+    The first match is used: a dotted number after the tool's name, any dotted number, any number. Examples: elixir has
+    version 1.18.2 in ``Erlang/OTP 27 Elixir 1.18.2``, and perl 5.36.0 in ``perl 5, version 36 (v5.36.0)``.
     """
     named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
     dotted = r"(\d+(?:\.\d+)+)"
@@ -217,7 +217,7 @@ def _chromium() -> Iterator[Tool]:
     for name in (configured, "chromium", "chromium-browser", "google-chrome", *downloaded):
         path = shutil.which(name)
         version = _version_of(path) if path else None
-        if path and version:  # Ubuntu's chromium-browser prints no version unless its snap is installed
+        if path and version:  # Ubuntu's chromium-browser prints no version unless the snap is installed
             yield Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})
             return
 

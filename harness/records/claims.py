@@ -32,7 +32,7 @@ class StatementVerdict(Record):
     high: float | None = None
     confidence: float | None = None  # confidence level of the interval from ``low`` to ``high``
     processes: int = 0  # number of processes on the side that has fewer
-    figures_of: tuple[float, ...] = ()  # one value per process, SI units
+    figures_of: tuple[float, ...] = ()  # a value per process, SI units
     figures_to: tuple[float, ...] = ()
     context: bool = False  # True: the comparison is only context, and does not affect the claim's verdict
     verdict: ClaimConclusion

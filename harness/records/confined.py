@@ -47,7 +47,7 @@ def exists(root: Path, name: str) -> bool:
 
 
 def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
-    """Copy a regular file to another folder. Raises OSError if the target exists or a path leaves the folder."""
+    """Copy a regular file to a different folder. Raises OSError if the target exists or a path leaves the folder."""
     with (
         opened(source, name) as file,
         _located(target, copied_name, make=True) as (folder, last),

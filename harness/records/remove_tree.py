@@ -87,7 +87,7 @@ def _empty(current: int, path: Path) -> None:
 
 
 def _clear(current: int) -> list[str]:
-    """Remove all files in an open folder, and return the names of its subfolders."""
+    """Remove all files in an open folder, and return the names of the subfolders."""
     folders = []
     with os.scandir(current) as entries:
         children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

@@ -44,4 +44,4 @@ class RunRecords:
     trials: Sequence[Trial] = ()
     processes: Sequence[ProcessRecord] = ()
     verdicts: Sequence[VerificationRecord] = ()
-    problems: tuple[str, ...] = ()  # one message for each unreadable file, key or line
+    problems: tuple[str, ...] = ()  # a message for each unreadable file, key or line

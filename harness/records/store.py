@@ -1,4 +1,4 @@
-"""Writes the files of a run, results/<run-id>/. A process that is killed loses at most one trial."""
+"""Writes the files of a run, results/<run-id>/. A process that is killed loses at most a single trial."""
 
 import fcntl
 import itertools
@@ -26,7 +26,7 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
 LOCK_FILE = ".lock"
-PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files whose records belong to a process
+PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files that contain records of a process
 KEPT = "completed measurements are kept: continue with ./tfb run --resume"
 FREE_SPACE = "free disk space or choose a different folder"
 NAME_BYTES = 200  # maximum length of a file name without suffix; file systems allow 255

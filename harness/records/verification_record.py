@@ -14,7 +14,7 @@ class CheckResult(Record):
     check: str  # unique name in kebab case
     rule: str  # paragraph in docs/requirements.md, for example "query.3"
     outcome: Outcome
-    message: str = ""  # one sentence; empty if the check passed
+    message: str = ""  # a sentence; empty if the check passed
     expected: str | None = None
     actual: str | None = None
     waived: bool = False  # a warning that would be a failure under tfb's rules

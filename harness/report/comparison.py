@@ -6,7 +6,7 @@ from harness.records.verdicts import WORST_FIRST, Verdict
 from harness.report.tables import TableRows, TextTable, format_count, format_ratio
 from harness.stats.ranking_model import CellComparison, Comparison
 
-# Verdicts in order of precedence. If one metric is faster and the other is the same, the cell is faster.
+# Verdicts in order of precedence. For example, a cell with the verdicts "faster" and "same" is faster.
 CELL_ORDER: tuple[Verdict, ...] = ("slower", "faster", "cannot tell", "same")
 
 

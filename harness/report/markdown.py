@@ -22,7 +22,7 @@ def export(report: Report, out: TextIO) -> None:
 
 
 def table_section(table: TextTable) -> str:
-    """Return a section with a heading, the table and its remarks."""
+    """Return a section with a heading, the table and the remarks."""
     header, rule = [column.header for column in table.columns], ["---"] * len(table.columns)
     rows = zip(*(column.cells for column in table.columns), strict=True)
     lines = [[*map(escape_markdown, header)], rule, *([*map(escape_markdown, row)] for row in rows)]

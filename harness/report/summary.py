@@ -51,7 +51,7 @@ RankedRows = list[tuple[str, Standing]]  # (implementation, standing), best firs
 
 
 def run_title(info: RunInfo) -> str:
-    """Return the name given by the user, or a title such as ``es4x, express and vertx-web, 7 test types``."""
+    """Return the name given by the user, or a title, for example ``es4x, express and vertx-web, 7 test types``."""
     name = info.name.strip()
     if name and name != info.run_id and not TIME_LIKE_NAME.fullmatch(name):
         return name
@@ -77,7 +77,7 @@ class Summary(NamedTuple):
 
 
 def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
-    """Summarize the whole run by the leading metric of its machine, and then by the other metric."""
+    """Summarize the whole run by the leading metric of the machine, and then by the other metric."""
     kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
     if not kind:
         return Summary()
@@ -90,7 +90,7 @@ def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
 
 
 def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> Summary:
-    """Summarize one test type, or the ``overall`` scores, by one metric."""
+    """Summarize a test type, or the ``overall`` scores, by a metric."""
     if not is_ranked(info):
         text = f"Profile {info.profile} only checks that implementations run; the figures do not rank them."
         return Summary(lead=text, place=_describe_machine(info))

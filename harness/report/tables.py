@@ -40,12 +40,12 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """A table whose cells are text."""
+    """A table with cells of text."""
 
     title: str
     columns: tuple[Column, ...]
     breaks: frozenset[int] = frozenset()  # indices of rows that end a tie group
-    remarks: tuple[str, ...] = ()  # lines below the table, such as ``steal: express``
+    remarks: tuple[str, ...] = ()  # lines below the table, for example ``steal: express``
     sums_up: bool = False  # the table summarizes other tables, and has no remarks
 
 
@@ -116,7 +116,7 @@ class TableRows(Generic[R]):
 
 
 def format_count(number: int, thing: str) -> str:
-    """Format a count with its noun, for example ``1 implementation`` or ``3 processes``."""
+    """Format a count with the noun, for example ``1 implementation`` or ``3 processes``."""
     return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
 
 
@@ -130,7 +130,7 @@ def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
 
 
 def format_ratio(value: Ratio | None) -> str:
-    """Format a ratio with its interval, for example ``1.12× [1.08, 1.17]``."""
+    """Format a ratio with the interval, for example ``1.12× [1.08, 1.17]``."""
     if value is None:
         return "–"
     if value.low is None or value.high is None or value.low == value.high:
@@ -165,7 +165,7 @@ def _format_factor(value: float) -> str:
 
 
 def row_standing(row: Row, quantity: Quantity) -> Standing | None:
-    """Return the standing of a row by one metric."""
+    """Return the standing of a row by a metric."""
     return row.cpu_per_request if quantity == "cpu" else row.throughput
 
 
@@ -183,7 +183,7 @@ def _format_milliseconds(seconds: float) -> str:
 
 
 def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
-    """Return one line for each remark, for example ``CPU contention: resteasy, express``.
+    """Return a line for each remark, for example ``CPU contention: resteasy, express``.
 
     A remark that applies to each of several rows names ``all rows``.
     """
@@ -233,8 +233,7 @@ def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup:
     """Return a table of throughput and CPU per request, with the leading metric first.
 
     If the run is not ranked, there are no rank columns. ``startup`` adds the startup time. It does not depend on the
-    test
-    type, so only the first table shows it.
+    test type, so only the first table shows it.
     """
     ranked, leading = is_ranked(info), ranking.leading
     other: Quantity = "throughput" if leading == "cpu" else "cpu"

@@ -1,4 +1,4 @@
-"""Exports TechEmpower's results.json for its viewers and tfb-status.
+"""Exports TechEmpower's results.json for TechEmpower's viewers and tfb-status.
 
 For each closed loop, the document contains the trial with the median throughput. A load without a valid trial has an
 empty object, so that positions correspond to the lists of levels.
@@ -25,7 +25,7 @@ from harness.stats.unranked import NOT_REACHED, WHOLE_SERVER, unreached_cells
 
 MIN_SECONDS = 1e-6  # minimum trial duration, which avoids division by zero
 ResultsDocument = dict[str, object]
-SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
+SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep with the levels that it lists
     "concurrencyLevels": "concurrency",
     "pipelineConcurrencyLevels": "pipeline",
     "queryIntervals": "query",

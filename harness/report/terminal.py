@@ -22,7 +22,7 @@ from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
-PIPE_WIDTH = 10_000  # width of output to a file or pipe, in which nothing is removed or folded
+PIPE_WIDTH = 10_000  # width of output to a file or pipe; no columns are removed or folded
 GAP = 2  # terminal columns between cells
 MIN_NAME_WIDTH = 20  # minimum width of names; columns are removed before names are folded below this width
 LEFT_ALIGNED = {"implementation", "missing", "use case", "operation", "load"}
@@ -68,14 +68,14 @@ def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, ever
 
 
 def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConsole) -> None:
-    """Print one line for each implementation of a run, including those that were not built or started."""
+    """Print a line for each implementation of a run, including implementations that were not built or started."""
     console.print()
     for verdict in verdicts:
         console.print(Text(verdict.line, style="" if verdict.verdict == "verified" else "red"), soft_wrap=True)
 
 
 def heading(info: RunInfo) -> Text:
-    """Return the first lines of a report, which describe the run and its machines."""
+    """Return the first lines of a report, which describe the run and the machines."""
     at = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.completed_at))
     ended = f"ended {at}" if info.completed_at else "unfinished"
     machine = info.machine
@@ -132,7 +132,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
 
 
 def print_table(table: TextTable, console: SafeConsole) -> None:
-    """Print a table with the columns that fit into the console, and its remarks."""
+    """Print a table with the columns that fit into the console, and the remarks."""
     console.print(Text(f"\n{table.title}", style="italic"))
     columns = fit_columns(table.columns, console.width)
     out = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
@@ -159,7 +159,7 @@ def fit_columns(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def _table_width(columns: Sequence[Column]) -> int:
-    """Return the width of a table whose names are folded to ``MIN_NAME_WIDTH``."""
+    """Return the width of a table with names folded to ``MIN_NAME_WIDTH``."""
     longest = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
     most = [MIN_NAME_WIDTH if each.header == "implementation" else PIPE_WIDTH for each in columns]
     return sum(map(min, longest, most)) + GAP * (len(columns) - 1)

@@ -22,7 +22,7 @@ REQUIREMENTS = "docs/requirements.md"
 
 @dataclass(frozen=True, kw_only=True)
 class ImplementationVerdict:
-    """The verdict on one implementation."""
+    """The verdict on an implementation."""
 
     implementation: str
     verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
@@ -31,7 +31,7 @@ class ImplementationVerdict:
 
     @classmethod
     def failed(cls, name: str, broken: int, reason: str) -> Self:
-        """Return the verdict on an implementation with violations, or whose process failed for another reason."""
+        """Return the verdict on an implementation with violations, or with a process that failed otherwise."""
         return cls(
             implementation=name,
             verdict="failed",
@@ -40,7 +40,7 @@ class ImplementationVerdict:
 
     @property
     def line(self) -> str:
-        """The verdict on one line, for example ``gin: build failed: go build failed (exit status 1)``."""
+        """The verdict in a single line, for example ``gin: build failed: go build failed (exit status 1)``."""
         reason = _first(self.reason).removeprefix(f"{self.implementation}: ").removesuffix(":")
         return f"{self.implementation}: {self.verdict}" + (f": {reason}" if reason else "")
 
@@ -55,7 +55,7 @@ def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict
 
 
 def count_violations(verdicts: Sequence[VerificationRecord]) -> int:
-    """Return the number of distinct causes of failed checks of one implementation."""
+    """Return the number of distinct causes of an implementation's failed checks."""
     return sum(cause.result.outcome is Outcome.FAIL for cause in group_verdict_causes(verdicts))
 
 
@@ -109,7 +109,7 @@ def as_json(found: VerificationReport) -> str:
 
 
 def as_github(found: VerificationReport) -> str:
-    """Return GitHub Actions annotations, one for each cause, attached to the implementation's configuration."""
+    """Return a GitHub Actions annotation for each cause, attached to the implementation's configuration."""
     lines = [f"::error title=tfb::{_message(problem)}" for problem in found.other_problems]
     for judged in found.implementations:
         title = _property(f"{judged.implementation}: {judged.verdict}")
@@ -191,7 +191,7 @@ def print_report(name: str, found: VerificationReport) -> None:
 
 
 def _xml(text: str) -> str:
-    """Replace characters that XML 1.0 does not allow. Responses may contain such characters."""
+    """Replace characters that XML 1.0 does not allow. Responses may contain them."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 

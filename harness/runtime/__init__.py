@@ -29,7 +29,7 @@ class Endpoint:
 class DatabaseAddress:
     """The address and the accounts of a PostgreSQL database.
 
-    The administrator, if there is one, may read statistics and restore the seeded state.
+    The administrator, if any, may read statistics and restore the seeded state.
     """
 
     host: str
@@ -41,7 +41,7 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
-NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database, or that include their own
+NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database, or that include a database
 
 
 class Meter(Protocol):
@@ -62,7 +62,7 @@ class ConnectionTracker(Protocol):
 
 
 class ServerProgram(Meter, Protocol):
-    """A running server program: a process tree or a container, on this or another machine."""
+    """A running server program: a process tree or a container, on this machine or a remote machine."""
 
     log: Path  # contains standard output and standard error
 
@@ -93,7 +93,7 @@ class Server:
     endpoint: Endpoint
     meter: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
-    upstream: "Upstream | None" = None  # the variable UPSTREAM_URL contains its address
+    upstream: "Upstream | None" = None  # the variable UPSTREAM_URL contains the address
 
 
 class Database(Protocol):
@@ -144,7 +144,7 @@ class SharedDatabase(Database, Protocol):
         """PostgreSQL's log, or None if it cannot be read."""
 
     def crash_reason(self) -> str | None:
-        """Return why PostgreSQL exited or ended its sessions since the last restore, or None if it did not."""
+        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did not."""
 
     @property
     def supports_copies(self) -> bool:
@@ -173,7 +173,7 @@ class RunningGenerator(Protocol):
         """Wait for the exit. Return the exit status (negative: a signal), or None after ``seconds``."""
 
     def interrupt(self) -> None:
-        """Ask the generator to stop and print its results so far."""
+        """Ask the generator to stop and print the results so far."""
 
     def output(self) -> str:
         """Return the output."""
@@ -187,7 +187,7 @@ class GeneratorStart:
     connections: int
     threads: int
     go_sent_at: float  # time.monotonic() when tfb sent the request to begin
-    start_seen_at: float | None  # when the generator reported its start; None without a report
+    start_seen_at: float | None  # when the generator reported the start; None without a report
 
 
 @runtime_checkable
@@ -242,7 +242,7 @@ class Runtime(Protocol):
         Args:
             program: ``wrk`` or the path of a program.
             arguments: Arguments of the program. Names of scripts in toolset/wrk become paths.
-            waits_for_go: Whether the program prints that it is ready and waits for a line on its input.
+            waits_for_go: Whether the program prints that it is ready and waits for a line on stdin.
             folder: A folder that the program may write to.
         """
 

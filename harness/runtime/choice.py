@@ -1,4 +1,4 @@
-"""Chooses the runtime and checks its requirements. The default is Docker if an engine responds."""
+"""Chooses the runtime and checks the requirements. The default is Docker if an engine responds."""
 
 import atexit
 import logging

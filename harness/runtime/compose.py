@@ -23,7 +23,7 @@ RUN_LABEL = "org.tfb.run"  # on containers and networks: the run that created th
 OWNER_LABEL = "org.tfb.owner"  # on containers and networks: the process that created them (harness.host.ownership)
 IMAGE_LABEL = "org.tfb.image"  # on images: their tag
 STAND_IN_LABEL = "org.tfb.stand-in"  # on stand-ins for other images: the source of their content
-BUILDS = "tfb"  # compose project of all builds; its name becomes part of the image name
+BUILDS = "tfb"  # compose project of all builds; the name becomes part of the image name
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # names of services
 UP_SECONDS = 120.0
@@ -129,7 +129,7 @@ def client_environment(*, proxies: bool = True) -> dict[str, str]:
 
 
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.CompletedCommand:
-    """Run a docker command. ``at`` are arguments that select the engine of another machine."""
+    """Run a docker command. ``at`` are arguments that select the engine of a remote machine."""
     return process.run(["docker", *at, *arguments], seconds=seconds, env=client_environment())
 
 
@@ -138,7 +138,7 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
-    details: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may come first
+    details: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may precede the list
     return details[0] if details else None
 
 
@@ -154,15 +154,15 @@ def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """The compose project of a run. All its resources have the labels of the run and of this process.
+    """The compose project of a run. All resources have the labels of the run and of this process.
 
-    Its name contains random digits, because runs in different results folders can have the same id.
+    The name contains random digits, because runs in different results folders can have the same id.
     """
 
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
-    at: Sequence[str] = ()  # arguments that select the engine of another machine
+    at: Sequence[str] = ()  # arguments that select the engine of a remote machine
     token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
@@ -207,7 +207,7 @@ class Project:
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.CompletedCommand:
-        """Build an image in a project that all runs share, so that an unchanged image keeps its id."""
+        """Build an image in a project that all runs share, so that an unchanged image keeps the same id."""
         return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
 
     def container(self, service: str, project: str | None = None) -> str:

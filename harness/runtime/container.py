@@ -1,4 +1,4 @@
-"""A running container: its counters, its log, and the reason of its exit."""
+"""A running container: counters, log, and the reason for the exit."""
 
 import time
 from collections.abc import Sequence
@@ -24,11 +24,10 @@ SIGNALLED = 128  # added to the signal number in the exit status by shells and t
 
 
 class Container(ServerProgram):
-    """A started container. Its output is copied to ``log`` until ``close``.
+    """A started container. The output is copied to ``log`` until ``close``.
 
     The container's state is read from the kernel instead of the engine, because this is cheap under load. The
-    constructor
-    raises StartError, with the last lines of the output, if the container has exited.
+    constructor raises StartError, with the last lines of the output, if the container has exited.
     """
 
     place = ""  # name of the other machine in messages
@@ -51,7 +50,7 @@ class Container(ServerProgram):
             stack.pop_all()
 
     def alive(self) -> bool:
-        """Return whether the container's first process is running. Its pid may have been reused."""
+        """Return whether the container's first process is running. The pid may have been reused."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
@@ -94,12 +93,12 @@ class Container(ServerProgram):
         return docker("logs", "--tail", LAST_LINES, self.id).stdout
 
     def address(self) -> str | None:
-        """Return the address in the first network that assigns one, or None on the host's network."""
+        """Return the address in the first network that assigns an address, or None on the host's network."""
         networks = ((inspect("container", self.id) or {}).get("NetworkSettings") or {}).get("Networks") or {}
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
 
     def end(self) -> float | None:
-        """Send SIGTERM to the first process. Return the seconds until its exit, or None if it keeps running."""
+        """Send SIGTERM to the first process. Return the seconds until the exit, or None if it keeps running."""
         began = time.monotonic()
         self.signal("TERM")
         while (seconds := time.monotonic() - began) < process.STOP_SECONDS:
@@ -130,8 +129,7 @@ def follow_log(docker_command: Sequence[str], container: str, log: Path) -> proc
     """Start a child that copies a container's output to ``log`` until the container exits.
 
     The kernel limits the size of the log. Only this user may read it, because programs print secrets.
-    ``docker_command`` is
-    docker with the arguments that select the engine.
+    ``docker_command`` is docker with the arguments that select the engine.
     """
     blocks = str(FOLLOWED_BYTES // 512)
     with safe_write.append(log, private=True) as output:

@@ -7,7 +7,7 @@ from harness.host import process
 from harness.plain_text import printable
 
 LOG_BYTES = 1 << 20  # number of bytes of a log that are searched
-NO_REASON = "Traceback (most recent"  # first line of a report whose last line contains the reason
+NO_REASON = "Traceback (most recent"  # first line of a report that has the reason in the last line
 MAX_QUOTED = 3  # maximum number of lines per symptom
 LINE_CHARACTERS = 500
 LONGEST_LINE = 500  # number of characters of a line that are searched, because the patterns can take quadratic time
@@ -68,7 +68,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def find_crashes(log: Path) -> list[str]:
-    """Return the crashes in a log, one line each: first exceptions, then exits of worker processes."""
+    """Return a line for each crash in a log: first exceptions, then exits of worker processes."""
     text = _text(log, 0)
     return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
 
@@ -108,7 +108,7 @@ def crash_reason(name: str, how: str, log: Path) -> str:
 
 
 def _text(log: Path, begin: int) -> str:
-    """Return a log from byte ``begin`` on, or its last bytes if it has been truncated in the meantime."""
+    """Return a log from byte ``begin`` on, or the last bytes if it has been truncated in the meantime."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:

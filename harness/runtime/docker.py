@@ -49,7 +49,7 @@ logger = logging.getLogger("tfb.docker")
 NOFILE = 20000  # limit of open files, as in compose.yaml
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
-IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names its image
+IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names the image
     DATABASE: "TFB_DATABASE_IMAGE",
     SERVER: "TFB_SERVER_IMAGE",
     WRK: "TFB_WRK_IMAGE",
@@ -141,7 +141,7 @@ class DockerRuntime:
     def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
         """Build an image with a tag of this run, and then add the usual tag.
 
-        Another run may move the usual tag at any time. Containers are therefore started by image id.
+        Other runs may move the usual tag at any time. Containers are therefore started by image id.
         """
         if images.is_foreign(tag):
             raise BuildError(
@@ -264,7 +264,7 @@ class DockerRuntime:
         }
 
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
-        """Start the server's container with compose. Return its id."""
+        """Start the server's container with compose. Return the id."""
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
         if done.status != 0:
@@ -272,7 +272,7 @@ class DockerRuntime:
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
-        """Start a container as TechEmpower's toolset does, but with only the allowed privileges. Return its id."""
+        """Start a container as TechEmpower's toolset does, but with only the allowed privileges. Return the id."""
         arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
@@ -287,7 +287,7 @@ class DockerRuntime:
         return done.stdout.strip().splitlines()[-1]
 
     def own_generator(self) -> str:
-        """Return the load generator's name. Build its image on the first call."""
+        """Return the load generator's name. Build the image on the first call."""
         if LOADGEN_IMAGE not in self._images:
             self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
         return "loadgen"
@@ -332,7 +332,7 @@ class DockerRuntime:
         return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in digests.items()}}
 
     def close(self) -> None:
-        """Remove the run's containers, networks and tags, and its images if ``--force-rm`` is set. Log errors."""
+        """Remove the run's containers, networks and tags, and the images if ``--force-rm`` is set. Log errors."""
         try:
             self.remove_all()
             tags = [*self._tags, *(self._images.items() if self.force_rm else ())]

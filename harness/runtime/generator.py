@@ -1,4 +1,4 @@
-"""A running load generator. Its output goes to a file. It may wait for ``go`` before it sends load."""
+"""A running load generator. The output is written to a file. The generator may wait for ``go`` before it sends load."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ OUTPUT_BYTES = 64 << 20
 
 
 class GeneratorProgram:
-    """A started load generator. Its output is complete after the exit."""
+    """A started load generator. The output is complete after the exit."""
 
     def __init__(
         self, command: Sequence[str], child: process.Child, output: IO[bytes], control: IO[bytes] | None
@@ -62,7 +62,7 @@ class GeneratorProgram:
         return self._child.wait(seconds)
 
     def interrupt(self) -> None:
-        """Ask the generator to stop and print its results so far."""
+        """Ask the generator to stop and print the results so far."""
         self._child.interrupt()
 
     def abandon(self) -> None:
@@ -92,7 +92,7 @@ def run_generator(
     """Start a load generator, and stop it at the end of the block.
 
     Args:
-        command: The program and its arguments.
+        command: The program and the arguments.
         waits_for_go: Whether the generator waits for ``go``.
         env: The environment; default: tfb's environment.
         cpus: The CPUs that the generator may use; default: all.

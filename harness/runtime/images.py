@@ -1,7 +1,7 @@
 """Records the images that tfb builds and tags, and removes only these tags.
 
-A label does not prove that tfb built an image, because images built FROM an image of tfb inherit its labels. The state
-folder therefore contains a record of each tag with its image id.
+A label does not prove that tfb built an image, because images built FROM an image of tfb inherit the labels. The state
+folder therefore contains a record of each tag with the image id.
 """
 
 import fcntl
@@ -48,7 +48,7 @@ def full_tag(tag: str) -> str:
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether the tag names an image that tfb did not build. A build must not move such a tag."""
+    """Return whether the tag names an image that tfb did not build. A build must not move this tag."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
@@ -121,7 +121,7 @@ def forget_removed() -> None:
 
 
 def image_digest(name: str) -> str:
-    """Return an image's digest from its registry, or the id of a locally built image: ``sha256:…``."""
+    """Return an image's digest from the registry, or the id of a locally built image: ``sha256:…``."""
     image = inspect("image", name) or {}
     registry_digests = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
     return str(registry_digests[0] if registry_digests else image.get("Id", ""))

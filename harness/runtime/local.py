@@ -93,7 +93,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
             raise
         ports = set()
         for pid in pids:
-            with contextlib.suppress(psutil.Error):  # the process has exited, or belongs to another user
+            with contextlib.suppress(psutil.Error):  # the process has exited, or belongs to a different user
                 connections = psutil.Process(pid).net_connections("tcp")
                 ports |= {each.laddr.port for each in connections if each.laddr and each.status == psutil.CONN_LISTEN}
         return ports
@@ -292,7 +292,7 @@ def contract_variables(database: DatabaseAddress, port: int) -> dict[str, str]:
 
 
 def require_free_port(port: int) -> None:
-    """Raise StartError if another process listens on a port of this machine."""
+    """Raise StartError if a process listens on a port of this machine."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

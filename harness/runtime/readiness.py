@@ -71,7 +71,7 @@ class _StuckDetector:
         self._server, self._listens_elsewhere = server, listens_elsewhere
         self._next_check = 0.0  # time.monotonic()
         self._problem = ""
-        # usage when the problem was first seen, or when the server last used CPU time
+        # usage when the problem first occurred, or when the server last used CPU time
         self._first_reading: Reading | None = None
 
     def raise_if_stuck(self, response_problem: str, *, refused: bool) -> None:
@@ -108,7 +108,7 @@ class _StuckDetector:
 def wait_until_ready(
     server: Server, path: str, began: float, listens_elsewhere: Callable[[int], str | None] = lambda _port: None
 ) -> float:
-    """Wait until the server responds to ``path`` with status 200 or another accepted status.
+    """Wait until the server responds to ``path`` with status 200 or a different accepted status.
 
     Then wait for the additional time in benchmark_config.json, if any.
 

@@ -31,7 +31,7 @@ def is_techempower_folder(implementation: Implementation) -> bool:
 
 
 def parse_allow(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parse arguments such as ``NAME=io_uring,privileged``. Return the privileges by name. Raises UsageError."""
+    """Parse arguments, for example ``NAME=io_uring,privileged``. Return the privileges by name. Raises UsageError."""
     allowed: dict[str, tuple[str, ...]] = {}
     for argument in arguments:
         name, _, value = argument.partition("=")

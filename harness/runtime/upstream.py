@@ -61,7 +61,7 @@ def available() -> bool:
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:
-    """Return the upstream server if one of the implementation's test types calls it.
+    """Return the upstream server if any of the implementation's test types calls it.
 
     Return None otherwise, or if it cannot be built. Raises BuildError or StartError.
     """

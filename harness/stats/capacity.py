@@ -2,8 +2,8 @@
 
 As in MLPerf's server scenario (Reddi et al., ISCA 2020), a load meets the goal if the share of late requests is at most
 1 - percentile / 100. A binomial interval shows whether the load was long enough to decide. Requests without a response
-count as late. Percentiles are computed for each load, and intervals over processes. Requests of different processes
-are never pooled.
+count as late. Percentiles are computed for each load, and intervals over processes. Requests of different processes are
+never pooled.
 """
 
 import math
@@ -102,8 +102,7 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests 
     """Return the highest load of a process that met the goal, and the lowest load above it that missed the goal.
 
     The boundary contradicts as few loads as possible. If several boundaries are equally good, the lowest is used.
-    Without
-    this rule, a single stall of the machine at a low rate would be taken for the capacity.
+    Without this rule, a single stall of the machine at a low rate would be taken for the capacity.
     """
     pooled: dict[float, PooledRequests] = {}
     for one in filter(None, (_load_counts(trial, goal) for trial in trials)):
@@ -122,7 +121,7 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     """Return the next rate of an open loop (or factor of a scenario) to try. None ends the search.
 
     The search first moves outwards until both ends of the bracket exist. It then bisects on the log scale down to
-    ``MAX_BRACKET_WIDTH``. Finally, it repeats an end of the bracket if its loads were too short to decide.
+    ``MAX_BRACKET_WIDTH``. Finally, it repeats an end of the bracket if the loads were too short to decide.
 
     Args:
         trials: Previous trials of this process and cell.
@@ -178,9 +177,8 @@ def _capacity_rows(
 ) -> tuple[ranking_model.GoalRow, ...]:  # fmt: skip
     """Return the rows of a capacity table: ranked rows with the best first, then unranked rows.
 
-    An implementation has a capacity only if each of its processes met the goal. Excluding processes that missed the
-    goal
-    would favour the implementation.
+    An implementation has a capacity only if each process met the goal. Excluding processes that missed the goal would
+    favour the implementation.
     """
     rows, values = [], {}
     for name in (one.name for one in info.implementations if kind in one.test_types):
@@ -217,9 +215,9 @@ def _capacity_rows(
 def _rank_brackets(
     info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]
 ) -> dict[str, ranking_model.Standing]:
-    """Rank brackets by their geometric middles. The displayed capacity is the low end.
+    """Rank brackets by the geometric middle. The displayed capacity is the low end.
 
-    The capacity is assumed to be uniformly distributed within its bracket, which adds a variance of width² / 12. More
+    The capacity is assumed to be uniformly distributed within the bracket, which adds a variance of width² / 12. More
     processes with the same bracket do not reduce this variance, because all searches try the same loads.
     """
     values = {name: {(p, 0): math.sqrt(low * high) for p, (low, high) in own.items()} for name, own in brackets.items()}

@@ -1,4 +1,4 @@
-"""Compares cells of two runs, of one run, and of the two copies in an A/A run (for the noise floor)."""
+"""Compares cells of two runs, of a single run, and of the two copies in an A/A run (for the noise floor)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +38,7 @@ def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B with run A, cell by cell.
 
     The two sides of ``compare --base`` were measured in the same rounds, and are compared within rounds. Separate runs
-    have
-    no common rounds. Holm's correction covers all cells of a metric.
+    have no common rounds. Holm's correction covers all cells of a metric.
 
     Args:
         a: The earlier run, or base.
@@ -115,16 +114,13 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
     """Return the largest difference between two copies of an implementation (A/A) that is consistent with the data.
 
     A pair consists of the two processes with the same number, averaged over their common cells. More pairs reduce the
-    part
-    of the floor that is due to chance. A lasting advantage of a copy (start order, placement, memory layout) remains,
-    and
-    the floor is meant to include it. ``compare`` could still find a difference in a single cell, where differences do
-    not
-    cancel. The floor therefore exceeds each significant difference of a cell.
+    part of the floor that is due to chance. A lasting advantage of a copy (start order, placement, memory layout)
+    remains, and the floor is meant to include it. ``compare`` could still find a difference in a single cell, where
+    differences do not cancel. The floor therefore exceeds each significant difference of a cell.
 
     Args:
         trials: Trials of the run.
-        names: Names of the implementation and its copy.
+        names: Names of the implementation and of the copy.
         profile: Name of the profile, for the record.
         measured_at: Seconds since 1970, for the record.
 

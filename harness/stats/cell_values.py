@@ -1,4 +1,4 @@
-"""Computes the figures of a cell from its trials: valid trials, metrics and flags."""
+"""Computes the figures of a cell from the trials: valid trials, metrics and flags."""
 
 import math
 from collections import Counter, defaultdict
@@ -68,7 +68,7 @@ def latency_percentile(trial: Trial, point: str) -> float | None:
 
 
 def has_enough_requests(point: str, requests: int) -> bool:
-    """Return whether enough requests are slower than a percentile such as "99.9" to display it."""
+    """Return whether enough requests are slower than a percentile (for example "99.9") to display it."""
     return round(requests * (1 - float(point) / 100), 6) >= MIN_REQUESTS_BEYOND
 
 
@@ -123,8 +123,7 @@ class CellTrials:
         """True if the remaining warm-up of the processes is too small to affect the figures.
 
         For this, the average CPU per request of all trials must be close to that of their later half. A process with a
-        single
-        trial counts as warm unless CPU per request was still falling at the end of its warm-up.
+        single trial counts as warm unless CPU per request was still falling at the end of the warm-up.
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.kept, key=lambda trial: trial.round):
@@ -213,8 +212,7 @@ def headline_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load | None
     """Return the load of a test type's headline table. None means the best load of each implementation.
 
     A test type that sweeps the number of queries uses the highest number. Other test types use the load that was
-    visited
-    most often, if it is unique. A scenario uses the highest factor at which most implementations have figures.
+    visited most often, if it is unique. A scenario uses the highest factor at which most implementations have figures.
     """
     loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():

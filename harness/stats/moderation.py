@@ -2,8 +2,8 @@
 
 The expected variance of a process is the contribution of the windows plus the variance between processes. The latter is
 the same for the whole run. If few processes were measured, it is shrunk towards an assumed 5 %. With three or more
-processes, the variance of the individual server also contributes. Its weight depends on how much the servers of the
-run differ in variance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
+processes, the variance of the individual server also contributes. The weight depends on how much the servers of the run
+differ in variance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 
 All standard deviations and variances in this module are of natural logarithms. A standard deviation of 0.05 is
 therefore about 5 %.
@@ -147,8 +147,7 @@ def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVari
     """Return each variance, shrunk towards the pooled variance of the other rows (Smyth 2004).
 
     The weight of the pooled variance is ``DEFAULT_PRIOR_DF``, but at most half of the other rows' degrees of freedom.
-    The
-    reason is that all rows of a process share the deviation of the process (``CROSS_TEST_R2``).
+    The reason is that all rows of a process share the deviation of the process (``CROSS_TEST_R2``).
     """
     other_df = df.sum() - df
     pooled = ((variance * df).sum() - variance * df) / np.maximum(other_df, 1e-9)
@@ -157,11 +156,10 @@ def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVari
 
 
 def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, float]:
-    """Estimate the variance between processes by moments. Return the variance and its degrees of freedom.
+    """Estimate the variance between processes by moments. Return the variance and the degrees of freedom.
 
     The noise of windows is subtracted from the variance of processes. The difference has a lower bound, because noise
-    may
-    hide the variance of a few processes by chance (``HIDDEN_NOISE_SE``).
+    may hide the variance of a few processes by chance (``HIDDEN_NOISE_SE``).
     """
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
@@ -286,8 +284,7 @@ def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) 
     """Return the means over several tables, for rows that occur in all of them.
 
     Each process contributes a single value, because all test types share the deviation of the process. Processes that
-    lack
-    a table are excluded.
+    lack a table are excluded.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)

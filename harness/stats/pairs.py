@@ -52,10 +52,8 @@ def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIn
 
     The difference of two independent t variables is approximated by a scaled t with the same second and fourth moment
     (Patil 1965, Biometrika 52). Its tails are wider than those of Welch's approximation, and the many pairs of a table
-    are
-    decided in the tails. The smaller degrees of freedom are used instead if a side has too few for a fourth moment, or
-    if
-    both sides share a variance estimate.
+    are decided in the tails. The smaller degrees of freedom are used instead if a side has too few for a fourth moment,
+    or if both sides share a variance estimate.
     """
     first, second = one.squared_error[rows], other.squared_error[columns]
     df_one, df_other = one.df[rows], other.df[columns]
@@ -100,13 +98,10 @@ def ranks(
     """Yield for each row the position by median, the best and worst possible rank, and the tie group, all 1-based.
 
     A row beats another row if they differ significantly and by at least the machine's noise floor. The interval of row
-    i is
-    [1 + rows that beat i, rows - rows that i beats]. With a family-wise error of 5 %, all true ranks lie in their
-    intervals
-    simultaneously with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). The interval is extended to the
-    position by median, because the test compares mean logarithms instead. A tie group ends before the first row that
-    the
-    group's first row significantly beats.
+    i is [1 + rows that beat i, rows - rows that i beats]. With a family-wise error of 5 %, all true ranks lie in their
+    intervals simultaneously with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). The interval is
+    extended to the position by median, because the test compares mean logarithms instead. A tie group ends before the
+    first row that the group's first row significantly beats.
 
     Args:
         table: The means that decide.

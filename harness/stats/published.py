@@ -112,7 +112,7 @@ def _parse_number(value: float | str) -> float:
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
     """Compare run and round by test type, in the order of the run. A name such as ``x@tree`` counts as ``x``.
 
-    The run contributes its leading figure: throughput, or requests per CPU second. If a server has a machine to itself,
+    The run contributes the leading figure: throughput, or requests per CPU second. If a server has a machine to itself,
     throughput is proportional to requests per CPU second.
     """
     rows: list[SharedCell] = []

@@ -1,4 +1,4 @@
-"""Ranks a run from its records: tables by test type and load, and an overall score."""
+"""Ranks a run from the records: tables by test type and load, and an overall score."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ class _RankingInput:
     info: RunInfo
     rules: ProcessLimits
     cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Metric, ValueTables, float]]  # for throughput and CPU per request, each with its noise floor
+    tables: Sequence[tuple[Metric, ValueTables, float]]  # for throughput and CPU per request, each with the noise floor
     unranked: Mapping[tuple[str, str], str]
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     startup: Mapping[str, float]
@@ -237,10 +237,9 @@ def _overall_scores(
 ) -> tuple[ranking_model.Score, ...]:
     """Return the geometric mean of ratios to the baseline, over the test types in which the baseline has a figure.
 
-    A score depends only on the run and its baseline, so filtering a view never changes it. With arithmetic means of
+    A score depends only on the run and the baseline, so filtering a view never changes it. With arithmetic means of
     normalised figures, the order would depend on the baseline (Fleming & Wallace 1986). A missing figure never counts
-    as 0.
-    Scenarios are not scored, because their throughput is an input.
+    as 0. Scenarios are not scored, because their throughput is an input.
     """
     ratios = {
         kind: {

@@ -1,8 +1,7 @@
 """Decides from the records which cells need more processes (group sequential testing).
 
 The data is examined at a few planned looks that share the family-wise error. If each additional process were followed
-by
-a test at 95 %, 22 to 25 % of runs would find a difference between equal implementations.
+by a test at 95 %, 22 to 25 % of runs would find a difference between equal implementations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,8 +50,7 @@ def alpha_at(rules: ProcessLimits, processes: int) -> float:
 
     The cumulative spending is proportional to the square of the number of processes (Kim & DeMets 1987, rho = 2). Early
     looks thus decide only clear differences, and most of the error remains for the last look. A number between two
-    looks,
-    as in an interrupted run, counts as the next look.
+    looks, as in an interrupted run, counts as the next look.
     """
     counts = planned_looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
@@ -100,7 +98,7 @@ def _undecided_at_look(
 
 
 def _undecided_rows(table: RowMeans, rules: ProcessLimits, alpha: float) -> Iterator[str]:
-    """Yield rows whose order relative to a neighbour is neither decided nor a tie within the target half-width."""
+    """Yield neighbouring rows with an order that is neither decided nor a tie within the target half-width."""
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:
         yield table.names[0]

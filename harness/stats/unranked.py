@@ -112,8 +112,7 @@ def caveats(
     """Return the conditions of measurement that differ from this project's rules.
 
     These are: violations of rules that TechEmpower does not have (counted once per check), stand-in base images,
-    additional
-    privileges of a container, and trials without checks of responses under load.
+    additional privileges of a container, and trials without checks of responses under load.
     """
     results = [*_objections(trials)]
     results += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]

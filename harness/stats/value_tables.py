@@ -17,7 +17,7 @@ from harness.stats.ranking_model import Estimate, GoalRow, OrderRow, RankInterva
 from harness.stats.table_fit import Position, TableFit, fit_additive, fit_values
 from harness.stats.variances import FloatArray
 
-SINGLE_TABLE = ""  # key of the table if a metric has only one
+SINGLE_TABLE = ""  # key of the table if a metric has a single table
 AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)
 TableValues = Mapping[str, Mapping[Position, float]]  # row name -> (process, round) -> value
 
@@ -96,7 +96,7 @@ class ValueTables:
 
 
 def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
-    """Return the estimate of each row over its processes."""
+    """Return the estimate of each row over processes."""
     widths = moderation.standalone_means(table, compared).half_width().tolist()
     return [estimate_from_logs(own[~np.isnan(own)], width) for own, width in zip(table.displayed, widths, strict=True)]
 

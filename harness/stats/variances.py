@@ -22,8 +22,7 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
     """Return the degrees of freedom d0 of the scaled inverse chi-squared prior of servers' variances.
 
     Log variances scatter around the mean of their table. The estimate compares this scatter with the scatter expected
-    by
-    chance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3). Tables with too few servers are pooled into a single table.
+    by chance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3). Tables with too few servers are pooled into a single table.
 
     Args:
         tables: For each table, the names, variances and degrees of freedom of its rows, with equal lengths.

@@ -50,12 +50,12 @@ class TestType:
     name: str  # as in --type and results.json
     response_shape: ResponseShape
     sweep: Sweep = "concurrency"
-    concurrency: tuple[int, ...] = ()  # numbers of connections of its loads; empty: from the profile
+    concurrency: tuple[int, ...] = ()  # numbers of connections of the loads; empty: from the profile
     reads_database: bool = False
     writes_database: bool = False
     cached: bool = False  # the server may cache rows instead of querying the database
     parameter: int | None = None  # number appended to URLs that end in "="; the same for all loads
-    calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
+    calls_upstream: bool = False  # needs the upstream server; UPSTREAM_URL contains the address
     # Requests that brief and thorough verification send over many connections at the same time.
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
@@ -63,7 +63,7 @@ class TestType:
     requests: tuple[PreparedRequest, ...] = ()  # for a service: the requests to choose from at random
     use_cases: tuple[UseCase, ...] = ()  # for the sweep "arrivals"
     footnote: str = ""  # footnote of the test type's tables
-    ranked_operation: str = ""  # operation whose response time ranks implementations
+    ranked_operation: str = ""  # operation that determines the rank by response time
 
     @property
     def scored(self) -> bool:
@@ -72,7 +72,7 @@ class TestType:
 
     @property
     def url_key(self) -> str:
-        """Key in benchmark_config.json that contains its URL."""
+        """Key of the URL in benchmark_config.json."""
         return f"{self.name.replace('-', '_')}_url"
 
     @property
@@ -107,7 +107,7 @@ class TestType:
 
     @property
     def open_loop(self) -> bool:
-        """True if its loads are arrivals of use cases instead of a closed loop of requests."""
+        """True if the loads are arrivals of use cases instead of closed loops."""
         return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:

@@ -62,7 +62,7 @@ _CORE_TEST_TYPES = (
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=100, rows=20),),
     ),
-    TestType(  # a page with all fortunes and an additional one, sorted and escaped
+    TestType(  # a page with all fortunes and an additional fortune, sorted and escaped
         name="fortune",
         response_shape="page",
         reads_database=True,
@@ -92,5 +92,5 @@ def footnote(test_type: str) -> str:
 
 
 def ranked_operation(test_type: str) -> str:
-    """Return the operation whose response time ranks a scenario, or an empty string if the test type is unknown."""
+    """Return the operation by which a scenario is ranked, or an empty string if the test type is unknown."""
     return TEST_TYPES[test_type].ranked_operation if test_type in TEST_TYPES else ""

@@ -25,8 +25,7 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
     """Open an autocommit connection. Raises StartError with the reason if it fails.
 
     The administrator authenticates only with SCRAM. Otherwise, a program that takes the port while PostgreSQL is down
-    could
-    ask for the password in plain text.
+    could ask for the password in plain text.
     """
     conninfo = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else ""
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
@@ -84,7 +83,7 @@ def file_size(log: Path) -> int:
 def find_backend_crash(log: Path, offset: int) -> str | None:
     """Return the message about a crashed PostgreSQL process after ``offset`` bytes of the log, or None.
 
-    After such a crash, PostgreSQL ends all sessions, so servers lose their connections.
+    After a crash, PostgreSQL ends all sessions, so servers lose their connections.
     """
     try:
         with log.open("rb") as file:

@@ -50,7 +50,7 @@ class ServerDatabase:
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
-        """Return the meter of the whole PostgreSQL, because only one server is under load at a time."""
+        """Return the meter of the whole PostgreSQL, because only a single server is under load at a time."""
         return self.postgres
 
 
@@ -78,7 +78,7 @@ class RunDatabase:
         raise NotImplementedError
 
     def crash_reason(self) -> str | None:
-        """Return why PostgreSQL exited or ended its sessions since the last restore, or None if it did not."""
+        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did not."""
         return self.exit_reason() or find_backend_crash(self.log, self.log_offset)
 
     def restore(self) -> None:
@@ -103,10 +103,8 @@ class RunDatabase:
         """Yield a copy of the template with a role for a server, and drop both at the end. Raises StartError.
 
         While private databases exist, servers cannot connect to the shared database. A server that ignores DBNAME or
-        DBUSER is
-        thus refused, instead of changing tables that are not verified. TechEmpower folders use the shared database,
-        because
-        their source code contains its name.
+        DBUSER is thus refused, instead of changing tables that are not verified. TechEmpower folders use the shared
+        database, because their source code contains the name.
 
         Args:
             name: Name of the server.

@@ -1,6 +1,6 @@
 """A PostgreSQL that tfb starts for a run, in a scratch folder and on a free port of the loopback address.
 
-Only tfb knows the administrator's random password. Neither a measured server nor another user of the machine can
+Only tfb knows the administrator's random password. Neither a measured server nor other users of the machine can
 therefore reset the counters that verification uses.
 """
 
@@ -50,7 +50,7 @@ class EmbeddedDatabase(RunDatabase):
         data = self._scratch / "data"
         remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
-        if not self.address.port:  # choose the port after initdb, during which another program could take it
+        if not self.address.port:  # choose the port after initdb, during which other programs could take it
             self.address = replace(self.address, port=free_port())
         self.start_postgres()
         try:
@@ -95,7 +95,7 @@ class EmbeddedDatabase(RunDatabase):
 
 @contextmanager
 def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
-    """Start and seed PostgreSQL. Stop it and remove its folder at the end of the block.
+    """Start and seed PostgreSQL. Stop it and remove the folder at the end of the block.
 
     Raises StartError, with the end of the log, if it does not start.
     """
@@ -134,8 +134,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     """Create a cluster. Raises StartError, with the end of the log, if it fails.
 
     The scratch folder belongs to PostgreSQL's account, under which other programs may run. Links in the folder are
-    therefore
-    not followed.
+    therefore not followed.
     """
     owner = (account.uid, account.gid) if account else None
     secret = data.parent / "password"

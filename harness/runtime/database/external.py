@@ -18,7 +18,7 @@ HOLDS_ORDERS = b"""
 
 
 class NoDatabase:
-    """The database of services that need no database, or that include their own."""
+    """The database of services that need no database, or that include a database."""
 
     address = NO_DATABASE
     log: Path | None = None
@@ -40,7 +40,7 @@ class NoDatabase:
 
 
 class ExternalDatabase(NoDatabase):
-    """An external database. Tfb changes only rows, and only one server uses the database at a time."""
+    """An external database. Tfb changes only rows, and servers use the database one at a time."""
 
     supports_copies = False
 

@@ -31,7 +31,7 @@ class DockerDatabase(RunDatabase):
         self.close()
         log = self.log.with_suffix(".compose.log")
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
-        with contextlib.suppress(StartError):  # the container has exited, and its log contains the reason
+        with contextlib.suppress(StartError):  # the container has exited, and the log contains the reason
             done = self.project.run(*arguments, seconds=UP_SECONDS, log=log)
             self._container = self._type("PostgreSQL", self.project.container(DATABASE), self.log)
             if done.status == 0:
@@ -45,7 +45,7 @@ class DockerDatabase(RunDatabase):
         return None if self.meter().alive() else self.meter().crash_reason()
 
     def meter(self) -> Container:
-        """Return the container, which meters its control group."""
+        """Return the container, which is a meter of the control group."""
         if self._container is None:
             raise StartError("PostgreSQL's container has not been started")
         return self._container

@@ -94,7 +94,7 @@ class RefusalWatch:
 
 
 def _end_of(log: Path, begin: int) -> str:
-    """Return a log from byte ``begin`` on, or its last bytes if it has been truncated in the meantime."""
+    """Return a log from byte ``begin`` on, or the last bytes if it has been truncated in the meantime."""
     try:
         with log.open("rb") as file:
             size = log.stat().st_size

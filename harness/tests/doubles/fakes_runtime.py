@@ -272,7 +272,7 @@ class FakeRuntime:
 
 @dataclass
 class FakeMachines(FakeRuntime):
-    """A runtime on several machines, one of which disappears at a given time."""
+    """A runtime on several machines. A machine disappears at a given time."""
 
     side_by_side: bool = False
 

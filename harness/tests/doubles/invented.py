@@ -77,7 +77,7 @@ def simulated(
 
 
 def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
-    """Copy the single implementation of a run under each name. Scale it by its speed, and shorten its trials."""
+    """Copy the single implementation of a run under each name. Scale the copy by the speed, and shorten the trials."""
     trials = [
         trial.model_copy(
             update={

@@ -101,7 +101,7 @@ class Lab:
         return int(children[0]) if children else None
 
     def start(self, name: str) -> None:
-        """Start a machine with the current content of its disk."""
+        """Start a machine with the current content of the disk."""
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "unshare", "--mount", "--uts", "--ipc"]
         words += ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", str(self.folder / name / "start")]
         with (self.folder / name / "log").open("ab") as log:
@@ -110,7 +110,7 @@ class Lab:
         self.stack.enter_context(process.running(child, grace=0.1))  # the first process of a namespace ignores SIGTERM
 
     def kill(self, name: str) -> None:
-        """Kill a machine with all its processes, as in a power failure. The kernel closes its connections."""
+        """Kill a machine with all processes, as in a power failure. The kernel closes all connections."""
         inner = self.inner(name)
         self.nodes[name].kill()
         if inner is not None:

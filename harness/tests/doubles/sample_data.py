@@ -1,10 +1,8 @@
 """Writes deterministic runs for the dashboard and its tests: ``python -m harness.tests.doubles.sample_data FOLDER``.
 
 ``small`` is a good run of four implementations, and ``second`` is the same run a week later. ``hostile`` contains
-markup
-and broken values. ``large`` has 500 implementations x 7 test types. ``orders`` is a run of the order service. All
-trials
-are synthetic, but they are ranked like real trials.
+markup and broken values. ``large`` has 500 implementations x 7 test types. ``orders`` is a run of the order service.
+All trials are synthetic, but they are ranked like real trials.
 """
 
 import argparse
@@ -38,7 +36,7 @@ ORDER_USE_CASES = (
 
 
 def write_records(folder: Path, records: RunRecords) -> None:
-    """Write all files of a run with its ranking, and logs of builds and processes."""
+    """Write all files of a run, the ranking, and logs of builds and processes."""
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
@@ -168,7 +166,7 @@ def order_trial(name: str, process: int, factor: float, median: float, *, purpos
 def orders(results: Path, processes: int = 4) -> None:
     """Write a run of four implementations at two factors.
 
-    In its first process, one of them meets the goal at all factors.
+    In the first process, one implementation meets the goal at all factors.
     """
     drawn = random.Random(3)
     items = [implementation(row) for row in invented.REAL]

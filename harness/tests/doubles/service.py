@@ -1,4 +1,4 @@
-"""A small service with a catalogue of items, and its declared requests. ``wrong`` changes its replies."""
+"""A small service with a catalogue of items, and the declared requests. ``wrong`` changes the replies."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Tests that broken configurations, profiles and command lines are reported, and do not affect others."""
+"""Tests that broken configurations, profiles and command lines are reported, and do not affect other folders."""
 
 import json
 import os
@@ -81,7 +81,7 @@ CONFIGS: Mapping[str, Mapping[str, bytes]] = {
 
 
 def listed(scene: Scene, broken: Sequence[str]) -> None:
-    """Check that valid folders are listed and broken folders reported, and that nothing else is written."""
+    """Check that valid folders are listed and broken folders reported, without writing other files."""
     answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks))
     assert "good" in answer.stdout.split()
     answer.ends(1).says(*(f"Python/{folder}/benchmark_config.json: " for folder in broken))

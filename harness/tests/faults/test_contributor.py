@@ -21,7 +21,7 @@ URLS = {
 
 
 def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, **local: object) -> Path:
-    """Add a folder whose server makes the given mistakes."""
+    """Add a folder with a server that makes the given mistakes."""
     run = [sys.executable, "-m", "harness.tests.doubles.contributed", *mistakes]
     block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
     entry = {"language": "Python", "database": "Postgres", **(urls or URLS), "local": block}  # type: ignore[dict-item]
@@ -29,7 +29,7 @@ def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, *
 
 
 def verify(scene: Scene, *words: str) -> str:
-    """Run verification, which must fail, and return its output."""
+    """Run verification, which must fail, and return the output."""
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
     return scene.tfb("verify", "mine", *where, *words).ends(1).text
 

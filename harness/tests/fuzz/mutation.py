@@ -1,4 +1,4 @@
-"""Mutations that keep JSON well formed, so that inputs reach the code behind the parser."""
+"""Mutations that keep JSON well formed, so that inputs reach the code after the parser."""
 
 import copy
 import json

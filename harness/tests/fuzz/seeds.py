@@ -137,7 +137,7 @@ def _arrivals() -> Iterator[dict[str, object]]:
 
 
 def _service() -> bytes:
-    """Return a service whose requests use all kinds of values."""
+    """Return a service with requests that use all kinds of values."""
     text = (
         '[service]\nimage = "shop"\nport = 80\n[[request]]\nname = "a"\npath = "/{x}/{y}"\nmethod = "PUT"\n'
         'body_file = "body.bin"\nheaders = { A = "{z}" }\nweight = 2.0\n'

@@ -1,4 +1,4 @@
-"""A run of four implementations with constructed rankings, for which the reports are known."""
+"""A run of four implementations with constructed rankings, from which expected reports can be derived."""
 
 from collections.abc import Mapping
 from typing import Any

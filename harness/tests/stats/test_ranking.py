@@ -1,4 +1,4 @@
-"""Tests of the ranking of runs with known true values."""
+"""Tests of the ranking of runs with given true values."""
 
 import itertools
 import math

@@ -42,7 +42,7 @@ def close_each(self: ReferenceServer, session: ClientSession, request: ReceivedR
 
 
 def close_after(requests: int, beside: int = 0) -> Callable[[ReferenceServer, ClientSession, ReceivedRequest], Reply]:
-    """Close a connection after ``requests`` requests if more than ``beside`` connections have sent two or more."""
+    """Close a connection after ``requests`` requests if more than ``beside`` connections have sent at least two requests."""
 
     def reply(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
         made = ReferenceServer.reply(self, session, request)
