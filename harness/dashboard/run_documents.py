@@ -37,7 +37,7 @@ from harness.report import comparison as words
 from harness.report.summary import run_title, summarize_all
 from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
-MAX_LOG_BYTES = 512 * 1024  # maximum length shown of a log's end
+MAX_LOG_BYTES = 512 * 1024  # maximum length of the end of a log that is shown
 PUBLISHED = "rounds/1"  # folder in results/ that is shown if there are no other runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 COMPARISON_MARGIN = 0.05  # relative difference that counts as unchanged; also the default of ./tfb compare
@@ -102,7 +102,7 @@ class DashboardRun(RunReader):
         """Rank the trials, or return an empty ranking if the records cannot be ranked."""
         try:
             return compute_ranking(self.records())
-        except (ValueError, ArithmeticError, LookupError) as error:  # the models accept a value that cannot be ranked
+        except (ValueError, ArithmeticError, LookupError) as error:  # the models accept values that cannot be ranked
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
 

@@ -15,7 +15,7 @@ from harness.errors import StoreError
 from harness.records.trial_record import Trial
 
 MAX_PAGE_BYTES = 1_900_000  # maximum size of the file, so that it can be sent by mail
-MAX_LOG_CHARACTERS = 12_000  # maximum length of the end of a log
+MAX_LOG_CHARACTERS = 12_000  # maximum length of the end of a log that is saved
 
 
 def render_run(folder: Path) -> str:

@@ -20,7 +20,7 @@ _PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 28, 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
 _AMBIENT_RAISE, _AMBIENT_CLEAR = 2, 4
 _CAPABILITY_VERSION_3 = 0x20080522
-# system calls; the numbers are the same on all architectures
+# System calls; the numbers are the same on all architectures.
 _LANDLOCK_CREATE, _LANDLOCK_ALLOW, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_VERSION, _PATH_BENEATH, _SCOPE_SIGNAL = 1, 1, 2
 _REFER = 1 << 13  # right to move and link files between folders, which a domain denies by default

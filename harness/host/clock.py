@@ -9,7 +9,7 @@ from harness.errors import StoreError
 from harness.host import interruption
 
 CLOCK_JUMP_SECONDS = 0.25  # NTP adjusts a clock by at most 0.5 ms per second, so a larger change is a jump
-MAX_CLOCK_JUMPS = 3  # maximum number of repetitions of a step because the clock jumped
+MAX_CLOCK_JUMPS = 3  # maximum number of times that a step is repeated because the clock jumped
 
 
 class Clock:

@@ -49,12 +49,12 @@ def server_environment() -> dict[str, str]:
 
 
 def build_environment() -> dict[str, str]:
-    """Return the caller's variables for a build, which add proxies, registries and compiler settings."""
+    """Return the caller's variables for a build: a server's variables, proxies, registries and compiler settings."""
     return _select(re.compile(f"{SERVER_VARIABLES.pattern}|{BUILD_VARIABLES.pattern}"))
 
 
 def helper_environment() -> dict[str, str]:
-    """Return the environment of the guardian. Children change their environment after dropping privileges."""
+    """Return the minimal environment of the guardian, which drops privileges for children."""
     kept = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Python installations need LD_LIBRARY_PATH
     return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in kept if name in os.environ}}
 

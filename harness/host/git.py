@@ -19,10 +19,10 @@ from harness.records import confined
 
 SECONDS = 120.0  # time limit of a command
 STDERR_BYTES = 64 << 10
-# limits, because a few compressed kilobytes could fill the disk or the memory
+# Limits, because a few compressed kilobytes could fill the disk or the memory.
 MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30
 KEPT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
-# Repository settings that make git start a program or fetch something. Each command overrides all of them.
+# Repository settings that make git start a program or fetch data. Each command overrides all of them.
 OVERRIDES = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -55,7 +55,7 @@ VARIABLES = {
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
     "GIT_SSH_COMMAND": "false",
-    # forbids all transports, so that a partial clone fetches no objects, even before git 2.45
+    # Forbids all transports, so that a partial clone fetches no objects, even before git 2.45.
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_PROTOCOL_FROM_USER": "0",
     "GIT_NO_LAZY_FETCH": "1",
@@ -151,7 +151,7 @@ class Repository:
     def commit(self, revision: str) -> str:
         """Return the commit id of a revision, which may also be a branch of ``origin``.
 
-        Raises UsageError if it is unknown.
+        Raises UsageError if the revision is unknown.
         """
         for name in (revision, f"origin/{revision}"):
             result = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")

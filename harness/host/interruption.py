@@ -54,12 +54,12 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
-    # delivers a signal that was received while Python started
+    # Delivers a signal that was received while Python started.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def hold_until_exit() -> None:
-    """Hold interrupts back until the process exits, because children are being stopped."""
+    """Hold back interrupts until the process exits, because children are being stopped."""
     global _held  # noqa: PLW0603
     _held += 1
 
@@ -73,9 +73,9 @@ def disarm() -> None:
 
 @contextmanager
 def held_while_loading() -> Iterator[None]:
-    """Hold an interrupt back while libraries are loaded, because it could break them.
+    """Hold back an interrupt while libraries are loaded, because it could break them.
 
-    If memory is too short, OpenBLAS retries forever in C code, where Python handles no signals. In this case, the
+    If memory is insufficient, OpenBLAS retries forever in C code, where Python handles no signals. In this case, the
     kernel ends this process with SIGPROF.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -91,7 +91,7 @@ def held_while_loading() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold an interrupt back until the block ends. Only the main thread is interrupted."""
+    """Hold back an interrupt until the block ends. Only the main thread is interrupted."""
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -108,7 +108,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Hold an interrupt back until ``raise_if_pending``, ``sleep`` or the end of the block."""
+    """Hold back an interrupt until ``raise_if_pending``, ``sleep`` or the end of the block."""
     global _deferred  # noqa: PLW0603
     _deferred += 1
     try:

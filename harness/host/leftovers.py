@@ -22,7 +22,7 @@ from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
 SEARCHES = 10  # repetitions of the search for processes, because processes may start during a search
-# minimum age of a leftover folder without an owner; a newer folder may still be under construction
+# Minimum age of a leftover folder without an owner; a newer folder may still be under construction.
 UNMARKED_SECONDS = 60.0
 
 

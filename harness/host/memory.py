@@ -3,7 +3,7 @@
 import resource
 
 # `./tfb report` needs at most 290 MiB of address space if OpenBLAS uses a single thread. With less memory, OpenBLAS
-# retries to allocate buffers forever while it is loaded, and no signal ends the process.
+# keeps trying to allocate buffers while it is loaded, and no signal ends the process.
 MIN_BYTES = 400 << 20
 LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 

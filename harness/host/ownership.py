@@ -1,4 +1,7 @@
-"""Identifies the owner of a resource: a process by pid, start time, pid namespace and boot, which is unique forever."""
+"""Identifies the process that owns a resource by pid, start time, pid namespace and boot.
+
+This identity is never reused.
+"""
 
 import os
 import stat
@@ -67,7 +70,7 @@ def scratch_within(folder: Path) -> Iterator[None]:
 def make_scratch_folder(kind: str) -> Iterator[Path]:
     """Yield a new folder with mode 0700, and remove it afterwards.
 
-    If the run is killed, the owner file identifies it.
+    The owner file identifies the folders of killed runs.
     """
     parent = _parents[-1] if _parents else None
     owner = own_identity()

@@ -18,7 +18,7 @@ NLM_F_REQUEST_DUMP = 0x001 | 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 INET_DIAG_INFO = 2
 TCP_ESTABLISHED = 1
-# offset in struct tcp_info: 8 bytes of flags, 24 u32 and two pacing rates precede it; bytes_received follows
+# Offset in struct tcp_info: 8 bytes of flags, 24 u32 and two pacing rates precede it; bytes_received follows.
 BYTES_ACKED = 120
 DIAG_MESSAGE = 72  # struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")

@@ -59,7 +59,7 @@ RelativePath = Annotated[
     str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300, description=PATH_DESCRIPTION)
 ]
 Command = Annotated[tuple[CommandWord, ...], Field(min_length=1, max_length=1000)]
-# npm package names.
+# Package names of npm.
 PACKAGE_NAME = r"^(@[a-z0-9~][a-z0-9._~-]*/)?[a-zA-Z0-9~][a-zA-Z0-9._~-]*$"
 PackageName = Annotated[str, Field(pattern=PACKAGE_NAME, max_length=214)]
 EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]

@@ -1,4 +1,4 @@
-"""Problems with folders of implementations, and the names that users may call these folders by."""
+"""Problems with folders of implementations, and the names by which users may refer to the folders."""
 
 import contextlib
 import re

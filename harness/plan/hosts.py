@@ -1,8 +1,8 @@
 """The machines that a run uses: server, database and clients. Flags or a layout file name them.
 
 A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` for a context of the Docker client.
-Give ``=address`` if other machines reach the host at a different address. ``postgresql://host:port`` is a database that
-already runs.
+Give ``=address`` if other machines reach the host at a different address. ``postgresql://host:port`` is a database
+server that is already running.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Limits on JSON Schemas in configurations: size, keywords, regular expressions and references.
 
-Even within these limits, validating a document can take very long. ``harness.verify.response_schemas`` therefore
+Even within these limits, validating a document can take a long time. ``harness.verify.response_schemas`` therefore
 validates responses in a separate process.
 """
 

@@ -84,7 +84,7 @@ def _validate_leniently(
         except ValidationError as error:
             before = len(warnings)
             for violation in error.errors():
-                # the validator of ``urls`` reports no location
+                # The validator of ``urls`` reports no location.
                 location = [str(part) for part in violation["loc"]] or ["urls"]
                 key = location[-1] if location[0] == "urls" else location[0]
                 explanation = explain_violation(violation, json_schema())

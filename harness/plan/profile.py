@@ -21,7 +21,7 @@ class ConfigSection(BaseModel):
 
 MAX_LOADS = 1000  # per sweep
 ConnectionCount = Annotated[int, Field(ge=1, le=1_000_000)]
-Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # per request; may exceed 500, to which servers limit it
+Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # per request; servers limit it to 500, but a load may ask for more
 PositiveCount = Annotated[int, Field(ge=1, le=10_000)]
 Seconds = Annotated[float, Field(ge=0, le=30 * 86_400)]
 TrialSeconds = Annotated[float, Field(ge=1, le=30 * 86_400)]
@@ -54,7 +54,7 @@ class LoadLevels(ConfigSection):
 class WarmUpLimits(ConfigSection):
     """Limits of the warm-up; ``harness.experiment.warm_up`` documents the rule."""
 
-    # windows per group; the latest group is compared with the preceding group
+    # Windows per group; the latest group is compared with the preceding group.
     span: int = Field(default=7, ge=1, le=1000)
     cap_seconds: Seconds = 20.0
     jit_cap_seconds: Seconds = 60.0  # for implementations with a JIT compiler
@@ -66,7 +66,7 @@ class ProcessLimits(ConfigSection):
     minimum: PositiveCount = 2
     maximum: PositiveCount = 2
     looks: tuple[PositiveCount, ...] = ()  # numbers of processes after which to check the stopping rule; empty: never
-    # stop when the relative half-width of the interval is smaller
+    # Stop when the relative half-width of the interval is smaller.
     half_width: float = Field(default=0.025, gt=0, lt=10)
 
     @model_validator(mode="after")
@@ -110,9 +110,9 @@ class OrderLoads(ConfigSection):
     """Loads of the order service."""
 
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
-    # multiples of 445 arrivals (1,000 requests) per minute; the middle factor is used for the warm-up
+    # Multiples of 445 arrivals (1,000 requests) per minute; the middle factor is used for the warm-up.
     seconds: TrialSeconds = 4.0  # per load
-    # for "create order"; latency counts from the due time
+    # For "create order"; latency counts from the due time.
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)
 
 
@@ -121,7 +121,7 @@ class Profile(ConfigSection):
 
     name: ProfileText
     description: ProfileText
-    # a design registered in harness.experiment.designs
+    # A design registered in harness.experiment.designs.
     design: Annotated[str, AfterValidator(_require_design)] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"
     duration_seconds: TrialSeconds  # per trial; wrk rounds it to whole seconds

@@ -99,7 +99,7 @@ class Expect(ConfigSection):
     """The expected response. ``json`` and ``body`` may contain the placeholders of the request."""
 
     status: int = Field(default=200, ge=200, le=599)
-    content_type: str | None = None  # parameters are compared only if this has some
+    content_type: str | None = None  # parameters are compared only if the expected type has parameters
     json_schema: dict[str, JsonValue] | FileName | None = None  # a schema, or the name of its file
     subset: JsonValue = Field(
         default=None, alias="json"

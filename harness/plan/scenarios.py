@@ -19,7 +19,7 @@ class RequestStep:
     operation: str
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
-    # sent as JSON; a string that consists of an integer variable becomes an integer
+    # Sent as JSON; a string that consists of an integer variable becomes an integer.
     body: Mapping[str, Body] | None = None
     status: int  # expected status; any other status ends the arrival
     capture: Mapping[str, str] = field(default_factory=dict)  # variable -> JSON pointer into the response

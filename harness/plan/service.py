@@ -13,7 +13,7 @@ from harness.plan.requests import SERVICE_FILE, FileName, Request
 from harness.plan.testtypes import TestType, declared_test_types
 
 FILE = SERVICE_FILE
-# if the command contains any of these, ``exec`` cannot replace the shell
+# If the command contains any of these, ``exec`` cannot replace the shell.
 SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")
 SHELL_BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")
 ShellCommand = Annotated[str, Field(min_length=1, max_length=10_000)]

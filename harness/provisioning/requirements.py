@@ -121,7 +121,7 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
 
 
 def _prevent_default_cluster() -> None:
-    """Prevent Debian's PostgreSQL package from starting a server during installation. Tfb starts a separate server."""
+    """Prevent Debian's PostgreSQL package from starting a server during installation. tfb starts a separate server."""
     folder = Path("/etc/postgresql-common/createcluster.d")
     if os.geteuid() == 0 and not Path("/usr/share/postgresql-common").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ class ClaimsRecord(Record):
 def read_claims(results: Path) -> ClaimsRecord:
     """Return the recorded verdicts, or an empty record if the file is missing.
 
-    Raises StoreError if it is unreadable.
+    Raises StoreError if the file is unreadable.
     """
     path = results / CLAIMS_FILE
     try:
@@ -93,7 +93,7 @@ def read_claims(results: Path) -> ClaimsRecord:
 
 
 def latest_verdicts(results: Path) -> dict[str, ClaimVerdict]:
-    """Return the verdicts in a results folder. Published verdicts fill in for all other claims.
+    """Return the verdicts in a results folder. For all other claims, return the published verdict.
 
     Raises StoreError.
     """

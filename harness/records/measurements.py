@@ -46,7 +46,7 @@ class Window(Record):
 
     start: Annotated[float, Field(alias="start_seconds")]
     duration: Annotated[float, Field(alias="duration_seconds")]
-    responses: float | None  # estimated as bytes on the sockets / size of a verified response; None if unreadable
+    responses: float | None  # estimated: bytes on the sockets / size of a verified response; None if unknown
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
     rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
@@ -162,6 +162,6 @@ class LoadObservations(Record):
     connections: Int64 | None = None  # maximum number of established connections during the load
     steal_share: float | None = None  # share of the machine's CPU time that the hypervisor withheld
     restarted: bool = False  # the server's process changed during the load
-    responses_per_request: float | None = None  # estimated from bytes on the sockets; None if unreadable
+    responses_per_request: float | None = None  # estimated from bytes on the sockets; None if unknown
     idle_cpu_share: float | None = None  # number of CPUs used by running servers that were not under load
     clients: tuple[ClientUsage, ...] = ()  # for a load from several machines

@@ -27,7 +27,7 @@ MAX_LINES_FILE_BYTES = 2**30  # maximum size of a JSON-lines file
 MAX_RECORDS_MEMORY = 512 * 2**20  # maximum memory for the records of a file; sufficient for 50,000 trials
 BYTES_PER_VALUE = 150  # measured memory per value of a record, in addition to the line's length
 MAX_LINE_BYTES = 16 * 2**20  # maximum length of a line; a trial with windows and a histogram needs about 100 KiB
-# maximum number of arrays and objects in a line, which need 80 MB; a histogram has some thousand
+# Maximum number of arrays and objects in a line, which need 80 MB; a histogram has a few thousand.
 MAX_LINE_CONTAINERS = 100_000
 MAX_PROBLEMS = 200  # maximum number of messages per file
 

@@ -49,7 +49,7 @@ class RunStore:
         self.folder = folder.parent.resolve() / folder.name  # follows links that the user may have created
         self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
-        # number of trials written so far, by implementation and process
+        # Number of trials written so far, by implementation and process.
         self._trials: Counter[tuple[str, int]] = Counter()
         # file -> first position, and hash of the data written from there
         self._written: dict[str, tuple[int, Any]] = {}
@@ -156,7 +156,7 @@ class RunStore:
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
-        # the file is unbuffered, because close() would write a buffer again
+        # The file is unbuffered, because close() would write a buffer again.
         with _explaining(path), safe_write.append(path) as file:
             size = os.fstat(file.fileno()).st_size
             _, written = self._written.setdefault(name, (size, sha256()))

@@ -61,7 +61,7 @@ class Trial(LoadCounts, LoadObservations):
     share: float | None = None  # relative to the process's closed-loop throughput; only for purpose "share"
     generator: str = "loadgen"  # the other value is "wrk"
     asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]
-    # only responses with status 2xx; in a scenario, complete arrivals
+    # Only responses with status 2xx; in a scenario, complete arrivals.
     throughput: Annotated[float, Field(alias="requests_per_second")]
     cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # in a scenario, per due arrival
     generator_cpu_seconds: float

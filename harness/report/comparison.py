@@ -34,7 +34,7 @@ def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
 
 
 def comparison_table(comparison: Comparison, *, every: bool) -> TextTable:
-    """Return the table of cells, with regressions first. ``every`` includes cells with the verdict "same"."""
+    """Return the table of cells, with the worst verdicts first. ``every`` includes cells with the verdict "same"."""
     judged = [(cell_verdict(cell), cell) for cell in comparison.cells]
     judged.sort(key=lambda item: WORST_FIRST.index(item[0]))
     rows = TableRows([item for item in judged if every or item[0] != "same"])

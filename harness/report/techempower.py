@@ -61,7 +61,7 @@ def document(records: RunRecords) -> ResultsDocument:
         "uuid": str(uuid5(NAMESPACE_URL, f"tfb:{info.machine.hostname}:{info.run_id}")),
         "name": info.name,
         "environmentDescription": info.environment,
-        # tfb-status requires a string for the repository, and null for an unknown branch.
+        # The program tfb-status requires a string for the repository, and null for an unknown branch.
         "git": {"commitId": info.revision, "repositoryUrl": "", "branchName": None} if info.revision else None,
         "operatingSystem": {"name": info.machine.os, "version": info.machine.kernel},
         "startTime": round(info.started_at * 1000),
@@ -79,7 +79,7 @@ def document(records: RunRecords) -> ResultsDocument:
 
 
 def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
-    """Return the valid trial with the median throughput for each cell. Of an even number, take the lower median."""
+    """Return the valid trial with the median (or lower median) throughput for each cell."""
     cells: dict[tuple[str, str, Load], list[Trial]] = defaultdict(list)
     for trial in trials:
         if trial.rankable and trial.purpose == "measure":
@@ -111,7 +111,7 @@ def _entry(trial: Trial, duration: float) -> ResultsDocument:
 
 
 def _wrk_time(seconds: float) -> str:
-    """Format a time in the format of wrk."""
+    """Format a time as wrk prints it."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.2f}us" if seconds else "0us"
     return f"{seconds * 1e3:.2f}ms" if seconds < 1 else f"{seconds:.2f}s"

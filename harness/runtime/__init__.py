@@ -167,7 +167,7 @@ class RunningGenerator(Protocol):
         """The command line."""
 
     def begin(self) -> None:
-        """Begin the load if the generator waits for that. Raises LoadError if it fails."""
+        """Start the load if the generator waits for permission. Raises LoadError if it fails."""
 
     def wait(self, seconds: float) -> int | None:
         """Wait for the exit. Return the exit status (negative: a signal), or None after ``seconds``."""
@@ -229,9 +229,9 @@ class Runtime(Protocol):
         """Start a server, and wait until it responds to ``ready_path``. Stop it at the end of the block."""
 
     def own_generator(self) -> str:
-        """Return the program name of tfb's load generator for ``generator``. Build it if necessary.
+        """Return the argument ``program`` that makes ``generator`` start tfb's load generator.
 
-        Raises EnvironmentLacksError if it cannot be built here, or BuildError if the build fails.
+        Build the load generator if necessary. Raises EnvironmentLacksError if it cannot be built here, or BuildError.
         """
 
     def generator(

@@ -14,7 +14,7 @@ from harness.runtime import ServerProgram
 from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
-# limit enforced by the kernel; each reading truncates the log to MAX_LOG_BYTES
+# Limit enforced by the kernel; each reading truncates the log to MAX_LOG_BYTES.
 FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
 # When the log is full, the kernel ends the first command. The second command then waits for the container's exit.

@@ -234,7 +234,7 @@ class DockerRuntime:
                     container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
-                # a bridge network assigns an address
+                # A bridge network assigns an address.
                 endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
                 server.startup_time = wait_until_ready(server, ready_path, began)

@@ -71,7 +71,7 @@ class _StuckDetector:
         self._server, self._listens_elsewhere = server, listens_elsewhere
         self._next_check = 0.0  # time.monotonic()
         self._problem = ""
-        # usage when the problem first occurred, or when the server last used CPU time
+        # Usage when the problem first occurred, or when the server last used CPU time.
         self._first_reading: Reading | None = None
 
     def raise_if_stuck(self, response_problem: str, *, refused: bool) -> None:

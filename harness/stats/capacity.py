@@ -75,7 +75,7 @@ class PooledRequests:
 
 
 def _min_requests(goal: LatencyGoal) -> int:
-    """Return the number of requests that show a met goal if no request is late. For p99, it is 368."""
+    """Return how many requests show that the goal was met if no request is late: 368 for p99."""
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 

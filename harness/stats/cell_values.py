@@ -167,7 +167,7 @@ class CellTrials:
 
 
 def collect_cells(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
-    """Group trials into cells. Trials of the witness and of open loops belong to no cell."""
+    """Group trials into cells. Only trials with the purpose "measure" belong to a cell."""
     groups: defaultdict[CellKey, list[Trial]] = defaultdict(list)
     loads: dict[tuple[object, ...], Load] = {}  # avoids hashing records, which would take a third of the time
     for trial in trials:

@@ -256,7 +256,7 @@ def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
 
     Processes with the same number share an error. It cancels in ratios, but not in absolute values.
     """
-    # the removed column effects, which are the same for all rows
+    # The removed column effects, which are the same for all rows.
     removed = np.nansum(table.displayed - table.between.adjusted, axis=0)
     shared = removed / np.maximum((~np.isnan(table.displayed)).sum(axis=0), 1)
     df = max(len(shared) - 1, 1)

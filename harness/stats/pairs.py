@@ -13,7 +13,7 @@ from harness.stats.ranking_model import Ratio
 from harness.stats.variances import BoolArray, FloatArray
 
 RowIndices = NDArray[np.intp]
-# a t distribution has a fourth moment if it has more than 4 degrees of freedom; 4.5 adds a margin
+# A t distribution has a fourth moment if it has more than 4 degrees of freedom; 4.5 adds a margin.
 MIN_DF_FOR_FOURTH_MOMENT = 4.5
 
 

@@ -64,7 +64,7 @@ class ClosedLoopLatency(Record):
     """Service times of a closed loop at the row's load, in seconds."""
 
     mean: Annotated[Estimate, Field(alias="mean_seconds")]
-    # only percentiles with enough requests
+    # Only percentiles with enough requests.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
     maximum: Annotated[float, Field(alias="maximum_seconds")]  # the slowest request in all processes
 
@@ -135,7 +135,7 @@ class RatePoint(Record):
     share: float | None  # relative to the closed-loop throughput of each process
     rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the intended send time
-    # maximum over all valid loads; it grows with their number
+    # Maximum over all valid loads; it grows with their number.
     maximum: Annotated[float | None, Field(alias="maximum_seconds")]
     flags: tuple[str, ...] = ()
 
@@ -194,7 +194,7 @@ class OrderResults(Record):
 
     tables: tuple[OrderTable, ...]  # in order of the factor
     goal: LatencyGoal | None = None
-    # in factors of the scenario; ranked rows with the best first, then unranked rows
+    # In factors of the scenario; ranked rows with the best first, then unranked rows.
     capacities: tuple[GoalRow, ...] = ()
     points: dict[str, tuple[OrderPoint, ...]] = Field(default_factory=dict)  # by implementation
 

@@ -83,7 +83,7 @@ def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iter
 def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> bool:
     """Return whether the time limit prevented all loads at given rates.
 
-    These depend on the throughput of the process.
+    These rates depend on the throughput of the process.
     """
     own = (record for record in processes if record.implementation == name)
     late = any(load.kind == "open" for record in own for load in record.unreached.get(test_type, ()))

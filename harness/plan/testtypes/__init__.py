@@ -21,7 +21,7 @@ ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "or
 DECLARED = "declared"  # name under which checks treat all requests declared by services
 PIPELINE_DEPTH = 16  # requests in flight per connection, as in TechEmpower
 ARRIVALS_CONNECTIONS = 64  # connections for loads with arrivals
-PREPARED_REQUESTS = 1_000  # copies of a declared request, each with other random values
+PREPARED_REQUESTS = 1_000  # copies of a declared request, each with different random values
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT = {  # by response shape; other shapes use ACCEPT_JSON

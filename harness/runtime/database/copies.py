@@ -38,7 +38,7 @@ class ServerDatabase:
     def restore(self) -> None:
         """Refill the tables while the server is connected.
 
-        If it has an open transaction, update single rows instead.
+        If the server has an open transaction, update single rows instead.
         """
         with connect(self.address, admin=True) as connection:
             connection.execute("SET lock_timeout = '1s'")

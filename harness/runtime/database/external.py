@@ -10,7 +10,7 @@ from harness.errors import StartError
 from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import connect, execute_script
 
-# Returns whether the tables match toolset/database/orders.sql. Tfb must not delete orders of other applications.
+# Returns whether the tables match toolset/database/orders.sql. tfb must not delete orders of other applications.
 HOLDS_ORDERS = b"""
     SELECT count(*) = 7 FROM information_schema.columns WHERE table_schema = 'public' AND (table_name, column_name) IN
         (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'), ('orders', 'total'),
@@ -40,7 +40,7 @@ class NoDatabase:
 
 
 class ExternalDatabase(NoDatabase):
-    """An external database. Tfb changes only rows, and servers use the database one at a time."""
+    """An external database. tfb changes only rows, and servers use the database one at a time."""
 
     supports_copies = False
 

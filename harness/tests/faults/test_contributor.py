@@ -88,7 +88,7 @@ def test_only_strict_requires_files_of_a_pull_request(scene: Scene) -> None:
     urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
     path = add(scene, urls=urls)
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
-    # the file is required only for a pull request
+    # The file is required only for a pull request.
     assert "README" not in scene.tfb("verify", "mine", *where).ends(0).text
     text = verify(scene, "--strict")
     for said in ("mine.dockerfile does not exist", "README.md does not exist", "maintainers of benchmark_config.json"):

@@ -29,7 +29,7 @@ def mutated(data: bytes, most: int, seed: int) -> bytes | None:
             for _ in range(dice.randint(1, 3)):
                 _change(document, dice)
             parts[file][number] = json.dumps(document[0]).encode()
-        # numbers with thousands of digits, and deeply nested documents
+        # Numbers with thousands of digits, and deeply nested documents.
         except (ArithmeticError, ValueError, RecursionError):
             continue
         made = b"\0".join(b"\n".join(part) for part in parts)

@@ -50,7 +50,7 @@ RUNS = tuple(
 def _folder() -> Path:
     """Create the folder for the files that targets write. It is removed when the process ends."""
     made = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
-    # libFuzzer skips exit handlers; in this case, the runner removes TMPDIR
+    # The handler does not run if libFuzzer ends the process. In this case, the runner removes TMPDIR.
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
 

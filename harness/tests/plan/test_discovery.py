@@ -64,7 +64,7 @@ def test_antipatterns_are_verified_by_techempower_rules(tmp_path: Path) -> None:
             config("x", default={**ENTRY, "local": {"run": ["x"], "builds": []}}),
             "tests.0.default.local.builds: unknown key; did you mean build?",
         ),
-        # the key belongs in a different place
+        # The key belongs in a different place.
         (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; allowed are"),
         (config("x", default={"language": "C"}), "has no URL: add at least one of json_url"),
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),

@@ -146,7 +146,7 @@ def test_percentile_covers_all_loads_of_a_process() -> None:
     found = estimate_percentiles(loads)
     assert found.keys() == {"50"}  # no load of process 0 has a p99
     assert found["50"].values == pytest.approx((0.02, 0.02))
-    # a single slower request does not suffice for a percentile
+    # A single slower request does not suffice for a percentile.
     assert estimate_percentiles([(0, {"99": 0.1}, 100)]) == {}
 
 

@@ -6,7 +6,7 @@ from harness.records.measurements import Latency
 from harness.stats.cell_values import METRICS, CellTrials
 from harness.tests.doubles.runs import trial
 
-# microseconds of CPU per request in consecutive trials
+# Microseconds of CPU per request in consecutive trials.
 SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)
 
 

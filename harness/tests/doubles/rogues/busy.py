@@ -28,7 +28,7 @@ def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) ->
     """Return the same replacements, effective only under load."""
 
     def chosen(cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any]) -> Callable[..., Any]:
-        # bind the chosen function to the server, like a method
+        # Bind the chosen function to the server, like a method.
         return lambda self, *args: (cheat if busy(self) else honest).__get__(self)(*args)
 
     return {name: chosen(cheat, getattr(base, name)) for name, cheat in change.items()}
