@@ -319,8 +319,7 @@ def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implem
     _require_known(found, "--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
     _require_known(found, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    # If no implementation has the tag, all are core.
-    core = {i.name for i in implementations if i.is_core} or {*by_name}
+    core = {i.name for i in implementations if i.is_core} or {*by_name}  # all, if no implementation has the tag
     takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
 
     def named(i: Implementation) -> bool:

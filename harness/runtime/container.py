@@ -138,7 +138,7 @@ def follow_log(docker_command: Sequence[str], container: str, log: Path) -> proc
 
 
 def describe_end(container: str, at: Sequence[str] = ()) -> str:
-    """Return how a container exited, including an exceeded memory limit.
+    """Return how a container exited, for example because it exceeded the memory limit.
 
     ``at`` are arguments that select the engine.
     """

@@ -121,7 +121,7 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     """Return the next rate of an open loop (or factor of a scenario) to try. None ends the search.
 
     The search first moves outwards until both ends of the bracket exist. It then bisects on the log scale down to
-    ``MAX_BRACKET_WIDTH``. Finally, it repeats an end of the bracket if the loads were too short to decide.
+    ``MAX_BRACKET_WIDTH``. Finally, it repeats an end of the bracket if its loads were too short to decide.
 
     Args:
         trials: Previous trials of this process and cell.

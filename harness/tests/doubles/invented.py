@@ -28,7 +28,7 @@ REAL: tuple[EntryWords, ...] = (  # name, language, platform, webserver, databas
     ("es4x", "JavaScript", "Vert.x", "None", "Postgres", "Raw", "Micro"),
     ("express", "JavaScript", "Node.js", "None", "Postgres", "Raw", "Micro"),
 )
-SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two are equal in practice
+SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two are practically equal
 MACHINE = {
     "hostname": "bench-01",
     "os": "Debian GNU/Linux 12",

@@ -28,7 +28,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file syste
 def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], bool]:
     """Add an implementation that stays in a stage for a while.
 
-    Return a function that checks whether the run has reached it.
+    Return a function that checks whether the run has reached the stage.
     """
     build = {"build": [sys.executable, "-c", SLOW_ONCE]} if stage == "building" else {}
     scene.add("good", behaviour, **build)

@@ -106,7 +106,7 @@ def lines(data: bytes) -> None:
 
 
 def round_results(data: bytes) -> None:
-    """Check that a published results.json is converted to positive rates, or rejected with the name."""
+    """Check that a published results.json is converted to positive rates, or rejected with the file's name."""
     path = _written(("results.json",), data) / "results.json"
     try:
         found = published.read_round(path)
@@ -118,7 +118,7 @@ def round_results(data: bytes) -> None:
 
 
 def configuration(data: bytes) -> None:
-    """Check that a benchmark_config.json is read or rejected with the name, both strictly and leniently."""
+    """Check that a benchmark_config.json is read or rejected with the file's name, both strictly and leniently."""
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
@@ -151,7 +151,7 @@ def service_file(data: bytes) -> None:
 
 
 def profile_file(data: bytes) -> None:
-    """Check that a profile is read, or rejected with the name."""
+    """Check that a profile is read, or rejected with the file's name."""
     path = _written(("mine.toml",), data) / "mine.toml"
     try:
         profile.load_profile(str(path))
