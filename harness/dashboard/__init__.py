@@ -1,1 +1,1 @@
-"""The dashboard: a read-only ASGI server for results/, and its web page."""
+"""The dashboard: a web page, and a read-only ASGI server for results/."""

@@ -1,4 +1,4 @@
-"""Serves JSON documents about runs, with a cache. All routes are GET only."""
+"""Serves JSON documents about runs from a cache. All routes are read-only."""
 
 import contextlib
 import json
@@ -32,24 +32,24 @@ READ_ERRORS = (
     ArithmeticError,
     LookupError,
     RecursionError,
-)  # errors that files of a run may cause
-MAX_CACHED = 256  # documents; a document about 500 implementations has half a megabyte
-MAX_CACHED_BYTES = 64 << 20  # total size of the cached documents
-MAX_CONCURRENT = 2  # documents made at the same time; each may read half a gigabyte of records
+)  # errors that the files of a run may cause
+MAX_CACHED = 256  # number of documents; for 500 implementations, a document has half a megabyte
+MAX_CACHED_BYTES = 64 << 20  # total size of cached documents
+MAX_CONCURRENT = 2  # cached documents made at the same time; each may read half a gigabyte of records
 MAX_CONCURRENT_SMALL = 4  # uncached documents made at the same time; each may read a large file
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedDocument:
-    """A document about some runs, and the states of their files before they were read."""
+    """A document about a run or several runs, and the state of their files before it was made."""
 
     json: bytes
     states: dict[str, list[FileState]]
-    until: float  # monotonic seconds; a document about a run in progress is reused until then
+    until: float  # time.monotonic() until which a document about a run in progress is reused
 
 
 class Api:
-    """All documents of a folder of runs."""
+    """The routes of the API, and the documents about the runs in a folder."""
 
     def __init__(self, runs: ResultsFolder) -> None:
         self.runs = runs
@@ -60,7 +60,7 @@ class Api:
         self._at_once = threading.BoundedSemaphore(MAX_CONCURRENT)
         self._small_at_once = threading.BoundedSemaphore(MAX_CONCURRENT_SMALL)
         self._keeping = threading.Lock()
-        self._leads: dict[str, str] = {}  # run -> leading implementation, for runs whose document was made
+        self._leads: dict[str, str] = {}  # run -> leading implementation, if the run's document has been made
 
     def routes(self) -> list[Route]:
         """Return all routes below /api."""
@@ -89,7 +89,7 @@ class Api:
         ]
 
     def _page_view(self, request: Request) -> Response:
-        """Return a page of a plugin; it may load only what the dashboard's content security policy allows."""
+        """Return a plugin's page. The dashboard's content security policy applies to the page."""
         registered = plugins.page_views().get(request.path_params["view"])
         if registered is None:
             return JSONResponse({"error": "no plugin provides this page"}, status_code=404)
@@ -98,7 +98,7 @@ class Api:
             with self._small_at_once:
                 render = cast("Callable[[Path], str]", plugin.load(view.target))
                 return HTMLResponse(render(self.runs.results))
-        except Exception as error:  # code of others may raise anything
+        except Exception as error:  # a plugin may raise any exception
             logger.exception("%s", request.url.path)
             message = f"plugin {plugin.name} cannot make this page: {type(error).__name__}"
             return JSONResponse({"error": message}, status_code=500)
@@ -108,14 +108,14 @@ class Api:
         return self._made(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
-        """Return the list of runs, with the leader of each run whose document was made."""
+        """Return the list of runs. If a run's document has been made, the entry includes the leader."""
         found = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in found.runs)
         views = {name: view.title for name, (_, view) in plugins.page_views().items()}
         return found.model_copy(update={"runs": runs, "views": views})
 
     def document(self, run: DashboardRun) -> RunDocument:
-        """Return the document of a run, and remember its leader."""
+        """Return the document of a run, and store the leader for the list of runs."""
         document = run.document()
         first = next(iter(document.sentences.values()), {})
         lead = next(iter(first.get(document.ranking.leading, ())), "")
@@ -123,22 +123,25 @@ class Api:
         return document
 
     def claims(self) -> ClaimsDocument:
-        """Return the verdicts on all claims, or the reason why their file cannot be read."""
+        """Return the verdicts on all claims, or why their file cannot be read."""
         try:
             return ClaimsDocument(verdicts=tuple(claims.latest_verdicts(self.runs.results).values()))
         except StoreError as error:
             return ClaimsDocument(verdicts=(), problem=str(error))
 
     def warm(self) -> None:
-        """Make the documents of the newest runs in advance, because most visitors request these."""
+        """Make the documents of the newest runs in advance, because most visitors request them."""
         for run in self.runs.listed().runs[:3]:
             with contextlib.suppress(*READ_ERRORS):  # a request for this run reports the error
                 self._made(("", run.run_id), (run.run_id,), self.document)
 
     def _made(self, words: Sequence[str], names: tuple[str, ...], make: Callable[..., BaseModel]) -> bytes:
-        """Return a document about some runs from the cache, or make it if their files have changed.
+        """Return a document about runs from the cache. Make it first if it is missing or if files have changed.
 
-        ``words`` are the parameters of the request on which the document depends.
+        Args:
+            words: Request parameters on which the document depends.
+            names: Names of the runs.
+            make: Makes the document from the runs.
         """
         key = json.dumps(words)
         folders = [self.runs.folder(name) for name in names]
@@ -156,13 +159,14 @@ class Api:
                 made = make(*runs).model_dump_json().encode()
                 ended = time.monotonic()
             growing = any(run.info.status == "running" for run in runs)
-            # For 5 s, or 20 times as long as making it took. Viewers thus use at most 5 % of a CPU during a run.
+            # Reuse the document for 5 s, or for 20 times as long as making it took. Viewers of a run in progress thus
+            # use at most 5 % of a CPU.
             until = ended + max(5.0, 20.0 * (ended - began)) if growing else ended
             self._keep(key, CachedDocument(json=made, states=states, until=until))
             return made
 
     def _keep(self, key: str, made: CachedDocument) -> None:
-        """Add a document to the cache, and remove the least recently added documents beyond its limits."""
+        """Add a document to the cache. Beyond the limits, remove the documents that were added first."""
         with self._keeping:
             self._kept.pop(key, None)
             self._kept[key] = made
@@ -184,7 +188,7 @@ class Api:
         return _route(f"/api/runs/{{run}}{path}", made)
 
     def _small_route(self, path: str, make: Callable[[Request], BaseModel]) -> Route:
-        """Return a route for documents that are made for each request; few are made at the same time."""
+        """Return a route for uncached documents. Only a few are made at the same time."""
 
         def made(request: Request) -> BaseModel:
             with self._small_at_once:
@@ -197,17 +201,17 @@ class Api:
 
 
 def _path_test_type(request: Request) -> tuple[str, ...]:
-    """Return the test type in the path."""
+    """Return the test type in the request's path."""
     return (request.path_params["test_type"],)
 
 
 def _query_parameter(request: Request, key: str) -> str:
-    """Return a query parameter; empty if it is missing."""
+    """Return a query parameter, or empty text if it is missing."""
     return request.query_params.get(key, "")
 
 
 def _route(path: str, make: Callable[[Request], BaseModel | bytes]) -> Route:
-    """Return a route that answers 404 for missing or unreadable records, and 500 for other errors caused by files."""
+    """Return a route that maps errors to a status: 404 for unreadable records, and 500 for other errors in files."""
 
     def endpoint(request: Request) -> Response:
         try:

@@ -1,6 +1,6 @@
-"""Builds the web page with Vite if its sources have changed, in a container if Node.js is not installed.
+"""Builds the web page with Vite if the sources have changed. Without Node.js, it is built in a container.
 
-Also determines the web address of the repository, to which the page links.
+This module also determines the web address of the repository, which the page links to.
 """
 
 import re
@@ -24,7 +24,7 @@ from harness.units import format_elapsed
 WEB = Path(__file__).resolve().parent / "web"
 MIN_NODE = (20, 19)
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc", "src/**/*")
-STAMP = "sources.sha256"  # file in dist/ with the digest of the sources of the bundle
+STAMP = "sources.sha256"  # file in dist/ with a digest of the sources that were built
 REMOTE_URL = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
 )
@@ -34,8 +34,8 @@ def ensure_built(web: Path = WEB) -> Path:
     """Build the page if necessary, and return the folder with index.html and assets/.
 
     Raises:
-        EnvironmentLacksError: neither Node.js nor Docker is available.
-        BuildError: the build failed; the message has the end of its output.
+        EnvironmentLacksError: Neither Node.js nor Docker is available.
+        BuildError: The build failed. The message contains the end of the output.
     """
     dist = web / "dist"
     wanted = source_digest(web, SOURCES)
@@ -71,12 +71,12 @@ def _log(text: str) -> None:
 
 
 def build_commands(web: Path) -> list[list[str]]:
-    """Return the commands of the build, with the Node.js of this machine or else with Docker."""
+    """Return the build commands. They use Docker if this machine has no suitable Node.js."""
     if npm_is_new_enough():
         lock, installed = (
             web / "package-lock.json",
             web / "node_modules" / ".package-lock.json",
-        )  # npm's copy of the lock file
+        )  # a copy of the lock file, written by npm
         fresh = installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime
         return [*([] if fresh else [["npm", "ci", "--no-fund", "--no-audit"]]), ["npm", "run", "build"]]
     if shutil.which("docker"):
@@ -92,7 +92,7 @@ def build_commands(web: Path) -> list[list[str]]:
 
 
 def npm_is_new_enough() -> bool:
-    """Return whether npm and a Node.js version that Vite supports are installed."""
+    """Return whether npm and a Node.js version supported by Vite are installed."""
     if not (shutil.which("npm") and shutil.which("node")):
         return False
     version = run(["node", "--version"], seconds=30).stdout.strip().lstrip("v").split(".")
@@ -101,7 +101,7 @@ def npm_is_new_enough() -> bool:
 
 @cache
 def source_base() -> str | None:
-    """Return the web address of the remote ``origin``, ``https://host/owner/name``; None without such a remote."""
+    """Return the web address of the remote ``origin``, for example ``https://host/owner/name``, or None."""
     try:
         done = Repository.containing(REPOSITORY).run("remote", "get-url", "origin", seconds=5)
     except TfbError:
@@ -110,6 +110,6 @@ def source_base() -> str | None:
 
 
 def web_address(remote: str) -> str | None:
-    """Return the web address of a git remote, without credentials."""
+    """Return the web address of a git remote without credentials, or None if it has no web address."""
     match = REMOTE_URL.fullmatch(remote)
     return f"https://{match['host']}/{match['path']}" if match else None

@@ -1,15 +1,15 @@
-"""Closes HTTP connections whose request does not arrive in time."""
+"""Closes HTTP connections if a request does not arrive in time."""
 
 import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_SECONDS = 10.0  # time limit for receiving a request with its body; uvicorn has no limit
+REQUEST_SECONDS = 10.0  # time limit for receiving a complete request, which uvicorn does not limit
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection served by uvicorn that is closed when a request takes too long to arrive."""
+    """An HTTP connection of uvicorn that is closed if a request takes too long to arrive."""
 
     _late: asyncio.TimerHandle | None = None
 
@@ -19,7 +19,7 @@ class BoundedProtocol(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Process a part of a request. A part does not extend the timeout."""
+        """Process received bytes. They do not extend the timeout of an incomplete request."""
         super().data_received(data)
         self._watch()
 
@@ -29,7 +29,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """Start the timeout if a request is incomplete; otherwise cancel it."""
+        """Start the timeout if a request is incomplete. Otherwise cancel it."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._unwatch()
         elif self._late is None:

@@ -1,6 +1,7 @@
-"""Models of the documents that the dashboard's server sends to its page.
+"""Models of the JSON documents that the dashboard's server sends to its page.
 
-``python -m harness.dashboard.documents`` prints their JSON Schema. The page's TypeScript types are generated from it.
+``python -m harness.dashboard.documents`` prints their JSON Schema, from which the page's TypeScript types are
+generated.
 """
 
 import json
@@ -25,16 +26,16 @@ class RunSummary(Record):
     """An entry in the list of runs."""
 
     run_id: str
-    title: str  # describes the run if its name is only a time
-    example: bool = False  # whether the run is part of the repository
-    lead: str = ""  # leading implementation; empty if no ranking has been made yet
+    title: str  # a description of the run if its name is only a time
+    example: bool = False  # True if the run is part of the repository
+    lead: str = ""  # leading implementation; empty until a ranking has been made
     status: RunStatus
     profile: str
     started_at: float
     completed_at: float | None
     implementations: tuple[str, ...]
     test_types: tuple[str, ...]
-    machine: str  # CPU model and count
+    machine: str  # CPU model and number of CPUs
     grade: str
     problems: tuple[ReadProblem, ...]
 
@@ -52,7 +53,7 @@ class RunList(Record):
 
     runs: tuple[RunSummary, ...]
     broken: tuple[BrokenRun, ...]
-    views: dict[str, str] = Field(default_factory=dict)  # pages of plugins below /views: name -> title
+    views: dict[str, str] = Field(default_factory=dict)  # pages of plugins: name below /views -> title
 
 
 class VerdictSummary(Record):
@@ -73,9 +74,9 @@ class RunDocument(Record):
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(
         default_factory=dict
     )  # test type -> metric -> parts of the summary
-    ranking: Ranking  # without tables for single loads, which a TestDocument has
+    ranking: Ranking  # without tables for single loads, which are in TestDocument
     problems: tuple[ReadProblem, ...] = ()
-    source_base: str | None = None  # web address to which an implementation's folder is appended; None if unknown
+    source_base: str | None = None  # web address that an implementation's folder is appended to; None if unknown
 
 
 class CellLatency(Record):
@@ -83,11 +84,11 @@ class CellLatency(Record):
 
     implementation: str
     load: Load
-    basis: str  # Latency.basis, or the description in another tool's file
+    basis: str  # Latency.basis, or the description in the other tool's file
     percentiles: dict[str, float]
     spread: dict[str, tuple[float, float]] = Field(
         default_factory=dict
-    )  # percentile -> lowest and highest value over processes
+    )  # percentile -> minimum and maximum over processes
     mean: float | None = None
     stdev: float | None = None
     maximum: float | None = None
@@ -97,7 +98,7 @@ class CellLatency(Record):
 class TestDocument(Record):
     """A test type with a table for every load, and its verification results."""
 
-    __test__ = False  # pytest would collect the class by its name
+    __test__ = False  # prevents pytest from collecting the class
 
     test_type: str
     tables: tuple[Table, ...]
@@ -123,7 +124,7 @@ class ComparisonDocument(Record):
     """A comparison of two runs."""
 
     comparison: Comparison
-    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, same, or cannot tell
+    verdict: tuple[str, ...] = ()  # sentences with the verdicts: slower, faster, same or cannot tell
 
 
 class CellDocument(Record):
@@ -157,9 +158,9 @@ class LiveDocument(Record):
 
     status: str
     progress: RunProgress | None
-    trials: tuple[Trial, ...]  # the most recent trials, latest first, without windows and histograms
-    version: str  # changes whenever trials or the ranking change
-    silent_for: float | None  # seconds since the last write; None if it was recent
+    trials: tuple[Trial, ...]  # most recent trials, latest first, without windows and histograms
+    version: str  # changes when trials or the ranking change
+    silent_for: float | None  # seconds since the last write; None if the last write was recent
 
 
 class Embedded(Record):
@@ -170,11 +171,11 @@ class Embedded(Record):
     latency: dict[str, LatencyDocument]
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
-    left_out: tuple[str, ...] = ()  # sentences about parts that were omitted to keep the file small
+    left_out: tuple[str, ...] = ()  # sentences about parts that were omitted to limit the file's size
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of all documents as they are serialized. Fields with defaults are always present."""
+    """Return the JSON Schema of all documents as serialized. Fields with defaults are required."""
     models = [each for each in globals().values() if getattr(each, "__module__", "") == __name__ and each is not schema]
     _, combined = models_json_schema([(model, "serialization") for model in models], by_alias=False, title="Documents")
     for definition in combined["$defs"].values():

@@ -1,8 +1,8 @@
-"""``python -m harness.dashboard.example RUN``: writes a reduced copy of a run as the published round.
+"""Writes a reduced copy of a run as the published round: ``python -m harness.dashboard.example RUN``.
 
-The copy has all trials and figures, so its ranking equals the ranking of the run. It omits derived files
+The copy contains all trials and figures, so its ranking equals the ranking of the run. It omits derived files
 (``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``. Absolute paths are reduced to their last
-part.
+component.
 """
 
 import json
@@ -22,15 +22,16 @@ LEFT_OUT = (
     "are included.",
 )
 
-# An absolute path of two or more parts, except within addresses, media types and relative paths. Group: its last part.
+# An absolute path of at least two components, except in web addresses, media types and relative paths. The group is the
+# last component.
 ABSOLUTE_PATH = re.compile(r"(?<![\w:/.*-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 ADDRESS = re.compile(r"\bhttps?://([\w.-]+)")
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost"})
-FREE_TEXT = frozenset({"notes", "maintainers"})  # fields of benchmark_config.json in which authors may give addresses
+FREE_TEXT = frozenset({"notes", "maintainers"})  # fields of benchmark_config.json that may contain web addresses
 
 
 def write_example(source: DashboardRun, target: Path) -> None:
-    """Write the reduced copy into a new folder; raise ValueError if the run names another host."""
+    """Write the reduced copy into a new folder. Raises ValueError if the run names a different host."""
     target.mkdir(parents=True)
     unbuilt = tuple(
         each.model_copy(update={"build": each.build and each.build.model_copy(update={"log": None})})
@@ -50,18 +51,21 @@ def write_example(source: DashboardRun, target: Path) -> None:
 
 
 def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - pydantic's own options
-    """Append a record without the paths of this machine."""
+    """Append a record without absolute paths to a file."""
     whole = record.model_dump(mode="json", by_alias=True, **{"exclude_defaults": True, **options})
     if isinstance(record, Trial):
         whole["load"] = record.load.model_dump(
             mode="json", exclude_none=True
-        )  # with the kind, although it is a default
+        )  # includes the kind, although it is a default
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(remove_paths(whole), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
 def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever it is
-    """Reduce absolute paths in JSON to their last part; raise ValueError for an address of another machine."""
+    """Reduce absolute paths in JSON to their last component.
+
+    Raises ValueError for the address of a different machine.
+    """
     match value:
         case str():
             others = set(ADDRESS.findall(value)) - THIS_MACHINE

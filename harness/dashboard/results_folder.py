@@ -1,4 +1,4 @@
-"""Lists the runs of a results folder, and finds a run by its name."""
+"""Lists the runs in a results folder, and finds runs by name."""
 
 import re
 from functools import lru_cache
@@ -10,21 +10,21 @@ from harness.errors import StoreError
 from harness.records.run_folders import started_at
 from harness.report.summary import run_title
 
-RUN_NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no path separator and no leading dot
-EXCLUDED_FOLDERS = frozenset({"rounds"})  # folders of results/ that contain runs of others
-MAX_LISTED = 1000  # runs of a folder
-MAX_LISTED_BYTES = 128 << 20  # total size of the run.json files that a list reads
+RUN_NAME = re.compile(r"[\w][\w.+-]*")  # name of a run's folder: no path separator, and no leading dot
+EXCLUDED_FOLDERS = frozenset({"rounds"})  # folders in results/ that contain published runs
+MAX_LISTED = 1000  # number of runs in a list
+MAX_LISTED_BYTES = 128 << 20  # total size of the run.json files that are read for a list
 
 
 class ResultsFolder:
-    """The runs in a folder, or the published round if the folder has none."""
+    """The runs in a folder, or the published round if the folder contains no runs."""
 
     def __init__(self, results: Path, *, published: Path | None = None) -> None:
         self.results = results
         self.published = published or results / PUBLISHED
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a run by name; raise StoreError if it does not exist."""
+        """Return the folder of the run with this name. Raises StoreError if it does not exist."""
         for results in (self.results, self.published):
             folder = results / name
             if RUN_NAME.fullmatch(name) and is_run_folder(folder):
@@ -32,7 +32,7 @@ class ResultsFolder:
         raise StoreError(f"{name!r}: no such run")
 
     def listed(self) -> RunList:
-        """Return all runs, newest first, and the folders whose run.json cannot be read."""
+        """Return all runs, newest first, and the folders with an unreadable run.json."""
         own, broken = _list_runs(self.results)
         found = own or _list_runs(self.published)[0]
         found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
@@ -40,10 +40,10 @@ class ResultsFolder:
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Return whether a path may be the folder of a run: a real folder with a valid name, not a link."""
+    """Return whether a path is a folder with a valid run name, and not a symbolic link."""
     try:
         own = folder.is_dir() and not folder.is_symlink()
-    except OSError:  # not a valid file name
+    except OSError:  # the path is not a valid file name
         return False
     return bool(RUN_NAME.fullmatch(folder.name)) and own
 
@@ -79,7 +79,7 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _summarize_run(folder: Path, _state: FileState) -> RunSummary:
-    """Return the list entry of a run, cached by the state of its run.json."""
+    """Return the list entry of a run. The state of run.json is part of the cache key."""
     run = DashboardRun(folder)
     info = run.info
     return RunSummary(

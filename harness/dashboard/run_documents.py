@@ -1,4 +1,4 @@
-"""Makes the dashboard's documents about a run. Unreadable records become problems in the documents."""
+"""Makes the dashboard's documents about a run. The documents report unreadable records as problems."""
 
 import os
 import re
@@ -37,15 +37,15 @@ from harness.report import comparison as words
 from harness.report.summary import run_title, summarize_all
 from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
-MAX_LOG_BYTES = 512 * 1024  # kept at the end of a log that are shown
-PUBLISHED = "rounds/1"  # folder in results/ that is shown if the user has no runs
+MAX_LOG_BYTES = 512 * 1024  # maximum length of the end of a log that is shown
+PUBLISHED = "rounds/1"  # folder in results/ that is shown if there are no other runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
-COMPARISON_MARGIN = 0.05  # relative difference that counts as unchanged; the default of ./tfb compare
+COMPARISON_MARGIN = 0.05  # relative difference that counts as unchanged; also the default of ./tfb compare
 FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
-SILENT_SECONDS = 60.0  # time without a write after which a running run is shown as silent
-TAIL_BYTES = 1 << 20  # read at the end of trials.jsonl to find the last trials
-LAST_TRIALS = 8  # shown for a run in progress
-MAX_LOGS = 2000  # logs considered for a saved page
+SILENT_SECONDS = 60.0  # time without a write after which the page shows that a run is silent
+TAIL_BYTES = 1 << 20  # length of the end of trials.jsonl that is searched for the last trials
+LAST_TRIALS = 8  # number of trials shown for a run in progress
+MAX_LOGS = 2000  # number of logs considered for a saved page
 
 FileState = tuple[int, int]
 
@@ -54,7 +54,7 @@ class HeadlineTest(TestTypeRanking):
     """A test type without tables for its loads, which are the largest part of ranking.json."""
 
     model_config = ConfigDict(validate_by_name=False)
-    # No file has this key, so pydantic skips the tables instead of parsing them.
+    # No file has this key. Pydantic therefore skips the tables instead of parsing them.
     tables: tuple[Table, ...] = Field(default=(), validation_alias="not read")
 
 
@@ -67,7 +67,7 @@ class HeadlineRanking(Ranking):
 class DashboardRun(RunReader):
     """A run in results/, and the documents about it.
 
-    ``rank_again`` ignores ranking.json, which may have been modified, and ranks from the trials.
+    ``rank_again`` ranks the trials instead of trusting ranking.json, which may have been modified.
     """
 
     def __init__(self, folder: Path, *, rank_again: bool = False) -> None:
@@ -77,7 +77,7 @@ class DashboardRun(RunReader):
         self.example = folder.parent.as_posix().endswith(f"/{PUBLISHED}")
 
     def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
-        """Return the ranking in ranking.json if it is final and has the current version; otherwise rank the trials."""
+        """Return the recorded ranking if it is final and has the current version. Otherwise rank the trials."""
         if found := self._recorded and self._ranking_of(self._recorded, model):
             return found
         if self._ranked is None:
@@ -88,7 +88,7 @@ class DashboardRun(RunReader):
         return self._ranked.model_copy(update={"test_types": bare})
 
     def _ranking_of(self, path: Path, model: type[Ranking]) -> Ranking | None:
-        """Return the recorded ranking; None if it cannot be read, is not final, or has another version."""
+        """Return the recorded ranking, or None if it is unreadable, not final or of a different version."""
         try:
             found = model.model_validate_json(read_bounded(path))
         except FileNotFoundError:
@@ -99,20 +99,20 @@ class DashboardRun(RunReader):
         return found if found.scoring_version == SCORING_VERSION and self.info.status != "running" else None
 
     def _ranked_here(self) -> Ranking:
-        """Rank the trials; return an empty ranking if the records cannot be ranked."""
+        """Rank the trials, or return an empty ranking if the records cannot be ranked."""
         try:
             return compute_ranking(self.records())
-        except (ValueError, ArithmeticError, LookupError) as error:  # an invalid value that the models accept
+        except (ValueError, ArithmeticError, LookupError) as error:  # the models accept values that cannot be ranked
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
 
     def log(self, name: str) -> LogDocument:
-        """Return the end of a log; ``name`` is relative to the run's folder.
+        """Return the end of a log. ``name`` is relative to the run's folder.
 
-        Links are not followed, even if the path changes during the call.
+        Symbolic links are not followed, even if the path changes during the call.
 
         Raises:
-            StoreError: the file is not a log of this run.
+            StoreError: The file is not a log of this run.
         """
         parts = PurePosixPath(name).parts
         if len(parts) < 2 or parts[0] != "logs" or ".." in parts or "\0" in name:
@@ -127,7 +127,7 @@ class DashboardRun(RunReader):
         return LogDocument(path=name, text=text, skipped=max(0, size - MAX_LOG_BYTES))
 
     def logs(self) -> list[str]:
-        """Return paths of logs relative to the run's folder, sorted and without links."""
+        """Return the sorted paths of logs relative to the run's folder. Symbolic links are excluded."""
         folder = self.folder.resolve() / "logs"
         if folder.is_symlink():
             return []
@@ -136,7 +136,7 @@ class DashboardRun(RunReader):
         return sorted(str(path.relative_to(folder.parent)) for path in islice(own, MAX_LOGS))
 
     def document(self) -> RunDocument:
-        """Return the document of the run."""
+        """Return the main document of the run."""
         ranking = self.ranking(HeadlineRanking)
         return RunDocument(
             run=self.info,
@@ -149,7 +149,7 @@ class DashboardRun(RunReader):
         )
 
     def live(self) -> LiveDocument:
-        """Return the state of a run in progress. Only the ends of its files are read."""
+        """Return the state of a run in progress. Only the ends of files are read."""
         states = {name: file_state(self.folder / name) for name in FILES}
         silence = time.time() - max(changed for _, changed in states.values()) / 1e9
         return LiveDocument(
@@ -161,7 +161,7 @@ class DashboardRun(RunReader):
         )
 
     def tests(self, *wanted: str) -> dict[str, TestDocument]:
-        """Return documents of the given test types, or of all, that have a ranking or a verdict."""
+        """Return the documents of the given test types, or of all test types, that have a ranking or a verdict."""
         ranking, verdicts = self.ranking(), _summarize_verdicts(self.verdicts())
         names = dict.fromkeys((*ranking.test_types, *(verdict.test_type for verdict in verdicts)))
         return {
@@ -176,13 +176,13 @@ class DashboardRun(RunReader):
         }
 
     def test(self, test_type: str) -> TestDocument:
-        """Return the document of a test type; raise StoreError if the run does not have it."""
+        """Return the document of a test type. Raises StoreError if the run does not include it."""
         if test_type in self.info.loads and (found := self.tests(test_type)):
             return found[test_type]
         raise StoreError(f"{test_type!r}: not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
-        """Return the latency of every cell of a test type, from the trials that passed their validity checks."""
+        """Return the latency of each cell of a test type, from the trials that passed their validity checks."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         if test_type not in self.info.loads:
             return LatencyDocument(test_type=test_type, cells=())
@@ -192,7 +192,7 @@ class DashboardRun(RunReader):
         return LatencyDocument(test_type=test_type, cells=tuple(map(_cell_latency, cells.values())))
 
     def overall(self, test_types: Collection[str]) -> OverallDocument:
-        """Return scores over some test types; raise StoreError if the run did not measure a test type."""
+        """Return the scores over some test types. Raises StoreError if a test type was not measured."""
         unknown = [kind for kind in test_types if kind not in self.info.loads]
         if unknown or not test_types:
             raise StoreError(f"{', '.join(unknown) or 'no test type'}: not measured in this run")
@@ -209,7 +209,7 @@ class DashboardRun(RunReader):
         return OverallDocument(test_types=tuple(loads), scores=ranking.overall)
 
     def cell(self, implementation: str, test_type: str) -> CellDocument:
-        """Return all records of an implementation and test type; raise StoreError if the run does not have them."""
+        """Return all records of an implementation and test type. Raises StoreError if the run does not include them."""
         if test_type not in self.info.loads or implementation not in (each.name for each in self.info.implementations):
             raise StoreError("no such implementation and test type in this run")
         return next(self.cells(implementation, test_type), None) or CellDocument(
@@ -217,7 +217,7 @@ class DashboardRun(RunReader):
         )
 
     def cells(self, implementation: str | None = None, test_type: str | None = None) -> Iterator[CellDocument]:
-        """Yield documents of all or the given implementations and test types that have a trial or a verdict."""
+        """Yield a document for each combination of implementation and test type that has a trial or a verdict."""
         trials, verdicts = defaultdict(list), defaultdict(list)
         for trial in self.trials(implementation, test_type):
             shorter = trial.without_histograms().model_copy(update={"arrivals": None})
@@ -238,23 +238,23 @@ class DashboardRun(RunReader):
 
 @lru_cache(maxsize=16)
 def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
-    """Return the last trials of a file, latest first, without windows and histograms.
+    """Return the last trials in a file, latest first, without windows and histograms.
 
-    ``state`` is the state of the file, so that the cache is valid.
+    ``state`` is part of the cache key, so that a changed file is read again.
     """
-    start = max(0, state[0] - TAIL_BYTES)  # probably within a line, which is skipped
+    start = max(0, state[0] - TAIL_BYTES)  # probably within a line; the incomplete line is skipped
     short = {"windows": (), "warm_up": None, "arrivals": None}
     last = deque(read_lines(path, Trial, [], start=start), LAST_TRIALS)
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))
 
 
 def compute_ranking(records: RunRecords) -> Ranking:
-    """Rank a run; a run without trials has an empty ranking."""
+    """Rank a run. A run without trials has an empty ranking."""
     if not records.trials:
         return Ranking(run_id=records.info.run_id, reference=records.info.reference)
     from harness.stats.ranking import (
         rank,
-    )  # imported late, because importing scipy takes longer than serving most pages
+    )  # import late, because importing scipy takes longer than serving most pages
 
     return rank(records.info, records.trials, records.processes, records.verdicts)
 
@@ -263,7 +263,7 @@ def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocumen
     """Compare run ``after`` with run ``before``, cell by cell and in sentences."""
     from harness.stats.cell_comparison import (
         compare,
-    )  # imported late, because importing scipy takes longer than serving most pages
+    )  # import late, because importing scipy takes longer than serving most pages
 
     found = compare(before.records(), after.records(), COMPARISON_MARGIN)
     titles = [run_title(run.info) for run in (before, after)]
@@ -277,7 +277,7 @@ def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
     """Return the latency of a cell, estimated over processes as in the ranking."""
     from harness.stats.cell_values import METRICS, CellTrials
     from harness.stats.value_tables import (
-        estimate_percentiles,  # imported late, because importing scipy takes longer than serving most pages
+        estimate_percentiles,  # import late, because importing scipy takes longer than serving most pages
     )
 
     seen = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
@@ -297,7 +297,7 @@ def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
 
 
 def _summarize_verdicts(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, ...]:
-    """Return the worst outcome of each implementation and test type, and the checks that failed in a process."""
+    """Return the worst outcome for each implementation and test type, and the checks that did not pass."""
     groups: dict[tuple[str, str], list[VerificationRecord]] = defaultdict(list)
     for verdict in verdicts:
         groups[verdict.implementation, verdict.test_type].append(verdict)
@@ -323,7 +323,7 @@ def _is_file(path: Path) -> bool:
 
 
 def file_state(path: Path) -> FileState:
-    """Return size in bytes and modification time in nanoseconds; -1 for a missing file."""
+    """Return the size in bytes and the modification time in nanoseconds, or -1 for both if the file is missing."""
     try:
         found = path.stat()
     except OSError:

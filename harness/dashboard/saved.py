@@ -14,12 +14,15 @@ from harness.dashboard.run_documents import DashboardRun
 from harness.errors import StoreError
 from harness.records.trial_record import Trial
 
-MAX_PAGE_BYTES = 1_900_000  # limit of the file's size, so that it can be sent by mail
-MAX_LOG_CHARACTERS = 12_000  # kept at the end of a log
+MAX_PAGE_BYTES = 1_900_000  # maximum size of the file, so that it can be sent by mail
+MAX_LOG_CHARACTERS = 12_000  # maximum length of the end of a log that is saved
 
 
 def render_run(folder: Path) -> str:
-    """Return a page that works offline, ranked again from the trials; raise StoreError if the run cannot be read."""
+    """Return a page that works offline. The run is ranked again from the trials.
+
+    Raises StoreError if the run cannot be read.
+    """
     return render_page(ensure_built(), collect_documents(DashboardRun(folder, rank_again=True)))
 
 
@@ -35,7 +38,7 @@ def collect_documents(run: DashboardRun) -> Embedded:
 
 
 def render_page(web: Path, embedded: Embedded) -> str:
-    """Return the HTML text. Parts are omitted until it is small enough, and the page names them."""
+    """Return the HTML text. Parts are omitted until the file is small enough, and the page lists them."""
     script = read_asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
     style = read_asset(web, "*.css")
     fixed = len(script.encode()) + len(style.encode()) + 4096
@@ -64,14 +67,14 @@ def render_page(web: Path, embedded: Embedded) -> str:
 
 
 def compress(embedded: Embedded) -> str:
-    """Return documents as gzipped JSON in base64, which has no special characters of HTML."""
+    """Return the documents as gzipped JSON in base64, which contains no special characters of HTML."""
     plain = json.loads(embedded.model_dump_json(), parse_float=round_number)
     text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
     return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")
 
 
 def round_number(text: str) -> float:
-    """Round a number to six significant digits, except a time in seconds since 1970."""
+    """Round a number to six significant digits, unless it is a time in seconds since 1970."""
     return float(text) if float(text) > 1e9 else float(f"{float(text):.6g}")
 
 
@@ -89,14 +92,14 @@ def read_asset(web: Path, pattern: str) -> str:
 
 
 def truncate_log(log: LogDocument) -> LogDocument:
-    """Return the end of a log."""
+    """Return the document with only the end of the log's text."""
     cut = max(0, len(log.text) - MAX_LOG_CHARACTERS)
     skipped = log.skipped + len(log.text[:cut].encode())
     return log.model_copy(update={"text": log.text[cut:], "skipped": skipped})
 
 
 def drop_windows(embedded: Embedded) -> Embedded:
-    """Return documents without the time series of trials."""
+    """Return the documents without the time series of trials."""
 
     def slim(trial: Trial) -> Trial:
         warm_up = trial.warm_up and trial.warm_up.model_copy(update={"windows": ()})
@@ -106,7 +109,7 @@ def drop_windows(embedded: Embedded) -> Embedded:
     return embedded.model_copy(update={"cells": tuple(cells)})
 
 
-# Reductions of a file that is too large, in this order: message on the page -> function.
+# Reductions for a file that is too large, in this order: message on the page -> function.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
     "The second-by-second series are omitted.": drop_windows,
     "Logs are omitted.": lambda e: e.model_copy(update={"logs": {}}),

@@ -1,4 +1,4 @@
-"""Serves the dashboard: a read-only API for results/, and the web page."""
+"""Serves the dashboard: the web page, and a read-only API for results/."""
 
 import asyncio
 import ipaddress
@@ -45,8 +45,8 @@ HEADERS = {
 def is_own_host(host: str, bind: str) -> bool:
     """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
 
-    Other names are rejected because of DNS rebinding: a website can point its own name at 127.0.0.1 and would then be
-    able to read the responses. The requests of its pages carry that name.
+    Other names are rejected to prevent DNS rebinding. In that attack, a website points a host name at 127.0.0.1 in
+    order to read the responses. The requests then carry this name.
     """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     try:
@@ -57,10 +57,10 @@ def is_own_host(host: str, bind: str) -> bool:
 
 
 def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
-    """Return the ASGI application, which accepts GET and HEAD only."""
+    """Return the ASGI application, which accepts only GET and HEAD."""
 
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        """Add security headers to every response, and reject requests from other websites."""
+        """Add security headers to each response, and reject requests from other websites."""
         if not is_own_host(request.headers.get("host", ""), bind):
             response: Response = JSONResponse({"error": "unknown Host"}, status_code=421)
         elif request.headers.get("sec-fetch-site") == "cross-site" and request.url.path.startswith("/api/"):
@@ -85,10 +85,10 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
 
 
 def serve(results: Path, *, bind: str, port: int) -> None:
-    """Serve until Ctrl-C.
+    """Serve the dashboard until Ctrl-C.
 
     Raises:
-        EnvironmentLacksError: the port is in use, or the page cannot be built.
+        EnvironmentLacksError: The port is in use, or the page cannot be built.
     """
     web = ensure_built()
     api = Api(ResultsFolder(results, published=RESULTS / PUBLISHED))

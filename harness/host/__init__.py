@@ -1,1 +1,1 @@
-"""The machine that tfb runs on: processes, accounts, clock, metering, git and the remains of killed runs."""
+"""The machine that tfb runs on: processes, accounts, clock, metering, git, and leftovers of killed runs."""

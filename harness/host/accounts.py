@@ -1,6 +1,7 @@
-"""Allocates a uid for each implementation if tfb runs as root; no other program uses these uids.
+"""Allocates a uid for each implementation if tfb runs as root. No other program uses these uids.
 
-Servers can neither signal nor trace each other, and ``tfb clean`` finds all processes of a killed run by uid.
+With separate uids, servers can neither signal nor trace each other. ``tfb clean`` finds all processes of a killed run
+by uid.
 """
 
 import atexit
@@ -21,13 +22,13 @@ from harness.paths import state_folder
 
 # systemd leaves this range unused, between the users of systemd-homed and dynamic users.
 SERVER_UIDS = range(60578, 61184)
-LOCK_FOLDER = Path("/run/tfb")  # a locked file per allocated number, containing the owner; only root may enter
-READ_CAPABILITY = "dac_read_search"  # to read toolchains and builds in root's folders
-CACHE_FOLDER = ".cache"  # in a home: not shared with root
+LOCK_FOLDER = Path("/run/tfb")  # contains a locked file with the owner for each allocated uid; only root may enter
+READ_CAPABILITY = "dac_read_search"  # lets servers read toolchains and builds in root's folders
+CACHE_FOLDER = ".cache"  # folder in a home that is not shared with root
 
 
 class AccountPool:
-    """The accounts of a run's servers. An implementation keeps the uid, so that it can access earlier files."""
+    """The accounts of a run's servers. Each implementation keeps the same uid, so that it can access earlier files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
         self.rights = rights
@@ -36,7 +37,7 @@ class AccountPool:
 
     @contextmanager
     def account(self, name: str) -> Iterator[Account]:
-        """Lend an account to a server; two servers of an implementation that run together get different accounts."""
+        """Yield an account for a server. Simultaneous servers of an implementation get different accounts."""
         existing = self._accounts.setdefault(name, [])
         account = next((each for each in existing if each.uid not in self._used), None)
         if account is None:
@@ -51,7 +52,7 @@ class AccountPool:
 
 
 def server_accounts(port: int | None) -> AccountPool | None:
-    """Return the accounts for servers that listen on this port, or None if tfb is not root."""
+    """Return the accounts for servers that listen on a port, or None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     return AccountPool(
@@ -61,14 +62,14 @@ def server_accounts(port: int | None) -> AccountPool | None:
 
 @cache
 def server_group() -> int:
-    """Return the group of this tfb process's servers; it gives them access to shared scratch folders."""
+    """Return the group of this tfb process's servers, which gives them access to shared scratch folders."""
     return allocate_uid()
 
 
 def allocate_uid() -> int:
-    """Allocate a number that no account, process or other tfb uses, until this process exits.
+    """Allocate a uid that no account, process or other tfb process uses, until this process exits.
 
-    Raises EnvironmentLacksError if all numbers are in use.
+    Raises EnvironmentLacksError if all uids are in use.
     """
     busy = _uids_of_processes()
     first = os.getpid() % len(SERVER_UIDS)
@@ -81,7 +82,7 @@ def allocate_uid() -> int:
 
 
 def allocated_uids() -> Iterator[tuple[int, str]]:
-    """Yield all allocated numbers with their owners, including killed owners."""
+    """Yield all allocated uids with their owners, including killed owners."""
     for folder in _lock_folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -99,23 +100,23 @@ def release_uid(uid: int, owner: str) -> None:
 
 
 def _lock_folders() -> tuple[Path, ...]:
-    return (LOCK_FOLDER, state_folder() / "uids")  # the second if /run is not writable
+    return (LOCK_FOLDER, state_folder() / "uids")  # the second folder is used if /run is not writable
 
 
 def _try_lock(uid: int) -> bool:
-    """Lock the file of a number, and write this process's identity to it."""
+    """Lock the file of a uid, and write this process's identity to it. Return whether the lock was free."""
     file = os.open(_lock_folder() / str(uid), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
         return False
-    if os.fstat(file).st_size:  # a killed tfb had this account, and may have left processes: tfb clean gives it back
+    if os.fstat(file).st_size:  # a killed tfb process had this uid, and may have left processes; tfb clean releases it
         os.close(file)
         return False
     os.ftruncate(file, 0)
     os.write(file, ownership.own_identity().encode())
-    atexit.register(os.ftruncate, file, 0)  # file and lock stay open until exit
+    atexit.register(os.ftruncate, file, 0)  # file and lock remain until exit
     return True
 
 
@@ -152,7 +153,7 @@ def _uids_of_processes() -> set[int]:
 
 
 def describe_account(pool: AccountPool | None) -> str:
-    """Return the description of the accounts for records; None: the account of the harness."""
+    """Describe the accounts for records. None means tfb's account."""
     if pool is not None:
         return f"a uid for each implementation ({', '.join(pool.rights)})"
     try:
@@ -162,25 +163,25 @@ def describe_account(pool: AccountPool | None) -> str:
 
 
 def share_folder(folder: Path, *, listed: bool = True) -> None:
-    """Let this process's servers enter a scratch folder of root; ``listed``: also let them list it."""
+    """Let this process's servers enter a scratch folder of root. ``listed`` also lets them list the content."""
     if os.geteuid() == 0:
-        with suppress(OSError):  # root in some containers cannot change groups: servers run as root, too
+        with suppress(OSError):  # in some containers, root cannot change groups, but then servers run as root, too
             os.chown(folder, -1, server_group())
             folder.chmod(0o750 if listed else 0o710)
 
 
 @contextmanager
 def server_home(account: Account | None) -> Iterator[dict[str, str]]:
-    """Create a home for a server's account, and yield the variables with the path.
+    """Create a home folder for a server's account, and yield the environment variables that name it.
 
-    The home contains links to the entries of root's home, where toolchains look for installed files. It is writable,
-    because GraalVM's languages unpack libraries there. Without them, code would be interpreted.
+    The folder contains links to the entries of root's home, where toolchains look for installed files. It is writable,
+    because GraalVM's languages unpack libraries there. Without these libraries, code would be interpreted.
     """
     if account is None:
         yield {}
         return
     with ownership.make_scratch_folder("home") as folder:
-        # GraalVM requires access without CAP_DAC_READ_SEARCH.
+        # GraalVM requires access to the folder without CAP_DAC_READ_SEARCH.
         share_folder(folder, listed=False)
         home = folder / "home"
         (home / CACHE_FOLDER).mkdir(parents=True)
@@ -188,14 +189,14 @@ def server_home(account: Account | None) -> Iterator[dict[str, str]]:
             for entry in Path.home().iterdir():
                 if entry.name != CACHE_FOLDER:
                     (home / entry.name).symlink_to(entry)
-        for path in (home / CACHE_FOLDER, home):  # only now, when the contents are complete
+        for path in (home / CACHE_FOLDER, home):  # change the owner last, after the content is complete
             path.chmod(0o700)
             os.chown(path, account.uid, account.gid)
         yield {"HOME": str(home), "XDG_CACHE_HOME": str(home / CACHE_FOLDER)}
 
 
 def account_obstacle() -> str:
-    """Return why servers cannot have separate accounts (for example in a container); empty if they can."""
+    """Return why servers cannot have separate accounts, for example in a container. Empty if they can."""
     try:
         process.run(
             ["true"],

@@ -1,6 +1,6 @@
-"""Turns a fork of the guardian into the requested program, with restricted privileges and file access.
+"""Replaces a fork of the guardian by the requested program, with restricted privileges and file access.
 
-This module imports only the standard library, because the guardian loads it.
+This module imports only the standard library, because the guardian imports it.
 """
 
 import contextlib
@@ -14,16 +14,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 CAPABILITIES = {"dac_read_search": 2, "net_bind_service": 10}  # <linux/capability.h>
-IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)  # by the guardian
+IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)  # signals that the guardian ignores
 
 _PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 28, 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
 _AMBIENT_RAISE, _AMBIENT_CLEAR = 2, 4
 _CAPABILITY_VERSION_3 = 0x20080522
-_LANDLOCK_CREATE, _LANDLOCK_ALLOW, _LANDLOCK_RESTRICT = 444, 445, 446  # system calls, the same on every architecture
+# System calls; the numbers are the same on all architectures.
+_LANDLOCK_CREATE, _LANDLOCK_ALLOW, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_VERSION, _PATH_BENEATH, _SCOPE_SIGNAL = 1, 1, 2
-_REFER = 1 << 13  # the right to move and link files between folders, which a domain denies by default
-_REFER_SINCE, _SIGNALS_SINCE = 2, 6  # versions of Landlock's interface: Linux 5.19 and 6.12
+_REFER = 1 << 13  # right to move and link files between folders, which a domain denies by default
+_REFER_SINCE, _SIGNALS_SINCE = 2, 6  # minimum ABI versions of Landlock: Linux 5.19 and 6.12
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 1 << 17, 1 << 27, 1 << 28
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
@@ -33,7 +34,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def exec_program(request: dict[str, Any], files: list[int]) -> None:
-    """Replace this process with the requested program; ``files`` become stdin, stdout and stderr.
+    """Replace this process with the requested program. ``files`` become stdin, stdout and stderr.
 
     Raises OSError if the program cannot be executed.
     """
@@ -52,7 +53,7 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
     if request["uid"] is not None or request["isolated"]:
         _call(libc.prctl, _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if request["isolated"] and not enter_landlock_domain() and request["enclosure"]:
-        # Without Landlock, /proc/PID/root of another process would give access to the files outside.
+        # Without Landlock, the program could access files outside through the /proc/PID/root of other processes.
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if request["uid"] is not None:
         drop_privileges(request["uid"], request["gid"], [CAPABILITIES[right] for right in request["rights"]])
@@ -62,9 +63,9 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
 
 
 def drop_privileges(uid: int, gid: int, kept: list[int]) -> None:
-    """Change permanently to an account without supplementary groups; keep only the capabilities ``kept``."""
+    """Change permanently to an account without supplementary groups. Keep only the capabilities in ``kept``."""
     if os.geteuid() == 0:
-        # access(2) must respect capabilities, because gcc finds the linker with it. Some containers forbid the call.
+        # Capabilities must apply to access(2), because gcc uses it to find the linker. Some containers forbid the call.
         libc.prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP, 0, 0, 0)
         for capability in range(64):
             if capability not in kept and libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
@@ -74,7 +75,7 @@ def drop_privileges(uid: int, gid: int, kept: list[int]) -> None:
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     mask = sum(1 << capability for capability in kept)
-    # struct __user_cap_data_struct[2]: effective, permitted and inheritable, the low 32 bits first.
+    # struct __user_cap_data_struct[2]: effective, permitted and inheritable, with the low 32 bits first.
     header, low, high = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), mask & 0xFFFFFFFF, mask >> 32
     _call(libc.capset, header, (ctypes.c_uint32 * 6)(low, low, low, high, high, high))
     _call(libc.prctl, _PR_CAP_AMBIENT, _AMBIENT_CLEAR, 0, 0, 0)
@@ -83,10 +84,10 @@ def drop_privileges(uid: int, gid: int, kept: list[int]) -> None:
 
 
 def enter_landlock_domain() -> bool:
-    """Enter a Landlock domain; return whether the kernel supports Landlock.
+    """Enter a Landlock domain. Return whether the kernel supports Landlock.
 
-    A process in the domain cannot trace processes outside, nor read their memory or environment. From Linux 6.12 on it
-    cannot signal them either. Access to files does not change.
+    A process in the domain cannot trace processes outside the domain, or read their memory or environment. Since Linux
+    6.12, it cannot signal them either. Access to files does not change.
     """
     version = libc.syscall(_LANDLOCK_CREATE, None, 0, _LANDLOCK_VERSION)
     if version < _REFER_SINCE:
@@ -119,15 +120,18 @@ def _allow_refer(rules: int) -> None:
 def enter_mount_namespace(
     writable: list[str], protected: list[str], private: list[str], hidden: list[str], home: str, overlay: str
 ) -> None:
-    """Enter a mount namespace in which most of the file system is read-only; raise OSError if the kernel refuses.
+    """Enter a mount namespace with a mostly read-only file system.
 
     Args:
         writable: Folders that the program may write to.
         protected: Subfolders of writable folders that remain read-only.
-        private: Writable folders of this program alone.
+        private: Writable folders that only this program uses.
         hidden: Folders and sockets that appear empty.
-        home: A folder whose changes go to ``overlay`` (overlayfs), or an empty text.
+        home: A folder with changes that go to ``overlay`` (overlayfs), or empty text.
         overlay: A folder with the subfolders ``changes``, ``work`` and ``empty``.
+
+    Raises:
+        OSError: The kernel refuses.
     """
     _enter_user_namespace()
     _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE)
@@ -154,7 +158,7 @@ def enter_mount_namespace(
 
 
 def _enter_user_namespace() -> None:
-    """Enter user, mount and IPC namespaces; the user keeps the uid and gid."""
+    """Enter user, mount and IPC namespaces. The user keeps uid and gid."""
     uid, gid = os.geteuid(), os.getegid()
     _call(libc.unshare, _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWIPC)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
@@ -163,7 +167,7 @@ def _enter_user_namespace() -> None:
 
 
 def _open_folders(paths: Iterable[str]) -> dict[str, int]:
-    """Open the folders that exist; other tfb processes may have removed some."""
+    """Open the folders that exist. Other tfb processes may have removed some of them."""
     folders: dict[str, int] = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
@@ -172,7 +176,7 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Mount an open folder at the same path, so that it has separate mount flags."""
+    """Mount an open folder at the same path, so that the folder has separate mount flags."""
     _mount(b"/proc/self/fd/%d" % folder, _encode(path), None, _MS_BIND | _MS_REC)
 
 
@@ -187,7 +191,7 @@ def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options
 
 
 def _lock_all_but(paths: Sequence[str], *, optional: Sequence[str]) -> None:
-    """Make all mounts read-only except ``paths``; in a container, ``optional`` paths may remain read-only."""
+    """Make all mounts read-only except ``paths``. In a container, ``optional`` paths may remain read-only."""
     _set_read_only("/", True)
     for path in paths:
         try:
@@ -210,5 +214,5 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a functi
 
 
 def _encode(text: str) -> bytes:
-    """Return the bytes of a text in a request, in which each character represents a byte."""
+    """Encode text from a request, in which each character represents a byte."""
     return text.encode("latin-1")

@@ -1,4 +1,4 @@
-"""The clock of a run; tests replace it, so that hours pass instantly."""
+"""The clock of a run. Tests replace it, so that hours pass instantly."""
 
 import threading
 import time
@@ -9,14 +9,14 @@ from harness.errors import StoreError
 from harness.host import interruption
 
 CLOCK_JUMP_SECONDS = 0.25  # NTP adjusts a clock by at most 0.5 ms per second, so a larger change is a jump
-MAX_CLOCK_JUMPS = 3  # repetitions of a step during which the clock jumped; the next result is used in any case
+MAX_CLOCK_JUMPS = 3  # maximum number of times that a step is repeated because the clock jumped
 
 
 class Clock:
     """The system clock, in seconds."""
 
     def monotonic(self) -> float:
-        """Return the monotonic time."""
+        """Return the monotonic time in seconds."""
         return time.monotonic()
 
     def time(self) -> float:
@@ -24,12 +24,12 @@ class Clock:
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """Wait; raise KeyboardInterrupt if a signal interrupts the run."""
+        """Wait. Raises KeyboardInterrupt if a signal interrupts the run."""
         interruption.sleep(seconds)
 
 
 def wall_clock_offset(clock: Clock) -> float:
-    """Return the difference between wall clock and monotonic time; it changes if the wall clock is set."""
+    """Return the difference between wall clock and monotonic time. It changes if the wall clock is set."""
     return clock.time() - clock.monotonic()
 
 

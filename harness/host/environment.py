@@ -1,7 +1,7 @@
-"""Decides which of the caller's environment variables builds and servers receive.
+"""Selects the environment variables that builds and servers inherit from the caller.
 
 The caller's environment contains secrets (``GITHUB_TOKEN``, ``AWS_SECRET_ACCESS_KEY``), and builds and servers run
-third-party code. They receive the variables listed here, and those that the caller names in ``TFB_PASS_ENV``.
+third-party code. They therefore inherit only the variables listed here and those named in ``TFB_PASS_ENV``.
 """
 
 import os
@@ -16,7 +16,7 @@ PYTHON_VARIABLES = (
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
 WORLD_WRITABLE = 0o002  # mode bit; other users must not be able to change programs that tfb builds and runs
-# Variables of libpq. PGHOSTADDR, for example, would connect tfb to a different database.
+# Variables of libpq. For example, PGHOSTADDR would connect tfb to a different database.
 POSTGRES_VARIABLES = re.compile(r"PG[A-Z]+")
 SERVER_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
@@ -29,7 +29,7 @@ BUILD_VARIABLES = re.compile(
     # Proxies and certificates.
     r"(https?|ftp|no|all)_proxy|(HTTPS?|FTP|NO|ALL)_PROXY|(CURL|REQUESTS)_CA_BUNDLE|GIT_SSL_CA(INFO|PATH)"
     r"|NIX_SSL_CERT_FILE|CARGO_HTTP_(CAINFO|PROXY)|DENO_CERT"
-    # Registries, mirrors and caches. Credentials, for example CARGO_REGISTRY_TOKEN, are excluded.
+    # Registries, mirrors and caches. Credentials (for example CARGO_REGISTRY_TOKEN) are excluded.
     r"|(npm_config|NPM_CONFIG)_(registry|REGISTRY|cafile|CAFILE|cache|CACHE|proxy|PROXY|https_proxy|HTTPS_PROXY"
     r"|noproxy|NOPROXY|strict_ssl|STRICT_SSL|userconfig|USERCONFIG)|YARN_(REGISTRY|CACHE_FOLDER)|COREPACK_\w+"
     r"|PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|TRUSTED_HOST|CERT|PROXY|CONFIG_FILE|CACHE_DIR"
@@ -49,18 +49,18 @@ def server_environment() -> dict[str, str]:
 
 
 def build_environment() -> dict[str, str]:
-    """Return the caller's variables for a build: also proxies, registries and compiler settings."""
+    """Return the caller's variables for a build: a server's variables, proxies, registries and compiler settings."""
     return _select(re.compile(f"{SERVER_VARIABLES.pattern}|{BUILD_VARIABLES.pattern}"))
 
 
 def helper_environment() -> dict[str, str]:
-    """Return the environment of the guardian, which drops privileges for children."""
+    """Return the minimal environment of the guardian, which drops privileges for children."""
     kept = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Python installations need LD_LIBRARY_PATH
     return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
 def secure_process() -> None:
-    """Change this process's environment and umask so that no other user and no current folder steers it."""
+    """Secure this process's environment and umask against other users and files in the current folder."""
     libpq = {name for name in os.environ if POSTGRES_VARIABLES.fullmatch(name)} - _passed_names()
     for name in (*PYTHON_VARIABLES, *libpq):
         os.environ.pop(name, None)
@@ -81,5 +81,5 @@ def _select(names: re.Pattern[str]) -> dict[str, str]:
 
 
 def _passed_names() -> set[str]:
-    """Return the names of the variables that the caller passes on."""
+    """Return the names of the variables that the caller passes on explicitly."""
     return {name.strip() for name in os.environ.get(PASS_VARIABLE, "").split(",")}

@@ -1,4 +1,4 @@
-"""Runs git on untrusted repositories: as the owner of the repository, and without the programs that it configures."""
+"""Runs git on untrusted repositories: as the repository's owner, and without the programs it configures."""
 
 import os
 import pwd
@@ -19,9 +19,10 @@ from harness.records import confined
 
 SECONDS = 120.0  # time limit of a command
 STDERR_BYTES = 64 << 10
-MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30  # a few compressed kilobytes could fill the disk or the memory
+# Limits, because a few compressed kilobytes could fill the disk or the memory.
+MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30
 KEPT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
-# Settings of a repository that make git start a program or fetch something. Each is overridden on every command.
+# Repository settings that make git start a program or fetch data. Each command overrides all of them.
 OVERRIDES = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -54,7 +55,8 @@ VARIABLES = {
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
     "GIT_SSH_COMMAND": "false",
-    "GIT_ALLOW_PROTOCOL": "none",  # no transport, so that a partial clone fetches no objects, also before git 2.45
+    # Forbids all transports, so that a partial clone fetches no objects, even before git 2.45.
+    "GIT_ALLOW_PROTOCOL": "none",
     "GIT_PROTOCOL_FROM_USER": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -65,13 +67,13 @@ VARIABLES = {
 FILTER_KEY = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)", re.DOTALL | re.IGNORECASE)
 ENTRY = re.compile(rb"(?P<mode>\d{6}) (?P<kind>\w+) (?P<object>[0-9a-f]+) +(?P<size>\d+|-)\t(?P<name>.+)", re.DOTALL)
 SUBMODULE, LINK = "160000", "120000"
-# The first bytes of content that a filter (Git LFS, git-crypt) stores instead of the file.
+# The first bytes of pointers that filters (Git LFS, git-crypt) store instead of a file's content.
 STORED_ELSEWHERE = (b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GitResult:
-    """The exit status and the two outputs of a git command."""
+    """The exit status and the output of a git command."""
 
     status: int
     stdout: bytes
@@ -79,18 +81,18 @@ class GitResult:
 
     @property
     def text(self) -> str:
-        """The output as text; file names keep bytes that are not UTF-8."""
+        """The standard output as text. File names preserve bytes that are not UTF-8."""
         return os.fsdecode(self.stdout)
 
     @property
     def names(self) -> list[str]:
-        """The items of an output that NUL bytes separate (option ``-z``)."""
+        """The items of NUL-separated output (option ``-z``)."""
         return [name for name in self.text.split("\0") if name]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEntry:
-    """A file of a commit."""
+    """A file in a commit."""
 
     mode: str
     object: str
@@ -107,7 +109,10 @@ class Repository:
 
     @classmethod
     def containing(cls, folder: Path) -> "Repository":
-        """Return the repository that contains a folder; raise UsageError without a repository or a clear owner."""
+        """Return the repository that contains a folder.
+
+        Raises UsageError if there is no repository, or if the files have several owners.
+        """
         folder = folder.resolve()
         if not folder.is_dir():
             raise UsageError(f"{folder} is not a folder")
@@ -118,7 +123,7 @@ class Repository:
 
     @cached_property
     def overrides(self) -> tuple[str, ...]:
-        """Options that disable every program in the configuration, including filters."""
+        """Options that disable all programs in the configuration, including filters."""
         fixed = tuple(word for key, value in OVERRIDES for word in ("-c", f"{key}={value}"))
         result = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
         if result.status not in (0, 1):  # 1: there are no filters
@@ -133,18 +138,21 @@ class Repository:
         return (*fixed, *(word for setting in filters for word in ("-c", setting)))
 
     def run(self, *arguments: str, stdin: Path | None = None, seconds: float = SECONDS) -> GitResult:
-        """Run a git command and return the result, also if it fails. Raise EnvironmentLacksError without git."""
+        """Run a git command, and return the result even if it fails. Raises EnvironmentLacksError if git is missing."""
         return self._run((*self.overrides, *arguments), stdin, seconds)
 
     def read(self, *arguments: str, stdin: Path | None = None) -> GitResult:
-        """Run a git command; raise UsageError with the error output of git if it fails."""
+        """Run a git command. Raises UsageError with git's error output if it fails."""
         result = self.run(*arguments, stdin=stdin)
         if result.status != 0:
             raise UsageError(f"git {arguments[0]} in {self.top}: {result.stderr.strip()[-300:] or 'failed'}")
         return result
 
     def commit(self, revision: str) -> str:
-        """Return the commit id of a revision, searched locally and below ``origin``; raise UsageError if not found."""
+        """Return the commit id of a revision, which may also be a branch of ``origin``.
+
+        Raises UsageError if the revision is unknown.
+        """
         for name in (revision, f"origin/{revision}"):
             result = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             if result.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := result.text.strip()):
@@ -158,7 +166,7 @@ class Repository:
         raise UsageError(f"{revision!r} is no commit of {self.top}: {hint}")
 
     def entries(self, commit: str, *under: str) -> list[TreeEntry]:
-        """Return the files of a commit, including submodules; raise UsageError for an unsafe file name."""
+        """Return the files of a commit, including submodules. Raises UsageError for an unsafe file name."""
         listed = self.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
         if listed.status != 0:
             raise UsageError(
@@ -179,9 +187,9 @@ class Repository:
         return entries
 
     def export(self, commit: str, place: Path, *under: str) -> list[str]:
-        """Write the files of a commit into ``place`` as git stores them; return notes on missing content.
+        """Write the files of a commit to ``place`` as git stores them. Return notes on missing content.
 
-        Filters, attributes and the conversion of line ends are not applied. Nothing in the repository is executed.
+        Filters, attributes and line-end conversion are not applied. Nothing in the repository is executed.
         """
         entries = self.entries(commit, *under)
         files = [entry for entry in entries if entry.mode != SUBMODULE]
@@ -200,21 +208,21 @@ class Repository:
                 pointers.append(entry.name)
             with self._writing(entry.name):
                 confined.write(place, entry.name, content, 0o755 if entry.mode == "100755" else 0o644)
-        for name, target in links:  # last, so that no file is written through a link
+        for name, target in links:  # links are created last, so that no file is written through a link
             with self._writing(name):
                 confined.link(place, name, target)
         return [*_notes(pointers)]
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        """Turn an OSError into a UsageError that names the file."""
+        """Convert an OSError in the block to a UsageError that names the file."""
         try:
             yield
         except OSError as error:
             raise UsageError(f"{self.top}: {name} cannot be written: {error.strerror}") from error
 
     def _contents(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, bytes]]:
-        """Yield the content of each entry; raise UsageError for an entry that this clone lacks."""
+        """Yield the content of each entry. Raises UsageError for an entry that is missing in this clone."""
         with ownership.make_scratch_folder("git") as folder:
             objects, contents = folder / "objects", folder / "contents"
             objects.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
@@ -259,7 +267,7 @@ class Repository:
             return GitResult(status=status, stdout=out_path.read_bytes(), stderr=stderr)
 
     def _environment(self) -> Mapping[str, str]:
-        """Return the environment of every command. It contains no GIT_* variable of the caller."""
+        """Return the environment of all commands. It contains no GIT_* variable of the caller."""
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         kept["PATH"] = os.pathsep.join(_absolute_path())
         variables = {
@@ -274,7 +282,7 @@ class Repository:
 
 
 def git_program() -> str:
-    """Return the absolute path of git; raise EnvironmentLacksError where it is not installed."""
+    """Return the absolute path of git. Raises EnvironmentLacksError if git is not installed."""
     path = shutil.which("git", path=os.pathsep.join(_absolute_path()))
     if path is None:
         raise EnvironmentLacksError("git is not installed: install it, for example with apt-get install git")
@@ -282,12 +290,12 @@ def git_program() -> str:
 
 
 def _absolute_path() -> list[str]:
-    """Return the absolute folders of PATH. Programs in relative folders could come from the repository."""
+    """Return the absolute folders in PATH. Programs in relative folders could come from the repository."""
     return [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")]
 
 
 def _owner(folder: Path, top: Path) -> Account | None:
-    """Return the account of a repository's owner if tfb is root; raise UsageError for several owners."""
+    """Return the account of a repository's owner if tfb is root. Raises UsageError if there are several owners."""
     if os.geteuid() != 0:
         return None  # git itself refuses repositories of other users
     owners = {place: place.stat().st_uid for place in (top / ".git", top, folder)}

@@ -1,8 +1,8 @@
-"""The guardian: a small process that starts every child of tfb and kills all children if tfb is killed.
+"""The guardian: a small process that starts all children of tfb, and kills them if tfb is killed.
 
-``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER FOLDER``, where tfb is imported from
-FOLDER. Besides ``child_setup``, the guardian imports only the standard library. It has a single thread, so it can fork
-safely. A child drops its privileges before it receives its environment.
+``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER FOLDER``. FOLDER is the folder from
+which tfb is imported. Besides ``child_setup``, the guardian imports only the standard library. It has a single thread,
+so it can fork safely. A child drops privileges before it receives the environment.
 
 The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. The
 ledger lists all descendants, so that ``tfb clean`` finds them if the guardian is killed together with tfb.
@@ -23,15 +23,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.append(sys.argv[4])  # last, so that the folder cannot replace modules of the standard library
+    sys.path.append(sys.argv[4])  # at the end, so that the folder cannot replace modules of the standard library
 
 from harness.host import child_setup
 
 SHUTDOWN_SECONDS = 5.0  # time limit of PostgreSQL's immediate shutdown
 LEDGER_SECONDS = 3.0  # interval between updates of the ledger
-KILL_ATTEMPTS = 3  # each attempt kills all processes of an account in one step
-HEADER_BYTES = 4  # size of the number that precedes a request and gives its length
-MAX_FILES = 4  # descriptors of a request: stdin, stdout, stderr, and the pipe for the pid and the exit status
+KILL_ATTEMPTS = 3  # each attempt kills all processes of an account in a single step
+HEADER_BYTES = 4  # length of the header, which gives the length of the request
+MAX_FILES = 4  # descriptors in a request: stdin, stdout, stderr, and the pipe that reports pid and exit status
 GOODBYE = b"bye"  # request that ends the guardian
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -41,15 +41,15 @@ class Guardian:
 
     def __init__(self, control: socket.socket, ledger: str) -> None:
         self._control, self._ledger = control, ledger
-        self._pipes: dict[int, int] = {}  # pid -> pipe for the exit status
+        self._pipes: dict[int, int] = {}  # pid -> pipe that reports the exit status
         self._reported: set[int] = set()  # zombies that keep their pid until tfb closes the pipe
         self._postmasters: set[int] = set()
-        self._uids: set[int] = set()  # uids used only by servers
+        self._uids: set[int] = set()  # uids that only servers use
         self._listed: set[tuple[int, str]] = set()
         self._poll = select.poll()
 
     def serve(self) -> bool:
-        """Start children until tfb exits; return whether tfb exited normally."""
+        """Start children until tfb exits. Return whether tfb exited normally."""
         wake, woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -73,7 +73,7 @@ class Guardian:
                 listed_at = time.monotonic()
 
     def _receive(self) -> tuple[bytes, list[int]] | None:
-        """Return the next request and the descriptors sent with it; None if tfb has closed the socket."""
+        """Return the next request and the descriptors sent with it, or None if tfb has closed the socket."""
         size = array.array("i").itemsize
         try:
             header, sent, _, _ = self._control.recvmsg(
@@ -90,7 +90,7 @@ class Guardian:
         return (body, list(files)) if body else None
 
     def _read(self, count: int) -> bytes:
-        """Read ``count`` bytes; return no bytes if tfb exits first."""
+        """Read ``count`` bytes. Return no bytes if tfb exits first."""
         data = bytearray()
         while len(data) < count:
             chunk = self._control.recv(count - len(data))
@@ -137,7 +137,7 @@ class Guardian:
                 os.write(writer, b"%d" % reason)
                 os._exit(127)
         os.close(writer)
-        error_number = os.read(reader, 100)  # empty after exec
+        error_number = os.read(reader, 100)  # empty after a successful exec
         for descriptor in (reader, *streams):
             os.close(descriptor)
         if error_number:
@@ -154,7 +154,7 @@ class Guardian:
         _report(pipe, b"P%d\n" % pid)
 
     def _reap(self) -> None:
-        """Report the children that have exited, and wait for adopted children."""
+        """Report children that have exited, and reap adopted children."""
         for pid, pipe in self._pipes.items():
             if pid not in self._reported:
                 exited = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -168,7 +168,7 @@ class Guardian:
                     os.waitpid(pid, os.WNOHANG)
 
     def _release(self, ready: dict[int, int]) -> None:
-        """Reap the children after tfb has read the exit status. Until then, the pids cannot be reused."""
+        """Reap children after tfb has read their exit status. Until then, their pids cannot be reused."""
         for pid, pipe in list(self._pipes.items()):
             if ready.get(pipe, 0):
                 del self._pipes[pid]
@@ -180,7 +180,7 @@ class Guardian:
                     self._postmasters.discard(pid)
 
     def _update_ledger(self) -> None:
-        """Write pid and start time of each descendant to the ledger, a line per process."""
+        """Write pid and start time of each descendant to the ledger, a process per line."""
         current = {(pid, start) for pid, start in descendants(os.getpid())}
         if current == self._listed:
             return
@@ -193,10 +193,11 @@ class Guardian:
             self._listed = current
 
     def kill_all(self) -> None:
-        """Kill every descendant; use PostgreSQL's immediate shutdown, which removes its shared memory.
+        """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes its shared memory.
 
-        Orphans become children of the guardian, so no descendants remain when the guardian has no children. Each step
-        kills the children first, because a process that keeps forking could escape the slower search for descendants.
+        Orphans become children of the guardian. When the guardian has no children, there are thus no descendants left.
+        Each step kills children first, because a process that keeps forking could escape the slower search for
+        descendants.
         """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)
@@ -211,7 +212,7 @@ class Guardian:
             time.sleep(0.001)
 
     def _reap_all(self) -> bool:
-        """Reap every child that has exited; return whether children remain."""
+        """Reap all children that have exited. Return whether any children remain."""
         try:
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 self._postmasters.discard(pid)
@@ -233,8 +234,8 @@ def _kill(pid: int, number: signal.Signals) -> None:
 def kill_account(uid: int) -> None:
     """Kill all processes of an account that only servers use.
 
-    The kernel signals all of them in one step, so that a process cannot escape by forking. A child changes to the
-    account and calls ``kill(-1)``, which then reaches only processes of this account.
+    The kernel signals all of them in a single step, so that a process cannot escape by forking. For this, a child
+    changes to the account and calls ``kill(-1)``, which reaches only processes of this account.
     """
     if uid <= 0 or os.geteuid() != 0:
         return
@@ -252,7 +253,7 @@ def kill_account(uid: int) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of a process's main thread; an empty list if the kernel cannot list children."""
+    """Return the children of a process's main thread, or an empty list if the kernel cannot list children."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:  # noqa: PTH123
             return [int(word) for word in file.read().split()]
@@ -261,7 +262,7 @@ def children(pid: int) -> list[int]:
 
 
 def process_table() -> dict[int, tuple[int, str]]:
-    """Return parent and start time of every process that has not exited, by pid."""
+    """Return the parent and start time of each process that has not exited, by pid."""
     processes = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdecimal():
@@ -273,7 +274,7 @@ def process_table() -> dict[int, tuple[int, str]]:
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """Yield pid and start time of every descendant of a process."""
+    """Yield the pid and start time of each descendant of a process."""
     processes = process_table()
     for each in _below([pid], processes):
         yield each, processes[each][1]
@@ -293,10 +294,10 @@ def _below(roots: Iterable[int], processes: dict[int, tuple[int, str]] | None = 
 
 
 def main(control: int, ledger: str, owner: str, import_folder: str) -> None:
-    """Serve a tfb process; if tfb is killed, kill all children and run ``host.leftovers`` to remove the folders."""
+    """Serve a tfb process. If it is killed, kill all children, and let ``host.leftovers`` remove the folders."""
     for number in child_setup.IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    os.set_inheritable(control, False)  # otherwise every child could send requests
+    os.set_inheritable(control, False)  # otherwise all children could send requests
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))  # the guardian has a pipe for each child
     child_setup.libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,10 +1,10 @@
-"""Turns signals into a single KeyboardInterrupt, and delivers it where tfb can stop in order.
+"""Converts signals to a single KeyboardInterrupt, and raises it where tfb can stop in an orderly way.
 
-The first signal asks all children to stop; after ``KILL_DELAY_SECONDS`` they are killed, so that no thread waits for a
+The first signal asks all children to stop. After ``KILL_DELAY_SECONDS`` they are killed, so that no thread waits for a
 server in vain. Further signals have no effect.
 
-A run is ``deferred``: ``raise_if_pending`` and ``sleep`` raise the interrupt between two steps, so that it interrupts
-no library. A step that takes longer than twice ``KILL_DELAY_SECONDS`` is interrupted nevertheless.
+During a run, interrupts are ``deferred``: only ``raise_if_pending`` and ``sleep`` raise them, between two steps. A
+library is thus never interrupted. However, a step that takes longer than twice ``KILL_DELAY_SECONDS`` is interrupted.
 """
 
 import signal
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 KILL_DELAY_SECONDS = 3.0  # time for children to stop before they are killed
-LOADING_CPU_SECONDS = 30.0  # ten times the CPU time that loading all libraries takes
+LOADING_CPU_SECONDS = 30.0  # ten times the CPU time for loading all libraries
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _held = 0  # nesting depth of ``held`` and ``deferred``
@@ -54,11 +54,12 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # delivers a signal that came while Python started
+    # Delivers a signal that was received while Python started.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def hold_until_exit() -> None:
-    """Hold interrupts back until the process exits, while children are stopped."""
+    """Hold back interrupts until the process exits, because children are being stopped."""
     global _held  # noqa: PLW0603
     _held += 1
 
@@ -72,10 +73,10 @@ def disarm() -> None:
 
 @contextmanager
 def held_while_loading() -> Iterator[None]:
-    """Hold an interrupt back while libraries are loaded, because it could break them.
+    """Hold back an interrupt while libraries are loaded, because it could break them.
 
-    Without memory, OpenBLAS loads forever in C code, where Python handles no signals. The kernel then ends this process
-    with SIGPROF.
+    If memory is insufficient, OpenBLAS retries forever in C code, where Python handles no signals. In this case, the
+    kernel ends this process with SIGPROF.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -90,7 +91,7 @@ def held_while_loading() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold an interrupt back until the block ends; only the main thread is interrupted."""
+    """Hold back an interrupt until the block ends. Only the main thread is interrupted."""
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -107,7 +108,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Hold an interrupt back until ``raise_if_pending``, ``sleep`` or the end of the block."""
+    """Hold back an interrupt until ``raise_if_pending``, ``sleep`` or the end of the block."""
     global _deferred  # noqa: PLW0603
     _deferred += 1
     try:
@@ -131,7 +132,7 @@ def requested() -> bool:
 
 
 def sleep(seconds: float) -> None:
-    """Wait; raise KeyboardInterrupt soon after a signal."""
+    """Wait. Raises KeyboardInterrupt soon after a signal."""
     until = time.monotonic() + seconds
     raise_if_pending()
     while (remaining := until - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""Finds and removes the processes, accounts and scratch folders that killed runs have left on this machine.
+"""Finds and removes processes, accounts and scratch folders that killed runs have left on this machine.
 
 The guardian runs ``python -m harness.host.leftovers OWNER`` to remove the leftovers of the tfb process that it served.
 """
@@ -21,16 +21,17 @@ from harness.plain_text import printable
 from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
-SEARCHES = 10  # searches for processes, because some may start during a search
-UNMARKED_SECONDS = 60.0  # minimum age of a leftover folder without an owner, which may still be under construction
+SEARCHES = 10  # repetitions of the search for processes, because processes may start during a search
+# Minimum age of a leftover folder without an owner; a newer folder may still be under construction.
+UNMARKED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that the owner has not removed; ``certain`` if the owner has definitely exited."""
+    """A resource that the owner has not removed. ``certain`` means that the owner has definitely exited."""
 
     kind: str  # process, account, folder, container, network or volume
-    name: str  # as messages show it, for example ``postgres (pid 812)``
+    name: str  # name in messages, for example ``postgres (pid 812)``
     certain: bool
     remove: Callable[[], None]
 
@@ -39,12 +40,12 @@ class Leftover:
 
 
 def local_leftovers() -> tuple[Leftover, ...]:
-    """Return the leftovers of exited owners: processes first, since they use the folders."""
+    """Return the leftovers of exited owners. Processes come first, because they use the folders."""
     return (*_processes(), *folder_leftovers())
 
 
 def remove_leftovers(leftovers: Sequence[Leftover]) -> tuple[str, ...]:
-    """Remove leftovers in their order; return a description, with the reason, of each that remains."""
+    """Remove leftovers in the given order. Return a message for each leftover that could not be removed."""
     kept = []
     for leftover in leftovers:
         try:
@@ -55,7 +56,7 @@ def remove_leftovers(leftovers: Sequence[Leftover]) -> tuple[str, ...]:
 
 
 def _processes(of: str | None = None) -> Iterator[Leftover]:
-    """Yield the processes of an owner, or of all exited owners: by uid, by the ledger, or by the mark."""
+    """Yield the processes of an owner, or of all exited owners. They are found by uid, ledger or mark."""
     yield from _accounts(of)
     recorded = set(_listed(of))
     for candidate in psutil.process_iter():
@@ -96,7 +97,7 @@ def _marked(candidate: psutil.Process, of: str | None) -> bool:
 
 
 def _listed(of: str | None) -> Iterator[tuple[str, str]]:
-    """Yield pid and start time of the processes in the ledgers of an owner, or of all exited owners."""
+    """Yield the pid and start time of processes in the ledgers of an owner, or of all exited owners."""
     for scratch in ownership.find_scratch_folders():
         if scratch.path.name.startswith(f"{ownership.SCRATCH_PREFIX}guardian-") and _gone(scratch.owner, of):
             with contextlib.suppress(OSError, ValueError):
@@ -106,7 +107,7 @@ def _listed(of: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _lines(ledger: Path) -> list[str]:
-    """Return the lines of a regular file; raises OSError for anything else."""
+    """Return the lines of a ledger. Raises OSError unless it is a regular file."""
     file = os.open(ledger, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as opened:
         facts = os.fstat(file)
@@ -116,7 +117,7 @@ def _lines(ledger: Path) -> list[str]:
 
 
 def _end(candidate: psutil.Process) -> None:
-    """Kill a process; use PostgreSQL's immediate shutdown, which removes its shared memory."""
+    """Kill a process. PostgreSQL gets an immediate shutdown, which removes its shared memory."""
     with contextlib.suppress(psutil.NoSuchProcess):
         candidate.send_signal(signal.SIGQUIT if candidate.name() == "postgres" else signal.SIGKILL)
         try:

@@ -1,6 +1,6 @@
-"""Describes a machine and grades it by how much it could disturb a measurement. No function requires root.
+"""Describes a machine, and grades how much it could disturb measurements. No function requires root.
 
-A ``FileReader`` reads the kernel's files, of this machine or as sent by another machine.
+A ``FileReader`` returns the kernel's files, either of this machine or as sent by a remote machine.
 """
 
 import os
@@ -21,13 +21,13 @@ CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc
 PRODUCT = Path("/sys/class/dmi/id/product_name")
 GOVERNOR, SMT = CPU / "cpu0/cpufreq/scaling_governor", CPU / "smt/active"
 NO_TURBO, BOOST = CPU / "intel_pstate/no_turbo", CPU / "cpufreq/boost"
-# The files that ``add_kernel_facts`` reads; their contents are the same in a container.
+# The files that ``add_kernel_facts`` reads. Their content is the same inside a container.
 FILES = (CPUINFO, STAT, PRESSURE, PRODUCT, GOVERNOR, SMT, NO_TURBO, BOOST)
 FileReader = Callable[[Path], str | None]  # returns the stripped text of a file, or None if it does not exist
 
 
 def read_machine() -> Machine:
-    """Return the current facts and the grade of this machine."""
+    """Return current facts about this machine, and the grade."""
     machine = Machine(
         hostname=socket.gethostname(),
         os=_os_name(),
@@ -76,7 +76,7 @@ def with_grade(machine: Machine) -> Machine:
 
 
 def usable_cpus() -> tuple[int, ...]:
-    """Return the CPUs that this process may run on; raise EnvironmentLacksError on systems other than Linux."""
+    """Return the CPUs that this process may run on. Raises EnvironmentLacksError on systems other than Linux."""
     if not hasattr(os, "sched_getaffinity"):
         raise EnvironmentLacksError(
             "tfb measures on Linux only: run it on a Linux machine, virtual machine or container"
@@ -85,7 +85,7 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 def free_memory() -> float:
-    """Return the bytes that are available without swapping (``MemAvailable``)."""
+    """Return the memory that is available without swapping (``MemAvailable``), in bytes."""
     return float(psutil.virtual_memory().available)
 
 
@@ -99,20 +99,20 @@ def steal_ticks(read: "FileReader | None" = None) -> tuple[float, float] | None:
 
 
 def cpu_pressure(read: "FileReader | None" = None) -> float | None:
-    """Return the percentage of the last ten seconds in which a task waited for a CPU (PSI)."""
+    """Return the percentage of the last ten seconds during which a task waited for a CPU (PSI)."""
     text = (read or _read)(PRESSURE)
     return float(text.split("avg10=")[1].split()[0]) if text and "avg10=" in text else None
 
 
 def raise_open_file_limit() -> int:
-    """Raise the soft limit of open files to the hard limit for this process and all children; return the limit."""
+    """Raise the soft limit of open files to the hard limit for this process and all children. Return the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def _hardware_concerns(machine: Machine, cpus: int) -> Iterator[str]:
-    """Yield the properties of CPUs and hypervisor that could disturb a measurement."""
+    """Yield properties of CPUs and hypervisor that could disturb a measurement."""
     if machine.governor not in (None, "performance"):
         yield f"CPU governor is {machine.governor}, not performance: clock speed follows the load"
     if machine.turbo:
@@ -126,7 +126,7 @@ def _hardware_concerns(machine: Machine, cpus: int) -> Iterator[str]:
 
 
 def _load_concerns(machine: Machine, cpus: int) -> Iterator[str]:
-    """Yield signs of other programs and limits that could disturb a measurement."""
+    """Yield signs of other programs or limits that could disturb a measurement."""
     if machine.load_average is not None and machine.load_average > 0.3 * cpus:
         yield f"load average {machine.load_average:.1f} before the run: other programs are running"
     if machine.pressure_cpu is not None and machine.pressure_cpu > 5:
@@ -152,7 +152,7 @@ def _os_name() -> str:
 
 
 def _cpu_quota() -> float | None:
-    """Return the number of CPUs that the cgroup's quota allows (v2 or v1), or None without a limit."""
+    """Return the number of CPUs that the cgroup's quota (v2 or v1) allows, or None if there is no limit."""
     v1 = Path("/sys/fs/cgroup/cpu")
     v1_limits = f"{_read(v1 / 'cpu.cfs_quota_us')} {_read(v1 / 'cpu.cfs_period_us')}"
     quota, period = (_read(Path("/sys/fs/cgroup/cpu.max")) or v1_limits).split()

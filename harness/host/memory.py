@@ -1,15 +1,15 @@
-"""Checks the memory limits of this process, before it loads libraries that would hang without memory."""
+"""Checks this process's memory limits before it loads libraries that would hang for lack of memory."""
 
 import resource
 
 # `./tfb report` needs at most 290 MiB of address space if OpenBLAS uses a single thread. With less memory, OpenBLAS
-# retries the allocation of buffers forever while it is loaded, and no signal ends the process.
+# keeps trying to allocate buffers while it is loaded, and no signal ends the process.
 MIN_BYTES = 400 << 20
 LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 
 
 def describe_shortage() -> str:
-    """Return a message with the limit to raise; an empty text if the limits suffice."""
+    """Return a message that names the limit to raise, or an empty text if the limits suffice."""
     for name, limit in LIMITS.items():
         soft, hard = resource.getrlimit(limit)
         if resource.RLIM_INFINITY != soft < MIN_BYTES:

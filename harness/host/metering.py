@@ -18,26 +18,26 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Counters of a process tree or cgroup; the difference of two readings is the usage between them."""
+    """Counters of a process tree or cgroup. The difference of two readings is the usage between them."""
 
     at: float  # time.monotonic()
     cpu_seconds: float
     rss: float | None  # bytes
     run_seconds: float | None  # time on a CPU, summed over threads (schedstat)
-    wait_seconds: float | None  # time runnable but waiting for a CPU, summed over threads (schedstat)
+    wait_seconds: float | None  # time in the run queue, summed over threads (schedstat)
     throttled_seconds: float | None = None
     pids: tuple[int, ...] = ()
     threads: int | None = None  # number of threads of all processes
 
 
 class _ThreadTimes:
-    """Run and wait times of all threads, including exited threads such as a JVM's compilers."""
+    """Run and wait times of all threads, including exited threads (for example a JVM's compiler threads)."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[int, str], tuple[int, int]] = {}  # nanoseconds
 
     def update(self, pid: int) -> tuple[int, list[int]]:
-        """Read the times of a process's threads; return the number of threads and the pids of the child processes."""
+        """Read the times of a process's threads. Return the number of threads, and the pids of child processes."""
         children: list[int] = []
         count = 0
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -60,8 +60,8 @@ class _ThreadTimes:
 class ProcessTreeMeter:
     """Sums the counters of a root process and all descendants.
 
-    Exited processes and threads count with their last values, so sums never decrease. CPU time of processes that ran
-    between two readings only is contained in the ``cutime`` of their parents.
+    Processes and threads that have exited count with their last values, so sums never decrease. If a process starts and
+    exits between two readings, the parent's ``cutime`` contains the CPU time.
     """
 
     def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
@@ -73,7 +73,7 @@ class ProcessTreeMeter:
         self._cpu = 0.0
 
     def read(self) -> Reading:
-        """Return the counters; raise ServerDiedError if the root process has exited."""
+        """Return the counters. Raises ServerDiedError if the root process has exited."""
         at = time.monotonic()
         private, shared, threads = 0, 0, 0  # memory pages; shared pages count once
         reaped, living = 0.0, 0.0
@@ -92,7 +92,7 @@ class ProcessTreeMeter:
             if fields[0] in b"ZX" or pid in alive:
                 continue
             alive.append(pid)
-            # proc(5) counts from 1, and fields[0] is its field 3: cutime is field 16, starttime field 22.
+            # proc(5) counts from 1, and fields[0] is field 3 there: cutime is field 16, and starttime field 22.
             reaped += (int(fields[13]) + int(fields[14])) / TICKS
             living += cpu
             private += resident - with_others
@@ -103,7 +103,8 @@ class ProcessTreeMeter:
             raise ServerDiedError(f"process {self.root} has exited")
         if self._reaped_before is None:
             self._reaped_before = reaped
-        # CPU time of exited processes: their last readings or, if larger, the time that their parents have reaped.
+        # CPU time of exited processes is the sum of their last readings. If their parents have reaped more, that sum is
+        # used.
         exited = sum(self._seen.values()) - living
         run, wait = self._threads.seconds()
         self._cpu = max(self._cpu, living + max(exited, reaped - self._reaped_before))
@@ -119,7 +120,7 @@ class ProcessTreeMeter:
 
 
 class CgroupMeter:
-    """Reads the control group (v1 or v2) of a container; ``pid`` is the first process.
+    """Reads the control group (v1 or v2) of a container. ``pid`` is the container's first process.
 
     Raises ServerDiedError if the process has exited.
     """
@@ -135,7 +136,7 @@ class CgroupMeter:
             for _, controllers, path in (line.split(":", 2) for line in lines)
             for controller in controllers.split(",")
         }
-        self._unified = "cpuacct" not in groups  # v2 has a single folder, v1 a folder for each controller
+        self._unified = "cpuacct" not in groups  # v2 has a single folder, v1 has a folder for each controller
         if self._unified:
             self._cpu = self._cpuacct = self._memory = root / groups[""]
         else:
@@ -144,7 +145,7 @@ class CgroupMeter:
         self._threads = _ThreadTimes()
 
     def read(self) -> Reading:
-        """Return the counters; raise ServerDiedError if the control group no longer exists."""
+        """Return the counters. Raises ServerDiedError if the control group no longer exists."""
         at = time.monotonic()
         try:
             pids = tuple(int(pid) for pid in (self._cpuacct / "cgroup.procs").read_text().split())
@@ -186,6 +187,6 @@ class CgroupMeter:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """Parse a file with a name and a number in each line."""
+    """Parse a file that contains a name and a number in each line."""
     pairs = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
     return {name: int(value) for name, value in pairs}

@@ -1,4 +1,7 @@
-"""Identifies the process that owns a resource: by pid, start time, pid namespace and boot, which are never reused."""
+"""Identifies the process that owns a resource by pid, start time, pid namespace and boot.
+
+This identity is never reused.
+"""
 
 import os
 import stat
@@ -15,9 +18,9 @@ from harness.records import safe_write
 from harness.records.remove_tree import remove_tree_if_possible
 
 OwnerState = Literal["alive", "dead", "unknown"]
-SCRATCH_PREFIX = "tfb-scratch-"  # prefix of the names of scratch folders
+SCRATCH_PREFIX = "tfb-scratch-"  # prefix of names of scratch folders
 OWNER_FILE = "owner"  # file in a scratch folder that identifies the owner
-MAX_OWNER_BYTES = 200  # bytes that are read from this file
+MAX_OWNER_BYTES = 200  # maximum number of bytes that are read from this file
 _parents: list[Path] = []  # parents of new scratch folders; empty: the temporary folder
 
 
@@ -27,7 +30,7 @@ def own_identity() -> str:
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Return whether an owner runs. Processes of other machines and containers are invisible, hence unknown."""
+    """Return whether an owner is running. The state is unknown on other machines and in other containers."""
     pid, start, namespace_and_boot = (*owner.split(".", 2), "", "")[:3]
     if namespace_and_boot != _namespace_and_boot() or not pid.isdecimal() or len(pid) > 9:
         return "unknown"
@@ -35,7 +38,7 @@ def owner_state(owner: str) -> OwnerState:
 
 
 def boot_id(owner: str) -> str:
-    """Return the boot of an owner's machine."""
+    """Return the boot id in an owner's identity."""
     return owner.rpartition(".")[2]
 
 
@@ -45,7 +48,7 @@ def _digest(owner: str) -> str:
 
 @cache
 def _namespace_and_boot() -> str:
-    """Return the pid namespace and the boot of this process."""
+    """Return the pid namespace and the boot id of this process."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
         return f"{Path('/proc/self/ns/pid').stat().st_ino}.{boot}"
@@ -55,7 +58,7 @@ def _namespace_and_boot() -> str:
 
 @contextmanager
 def scratch_within(folder: Path) -> Iterator[None]:
-    """Create scratch folders of this process in ``folder`` until the block ends."""
+    """Create this process's scratch folders in ``folder`` until the block ends."""
     _parents.append(folder)
     try:
         yield
@@ -65,7 +68,10 @@ def scratch_within(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make_scratch_folder(kind: str) -> Iterator[Path]:
-    """Yield a new folder with mode 0700, and remove it afterwards. The owner file identifies folders of killed runs."""
+    """Yield a new folder with mode 0700, and remove it afterwards.
+
+    The owner file identifies the folders of killed runs.
+    """
     parent = _parents[-1] if _parents else None
     owner = own_identity()
     folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-{_digest(owner)}-", dir=parent)).resolve()
@@ -82,20 +88,20 @@ class ScratchFolder:
     """A scratch folder of this user."""
 
     path: Path
-    owner: str  # identity of the owning process, or empty if unknown
+    owner: str  # identity of the owning process; empty if unknown
     changed_at: float  # epoch seconds
-    identity: tuple[int, int]  # device and inode, which change if another folder replaces this one
+    identity: tuple[int, int]  # device and inode, which change if a different folder replaces this folder
 
     def belongs_to(self, owner: str) -> bool:
-        """Return whether a process owns the folder; without an owner file, as in a new folder, the name decides."""
+        """Return whether a process owns the folder. If the owner file is missing, the folder's name decides."""
         return self.owner == owner or (not self.owner and f"-{_digest(owner)}-" in self.path.name)
 
 
 def find_scratch_folders() -> Iterator[ScratchFolder]:
-    """Yield the scratch folders of this user's processes, ordered by name; ignore those of other users, even as root.
+    """Yield the scratch folders of this user's processes, ordered by name. Ignore those of other users, even as root.
 
-    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. The owner file then
-    belongs to root, so no other account can forge it.
+    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. The owner file still belongs
+    to root, so no other account can forge it.
     """
     temporary = Path(tempfile.gettempdir())
     with os.scandir(temporary) as entries:
@@ -107,7 +113,7 @@ def find_scratch_folders() -> Iterator[ScratchFolder]:
 
 
 def _read_scratch_folder(path: Path) -> ScratchFolder | None:
-    """Return a scratch folder, or None if it is not this user's. Raises OSError if it cannot be opened."""
+    """Return a scratch folder, or None if it does not belong to this user. Raises OSError if it cannot be opened."""
     folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status, owner = os.fstat(folder), _read_owner(folder)
@@ -119,7 +125,7 @@ def _read_scratch_folder(path: Path) -> ScratchFolder | None:
 
 
 def _read_owner(folder: int) -> str:
-    """Return the owner of an open scratch folder; empty if the owner file is missing or not written by this user."""
+    """Return the owner of an open scratch folder. Empty if this user has not written an owner file."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         if not stat.S_ISREG(os.lstat(OWNER_FILE, dir_fd=folder).st_mode):

@@ -29,12 +29,12 @@ logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # time for a server to stop after SIGTERM
 MARK_VARIABLE = "TFB_CHILD"  # environment variable that identifies the child from which a daemon descends
-MAX_LOG_BYTES = 20 << 20  # size limit of logs and of a command's output, the same as for containers
+MAX_LOG_BYTES = 20 << 20  # maximum size of logs and command output, as for containers
 POLL_SECONDS = 1.0  # interval between checks of a command's output
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
 _starting = threading.Lock()  # prevents threads from mistaking a child that is being started for an orphan
-_living: dict[int, "Child"] = {}  # children that were not stopped, by pid
+_living: dict[int, "Child"] = {}  # children that have not been stopped, by pid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,19 +46,20 @@ class CompletedCommand:
 
 
 class CommandTimeoutError(TfbError):
-    """A command exceeded the time limit and was stopped with all descendants."""
+    """A command exceeded the time limit, and was stopped with all descendants."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOptions:
-    """How a program is run.
+    """How to run a program.
 
     Attributes:
-        cwd: The working directory; by default /, where only root can place files.
-        env: The whole environment; by default tfb's environment.
-        account: The account to run as; by default tfb's account.
-        cpus: The CPUs that the program may use; by default tfb's CPUs.
-        isolated: Whether the program cannot trace or signal processes that it has not started, if the kernel allows.
+        cwd: The working directory. The default is /, where only root can place files.
+        env: The complete environment. The default is tfb's environment.
+        account: The account that the program runs as. The default is tfb's account.
+        cpus: The CPUs that the program may use. The default is tfb's CPUs.
+        isolated: Whether to prevent the program from tracing or signalling processes that it has not started, if the
+            kernel supports this.
         stop_signal: The signal that asks the program to stop. SIGINT is PostgreSQL's fast shutdown.
     """
 
@@ -71,7 +72,7 @@ class ProcessOptions:
 
 
 class Child:
-    """A running program in a separate session, so that Ctrl-C reaches only tfb, which then stops all children.
+    """A running program in a separate session. Ctrl-C thus reaches only tfb, which then stops all children.
 
     The guardian starts the program, and kills it with all descendants if tfb is killed.
     """
@@ -85,18 +86,19 @@ class Child:
         stdout: IO[bytes] | int = DEVNULL,
         stderr: IO[bytes] | int = spawn.STDOUT,
     ) -> None:
-        """Start a program; raise EnvironmentLacksError if it cannot be run.
+        """Start a program. Raises EnvironmentLacksError if it cannot be run.
 
         Args:
-            command: The program and the arguments. A name without a slash is searched on the PATH of ``options.env``.
+            command: The program and the arguments. A name without a slash is searched on the PATH in ``options.env``.
             options: Account, environment and limits.
             stdin: DEVNULL, PIPE or a descriptor.
             stdout: DEVNULL, PIPE, a file or a descriptor.
-            stderr: The same; by default, errors go to ``stdout``.
+            stderr: As for ``stdout``. By default, errors go to ``stdout``.
         """
         logger.info("start: %s", shlex.join(command))
         self.command, self.account, self.stop_signal = tuple(command), options.account, options.stop_signal
-        # The start time in clock ticks since boot, or slightly earlier. It is unavailable once the program has exited.
+        # The start time in clock ticks since boot, or slightly earlier. After the program has exited, it is
+        # unavailable.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.own_identity()}.{next(_numbers)}"
         cwd = options.cwd
@@ -125,20 +127,20 @@ class Child:
             raise
 
     def poll(self) -> int | None:
-        """Return the exit status (negative: number of the signal), or None while the program runs."""
+        """Return the exit status (negative: number of the signal), or None while the program is running."""
         return self._spawned.poll()
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the program; return the exit status, or None if it still runs after ``seconds``."""
+        """Wait for the program. Return the exit status, or None if it is still running after ``seconds``."""
         return self._spawned.wait(seconds)
 
     def interrupt(self) -> None:
-        """Send SIGINT to the program, but not to its children; wrk then prints the result so far."""
+        """Send SIGINT to the program, but not to child processes. wrk then prints the results so far."""
         if self.poll() is None:
             self._spawned.send_signal(signal.SIGINT)
 
     def adopted(self) -> list[int]:
-        """Return the pids of this child's descendants that were adopted, because their parents have exited."""
+        """Return the pids of this child's descendants that were adopted because their parents exited."""
         return [pid for pid in _orphans() if _find_child_of(pid) is self]
 
     def terminate(self) -> None:
@@ -152,7 +154,7 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self, grace: float = STOP_SECONDS) -> None:
-        """Ask the program to stop, wait up to ``grace`` seconds, then kill all remaining descendants."""
+        """Ask the program to stop, wait up to ``grace`` seconds, and kill all remaining descendants."""
         if self._stopped:
             return  # the kernel may have reused the pid
         try:
@@ -192,7 +194,7 @@ def _uids() -> set[int]:
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-    """Return a process and all descendants; empty if the process has exited."""
+    """Return a process and all descendants, or an empty list if the process has exited."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -207,7 +209,7 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
 
 
 def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
-    """Return why a program could not be run. The kernel's message is misleading for some reasons."""
+    """Return why a program could not be run. For some reasons, the kernel's message would be misleading."""
     path = Path(cwd or "", program)
     if error.errno == errno.ENOENT:
         if "/" not in program:
@@ -228,7 +230,7 @@ def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
 def _orphans() -> list[int]:
     """Return the pids of processes that the guardian or this process has adopted.
 
-    Processes in tfb's session are not descendants of a child, since each child has a separate session.
+    Each child has a separate session. Processes in tfb's session are therefore not descendants of a child.
     """
     pids: list[int] = []
     with _starting:
@@ -244,15 +246,15 @@ def _orphans() -> list[int]:
 
 
 def _find_child_of(pid: int) -> Child | None:
-    """Return the child from which an orphan descends, by the account or the mark in the environment.
+    """Return the child that an orphan descends from, according to the account or the mark in the environment.
 
-    Servers become daemons when they start. An orphan without a mark is therefore attributed to the last child that
-    was started earlier.
+    Servers become daemons when they start. An orphan without a mark is therefore attributed to the last child that was
+    started before it.
     """
     mark, born, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited
         uid = psutil.Process(pid).uids().real
-    with contextlib.suppress(psutil.Error, OSError):  # the process has exited, or belongs to another user
+    with contextlib.suppress(psutil.Error, OSError):  # the process has exited, or belongs to a different user
         mark = psutil.Process(pid).environ().get(MARK_VARIABLE)
 
     def is_ancestor(child: Child) -> bool:
@@ -273,7 +275,7 @@ def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
 
 
 def terminate_all() -> None:
-    """Ask every living child to stop, without waiting, so that threads that wait for a server get an error."""
+    """Ask all living children to stop, without waiting. Threads that wait for a server then get an error."""
     for child in list(_living.values()):
         if child.stop_signal is signal.SIGTERM:  # PostgreSQL stops last
             child.terminate()
@@ -287,7 +289,7 @@ def kill_all() -> None:
 
 
 def stop_all() -> None:
-    """Stop all children, the last started first, and the guardian."""
+    """Stop all children in the reverse order of their start, and then the guardian."""
     for child in reversed(list(_living.values())):
         child.stop()
     spawn.end_guardian()
@@ -296,7 +298,7 @@ def stop_all() -> None:
 
 @cache
 def _adopt_orphans() -> None:
-    """Let this process adopt orphaned descendants (prctl(2)), to be able to find them."""
+    """Make this process adopt orphaned descendants (prctl(2)), so that it can find them."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -309,10 +311,10 @@ def run(
     log: Path | None = None,
     account: Account | None = None,
 ) -> CompletedCommand:
-    """Run a command until it exits; append the output to ``log``, or return it.
+    """Run a command until it exits. Append the output to ``log``, or return it if there is no log.
 
     Raises:
-        CommandTimeoutError: The command was still running after ``seconds`` and has been stopped.
+        CommandTimeoutError: The command was still running after ``seconds``, and has been stopped.
         EnvironmentLacksError: The program cannot be run.
     """
     deadline = time.monotonic() + seconds
@@ -335,7 +337,7 @@ def run(
 
 
 def truncate_log(log: Path) -> None:
-    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``; writers must append."""
+    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. Writers must append."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return
@@ -359,7 +361,7 @@ def tail(log: Path, lines: int = 15) -> str:
 
 
 def describe_status(status: int) -> str:
-    """Return ``exit status 3`` or ``killed by SIGKILL``, for example."""
+    """Describe an exit status, for example ``exit status 3`` or ``killed by SIGKILL``."""
     if status >= 0:
         return f"exit status {status}"
     try:

@@ -1,4 +1,4 @@
-"""Reads byte counters of the load generator's sockets with sock_diag(7), for any load generator.
+"""Reads byte counters of any load generator's sockets with sock_diag(7).
 
 The kernel returns ``struct tcp_info`` for each socket. The sum of ``tcpi_bytes_received`` divided by the size of a
 response is the number of responses. The sum of ``tcpi_bytes_acked`` divided by the size of a request is the number of
@@ -18,18 +18,19 @@ NLM_F_REQUEST_DUMP = 0x001 | 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 INET_DIAG_INFO = 2
 TCP_ESTABLISHED = 1
-BYTES_ACKED = 120  # offset in struct tcp_info: 8 bytes of flags, 24 u32, then two pacing rates; bytes_received is next
+# Offset in struct tcp_info: 8 bytes of flags, 24 u32 and two pacing rates precede it; bytes_received follows.
+BYTES_ACKED = 120
 DIAG_MESSAGE = 72  # struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
-# Codes of the comparisons "at least" and "at most": for destination ports, and for source ports of served connections.
+# Codes for "at least" and "at most": for destination ports, and (True) for source ports of served connections.
 COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SocketCounters:
-    """The number of established connections to a port, and the bytes that their clients have received and sent."""
+    """The number of established connections to a port, and the bytes that clients have received and sent."""
 
     connections: int
     bytes_received: int
@@ -37,9 +38,9 @@ class SocketCounters:
 
 
 class SocketMeter:
-    """A meter of the TCP connections from this machine to a port; closed connections count with their last values.
+    """A meter of the TCP connections from this machine to a port. Closed connections count with their last values.
 
-    With ``served``, it meters connections from clients to a port of this machine.
+    If ``served`` is set, it meters connections from clients to a port of this machine.
     """
 
     def __init__(self, port: int, *, served: bool = False) -> None:
@@ -66,9 +67,9 @@ class SocketMeter:
         return SocketCounters(connections=established, bytes_received=received, bytes_sent=sent)
 
     def _dump(self, netlink: socket.socket, family: int) -> int:
-        """Update the counters of an address family; return the number of established connections."""
-        # struct inet_diag_req_v2: family, protocol, extensions, padding, states, then the id: ports, addresses,
-        # interface, cookie. The attached bytecode filters by port, because a dump ignores the port of the id.
+        """Update the counters of an address family. Return the number of established connections."""
+        # struct inet_diag_req_v2: family, protocol, extensions, padding, states, and the id: ports, addresses,
+        # interface, cookie. A dump ignores the port in the id. The attached bytecode therefore filters by port.
         identity = struct.pack(">HH", 0, 0) + bytes(32) + struct.pack("=L", 0) + b"\xff" * 8
         request = struct.pack("=BBBBL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << TCP_ESTABLISHED)
         payload = request + identity + _port_filter(self.port, COMPARISON_CODES[self.served])
@@ -98,10 +99,10 @@ class SocketMeter:
 
 
 def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
-    """Return INET_DIAG_REQ_BYTECODE that accepts the sockets of a port.
+    """Return INET_DIAG_REQ_BYTECODE that accepts only the sockets of a port.
 
-    An instruction consists of a code and the offsets to jump to if it is true or false. A jump of four bytes beyond the
-    end rejects the socket.
+    An instruction consists of a code and two jump offsets, for true and false. A jump to four bytes beyond the end
+    rejects the socket.
     """
     (at_least, at_most), no_op = codes, 0
     code = struct.pack("=BBH", at_least, 8, 20) + struct.pack("=BBH", no_op, 0, port)

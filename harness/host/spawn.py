@@ -23,11 +23,11 @@ import harness
 from harness.host import environment, guardian, ownership
 
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
-IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # where the guardian finds tfb's modules
-LEDGER_FILE = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
+IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # the guardian imports tfb's modules from here
+LEDGER_FILE = "descendants"  # file in the guardian's scratch folder with pid and start time of each descendant
 END_SECONDS = 5.0
-# Only root can place files here. Cargo, rustup and version managers run programs that files in the working directory
-# name.
+# Only root can place files here. In other working directories, files could make Cargo, rustup and version managers run
+# programs.
 NEUTRAL_FOLDER = Path("/")
 _request_lock = threading.Lock()
 _current: list["_Guardian"] = []  # the running guardian, or empty
@@ -35,7 +35,7 @@ _current: list["_Guardian"] = []  # the running guardian, or empty
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
-    """The folders that a program may write to; everything else is read-only.
+    """The folders that a program may write to. All other folders are read-only.
 
     ``child_setup.enter_mount_namespace`` describes the fields.
     """
@@ -50,20 +50,20 @@ class Enclosure:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """An unprivileged account to run a child as."""
+    """An unprivileged account that a child runs as."""
 
     name: str
     uid: int
     gid: int
-    rights: tuple[str, ...] = ()  # capabilities that children keep, by the kernel's names; they cannot gain more
-    alone: bool = False  # whether a single server uses the account, so that all processes of the account end with it
+    rights: tuple[str, ...] = ()  # capabilities that children keep and cannot extend, by the kernel's names
+    alone: bool = False  # only a single server uses the account, so all processes of the account are killed with it
     enclosure: Enclosure | None = None
-    isolated: bool = False  # whether all programs of the account are isolated, see ``SpawnRequest``
+    isolated: bool = False  # all programs of the account are isolated, see ``SpawnRequest``
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpawnRequest:
-    """A program to start. An ``isolated`` program can trace and signal only processes that it has started."""
+    """A program to start. If ``isolated``, it can trace and signal only processes that it has started."""
 
     command: Sequence[str]
     env: Mapping[str, str]
@@ -75,21 +75,21 @@ class SpawnRequest:
 
 
 class Spawned:
-    """A started program: a child of the guardian, or of tfb after the guardian has exited."""
+    """A started program. It is a child of the guardian, or of tfb after the guardian has exited."""
 
     def __init__(self, *, pid: int, stdin: IO[bytes] | None, stdout: IO[bytes] | None, report: int, pidfd: int) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
         self._report, self._pidfd = report, pidfd  # the guardian writes the exit status to ``report``
         self._status: int | None = None
-        self._lock = threading.RLock()  # a signal handler may poll while this thread does
+        self._lock = threading.RLock()  # a signal handler may poll while this thread polls
 
     def poll(self) -> int | None:
-        """Return the exit status (negative: number of the signal), or None while the program runs."""
+        """Return the exit status (negative: number of the signal), or None while the program is running."""
         with self._lock:
             if self._status is None and self._report >= 0 and select.select([self._report], [], [], 0)[0]:
                 line = os.read(self._report, 100)
                 self._status = int(line[1:]) if line else self._own_status()
-                if line:  # closing the pipe makes the guardian wait for the zombie
+                if line:  # when the pipe is closed, the guardian reaps the zombie
                     os.close(self._report)
                     self._report = -1
             return self._status
@@ -98,12 +98,12 @@ class Spawned:
         """Return the exit status of a program that this process has adopted."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # another process adopted the program and reads the status
+        except ChildProcessError:  # a different process has adopted the program, and reads the status
             return -signal.SIGKILL if ownership.process_start(self.pid) is None else None
         return os.waitstatus_to_exitcode(status) if pid else None
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the program; return the exit status, or None if it still runs after ``seconds``."""
+        """Wait for the program. Return the exit status, or None if it is still running after ``seconds``."""
         if self.poll() is None:
             select.select([self._pidfd], [], [], max(0.0, seconds))  # readable after the exit
             if self._exited() and (report := self._report) >= 0:
@@ -114,25 +114,25 @@ class Spawned:
         return bool(select.select([self._pidfd], [], [], 0)[0])
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program, but not to its children; ignore a program that has exited."""
+        """Send a signal to the program, but not to child processes. Ignore a program that has exited."""
         if self._pidfd >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self._pidfd, number)
 
     def close(self) -> None:
-        """Close all descriptors; afterwards the pid may be reused."""
+        """Close all descriptors. Afterwards, the pid may be reused."""
         with self._lock:
             for descriptor in (self._report, self._pidfd):
                 if descriptor >= 0:
                     os.close(descriptor)
             self._report = self._pidfd = -1
         if self.stdin:
-            with contextlib.suppress(OSError):  # the program may have exited with the last line unread
+            with contextlib.suppress(OSError):  # the program may have exited without reading the last line
                 self.stdin.close()
 
 
 class _Guardian:
-    """The running guardian: the process and the socket for requests."""
+    """The running guardian: the process, and the socket for requests."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.SCRATCH_PREFIX}guardian-"))
@@ -145,7 +145,8 @@ class _Guardian:
             str(IMPORT_FOLDER),
         ]
         with guardian_end:
-            # In tfb's session, because other sessions belong to children. The terminal does not signal its group.
+            # The guardian stays in tfb's session, because other sessions belong to children. The terminal does not
+            # signal its process group.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", guardian.__file__, *arguments],
                 cwd="/",
@@ -159,7 +160,7 @@ class _Guardian:
         self.socket = own_end
 
     def close(self) -> None:
-        """Announce tfb's normal exit to the guardian, and wait until it exits."""
+        """Announce tfb's normal exit to the guardian, and wait until the guardian exits."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.GOODBYE))
         self.socket.close()
@@ -175,19 +176,19 @@ def start_guardian() -> None:
 
 
 def guardian_pid() -> int | None:
-    """Return the pid of the guardian, or None if it has not been started."""
+    """Return the guardian's pid, or None if it has not been started."""
     return _current[0].process.pid if _current else None
 
 
 def end_guardian() -> None:
-    """End the guardian. Stop all children first."""
+    """End the guardian. All children must have been stopped before."""
     with _request_lock:
         while _current:
             _current.pop().close()
 
 
 def _running_guardian() -> _Guardian:
-    if _current and _current[0].process.poll() is not None:  # killed: tfb has adopted the children
+    if _current and _current[0].process.poll() is not None:  # the guardian was killed, and tfb has adopted the children
         _current.pop().socket.close()
     if not _current:
         _current.append(_Guardian())
@@ -211,7 +212,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # A program that has exited stays a zombie until poll() or close(), so the pid cannot be reused before.
+            # After the exit, a program stays a zombie until poll() or close(). The pid cannot be reused before.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -221,7 +222,7 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account that belonged to a single server."""
+    """Kill all processes of an account that was used only by a single server."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:
@@ -240,7 +241,7 @@ def _send(control: socket.socket, request: bytes, files: Sequence[int]) -> None:
 
 
 def _line(pipe: int) -> bytes:
-    """Read the guardian's first line; the exit status may follow immediately."""
+    """Read the guardian's first line, byte by byte, because the exit status may follow immediately."""
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(pipe, 1)
@@ -294,7 +295,7 @@ def _enclosure(enclosure: Enclosure) -> dict[str, object]:
 
 
 def _text(argument: str) -> str:
-    """Encode an argument for JSON, a character for each byte. Raises OSError if no program can receive it."""
+    """Encode an argument for JSON, with a character for each byte. Raises OSError if no program can receive it."""
     try:
         encoded = os.fsencode(argument)
     except UnicodeEncodeError as error:
@@ -305,7 +306,7 @@ def _text(argument: str) -> str:
 
 
 def _stream(stream: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
-    """Return tfb's end of the stream if it is a pipe, and the descriptor to pass."""
+    """Return tfb's end of the stream if it is a pipe, and the descriptor to pass to the program."""
     if stream == DEVNULL:
         null = os.open(os.devnull, os.O_RDWR)
         passed.callback(os.close, null)

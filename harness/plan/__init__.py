@@ -1,1 +1,1 @@
-"""What was asked for: flags, profile, implementations, test types, and the plan that follows. Touches no network."""
+"""Everything that is decided before a run: flags, profile, implementations, test types and plan. Uses no network."""

@@ -28,14 +28,14 @@ SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
 DATABASES = ("postgres", "mysql", "mongodb", "none")
 DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
 OperatingSystem = Literal["Linux", "Windows"]
-# Names become parts of paths and of image names.
+# These names become path components and parts of image names.
 NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # framework or variant
 NAME_DESCRIPTION = "a name of at most 100 characters that starts with a letter or digit and contains no /"
-NAME_BYTES = 100  # a path component of up to 255 bytes contains two names, a suffix and a number
+NAME_BYTES = 100  # bytes; a path component has at most 255: two names, a suffix and a number
 
 
 def require_short(name: str) -> str:
-    """Return a name unchanged. Raises ValueError if it is too long for a part of a path."""
+    """Return the name unchanged. Raises ValueError if it is too long for a path component."""
     if (size := len(name.encode())) > NAME_BYTES:
         raise ValueError(f"has {size} bytes in UTF-8; at most {NAME_BYTES} are allowed")
     return name
@@ -43,11 +43,12 @@ def require_short(name: str) -> str:
 
 ConfigName = Annotated[str, Field(pattern=NAME.pattern, description=NAME_DESCRIPTION), AfterValidator(require_short)]
 ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
-# Part of a command; NUL and invalid Unicode are rejected when files are read.
+# A word of a command. Files that contain NUL or invalid Unicode are rejected when they are read.
 CommandWord = Annotated[str, Field(max_length=1 << 16)]
 URL_DESCRIPTION = "a path that starts with / and contains no spaces, such as /json"
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_DESCRIPTION)]
-# A program or package. apt interprets a trailing ``-`` or ``+`` as a command, so only the suffix of ``g++`` is allowed.
+# A program or package. Because apt interprets a trailing ``-`` or ``+`` as a command, only the suffix ``++`` of ``g++``
+# is allowed.
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
 CONDITION_DESCRIPTION = "a condition such as >=20 or ==20.11"
 VersionCondition = Annotated[
@@ -65,7 +66,7 @@ EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
 
 
 def _no_bool(value: object) -> object:
-    """Return a value unchanged. Raises ValueError for booleans, which Python treats as integers."""
+    """Return the value unchanged. Raises ValueError for booleans, which Python treats as integers."""
     if isinstance(value, bool):
         raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic reports ValueError only
     return value
@@ -73,7 +74,7 @@ def _no_bool(value: object) -> object:
 
 Port = Annotated[
     int, BeforeValidator(_no_bool), Field(ge=1, le=65535)
-]  # also as a string, which occurs in TechEmpower's tree
+]  # strings are also accepted because TechEmpower's tree contains them
 
 
 class LocalRun(ConfigSection):
@@ -102,7 +103,7 @@ class TestEntry(ConfigSection):
 
     __test__ = False  # not a test class of pytest
 
-    urls: dict[str, Url] = Field(default={}, exclude=True)  # by key of the test type, such as json_url
+    urls: dict[str, Url] = Field(default={}, exclude=True)  # URL key of a test type, for example json_url -> path
     port: Port = 8080
     debug_port: Port | None = None
     approach: Literal["Realistic", "Stripped"] = "Realistic"
@@ -130,7 +131,7 @@ class TestEntry(ConfigSection):
     @field_validator("database")
     @classmethod
     def _check_database(cls, value: str, info: ValidationInfo) -> str:
-        """Return the database in lower case. Unknown databases require ``any_database`` in the context."""
+        """Return the database in lower case. Unknown databases are valid only with ``any_database`` in the context."""
         if value.lower() in DATABASES or (info.context or {}).get("any_database"):
             return value.lower()
         raise ValueError(f"Input should be {', '.join(map(repr, DATABASES[:-1]))} or {DATABASES[-1]!r}")
@@ -149,7 +150,7 @@ class TestEntry(ConfigSection):
     @model_validator(mode="before")
     @classmethod
     def _collect_urls(cls, value: object) -> object:
-        """Move the URL keys of all registered test types to ``urls``."""
+        """Move the URL keys of all registered test types into ``urls``."""
         if not isinstance(value, dict):
             return value
         if "urls" in value:
@@ -176,7 +177,7 @@ class BenchmarkConfig(ConfigSection):
 
 
 def url_keys() -> tuple[str, ...]:
-    """Return the keys for the URLs of test types."""
+    """Return the keys in benchmark_config.json that contain the URLs of test types."""
     return tuple(test_type.url_key for test_type in TEST_TYPES.values())
 
 

@@ -1,4 +1,4 @@
-"""Finds implementations: the files frameworks/<Language>/<name>/benchmark_config.json."""
+"""Finds implementations by their files frameworks/<Language>/<name>/benchmark_config.json."""
 
 import hashlib
 import json
@@ -21,8 +21,8 @@ from harness.records import safe_read
 from harness.records.run_info import BuildRecord, ImplementationInfo
 
 MISPLACED = "is in the place of a language's folder; move it to <Language>/<name>/"
-MAX_SHOWN_PROBLEMS = 5  # broken files in a message about an unknown name
-RESERVED_NAMES = ("run", "all")  # they select the core implementations, and all implementations
+MAX_SHOWN_PROBLEMS = 5  # number of broken files listed in a message about an unknown name
+RESERVED_NAMES = ("run", "all")  # "run" selects the core implementations, "all" selects all
 Rules = Literal["tfb", "techempower"]
 
 
@@ -37,19 +37,19 @@ class Implementation:
     maintainers: tuple[str, ...]
     entry: TestEntry
     rules: Rules = "tfb"  # rule set of verification
-    allowed: tuple[str, ...] = ()  # additional privileges of its container, with consent
+    allowed: tuple[str, ...] = ()  # privileges that the user granted to the container
     ready: str | None = None  # path for readiness checks; None: the path of the first test type
-    ready_at_200: bool = True  # whether readiness requires status 200, or any status below 500
+    ready_at_200: bool = True  # True: readiness requires status 200; False: any status below 500
     requests: Mapping[str, TestType] = field(default_factory=dict)  # test types that a service declares
 
     @property
     def is_service(self) -> bool:
-        """True for a service of a tfb.toml, which declares its own requests."""
+        """True for a service from a tfb.toml, which declares the requests."""
         return bool(self.requests)
 
     @cached_property
     def test_types(self) -> Mapping[str, TestType]:
-        """Test types by name: declared, or registered and with a URL, in the order of measurement."""
+        """Test types by name, in the order of measurement: declared requests, or all registered types with a URL."""
         return self.requests or {t.name: t for t in TEST_TYPES.values() if self.entry.urls.get(t.url_key)}
 
     @cached_property
@@ -62,7 +62,7 @@ class Implementation:
 
     @property
     def ready_path(self) -> str:
-        """Path for readiness checks; a path with a number of queries asks for one."""
+        """Path for readiness checks. If the path ends with a number of rows, the check requests a single row."""
         if self.ready:
             return self.ready
         name, url = next(iter(self.urls.items()))
@@ -71,27 +71,27 @@ class Implementation:
 
     @property
     def is_broken(self) -> bool:
-        """True if tagged as broken: such implementations never run."""
+        """True if the implementation is tagged as broken. Broken implementations never run."""
         return "broken" in (tag.lower() for tag in self.entry.tags)
 
     @property
     def is_core(self) -> bool:
-        """True if ``--test run`` selects it."""
+        """True if ``--test run`` selects the implementation."""
         return CORE_TAG in (tag.lower() for tag in self.entry.tags)
 
     @property
     def declared_name(self) -> str:
-        """The name in its configuration; its name in a run may have a suffix."""
+        """The name in the configuration file. In a run, ``name`` may have an additional suffix."""
         return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
 
     @property
     def dockerfile(self) -> Path:
-        """Path of its Dockerfile."""
+        """Path of the implementation's Dockerfile."""
         return self.folder / (self.entry.dockerfile or f"{self.declared_name}.dockerfile")
 
     @property
     def unsupported_reason(self) -> str | None:
-        """Message about a database that tfb does not provide; None if the implementation can run."""
+        """Why the implementation cannot run: it requires a database that tfb does not provide. None if it can run."""
         database = self.entry.database
         if database in ("postgres", "none"):
             return None
@@ -100,23 +100,23 @@ class Implementation:
 
     @property
     def local(self) -> LocalRun | None:
-        """Commands for running it without Docker, if declared."""
+        """Commands that run the implementation without Docker, if declared."""
         return self.entry.local
 
     @property
     def stack(self) -> str:
-        """All names of its runtime in lower case, to recognise JIT compilers."""
+        """Language, platform, web server and framework in lower case, used to recognise JIT compilers."""
         words = (self.entry.language, self.entry.platform, self.entry.webserver, self.framework)
         return " ".join(word for word in words if word).lower()
 
     @property
     def digest(self) -> str:
-        """Hash of its configuration: commands, URLs, environment and all other keys."""
+        """Hash of the configuration: commands, URLs, environment and all other keys."""
         config = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(config.encode()).hexdigest()[:16]
 
     def info(self, build: BuildRecord | None = None) -> ImplementationInfo:
-        """Return its record for run.json."""
+        """Return the implementation's record for run.json."""
         shared = ImplementationInfo.model_fields.keys() & TestEntry.model_fields.keys()
         values = {key: getattr(self.entry, key) for key in shared}
         is_own = self.folder.is_relative_to(REPOSITORY)
@@ -139,7 +139,7 @@ class Implementation:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanResult:
-    """The implementations of trees, and the problems of their folders."""
+    """The implementations found in trees, and the problems with their folders."""
 
     implementations: tuple[Implementation, ...] = ()
     folder_problems: tuple[FolderProblem, ...] = ()
@@ -148,24 +148,24 @@ class ScanResult:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """A message per broken file or test."""
+        """A message for each broken file or test."""
         return tuple(str(each) for each in self.folder_problems if each.kind == "problem")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A message per ignored key in another tree."""
+        """A message for each ignored key in other trees."""
         return tuple(str(each) for each in self.folder_problems if each.kind == "warning")
 
     def problems_of(self, folders: Collection[Path]) -> list[FolderProblem]:
-        """Return the problems of folders."""
+        """Return the problems that affect any of the folders."""
         return [each for each in self.folder_problems if not each.folders.isdisjoint(folders)]
 
 
 def scan_folders(*folders: Path) -> ScanResult:
-    """Read all configurations below folders, and report broken ones as problems.
+    """Read all configurations below the folders, and report broken configurations as problems.
 
-    Invalid keys in other trees than this repository's (the default) are ignored (``harness.plan.lenient``). If two
-    trees have an implementation with the same name, the later one gets a suffix: ``vertx-web@other``.
+    The default is this repository's tree. In other trees, invalid keys are ignored (``harness.plan.lenient``). If two
+    trees have an implementation with the same name, the later implementation gets a suffix: ``vertx-web@other``.
     """
     implementations: dict[str, Implementation] = {}
     problems: list[FolderProblem] = []
@@ -199,7 +199,7 @@ def scan_folders(*folders: Path) -> ScanResult:
 
 
 def _read_folder(folder: Path, *, lenient: bool) -> tuple[tuple[Implementation, ...], list[FolderProblem]]:
-    """Return the implementations of a folder and its problems."""
+    """Return the implementations in a folder, and the folder's problems."""
     path = folder / CONFIG_FILE
     try:
         path.lstat()
@@ -220,7 +220,7 @@ def _read_folder(folder: Path, *, lenient: bool) -> tuple[tuple[Implementation, 
 def _name_conflict(
     implementation: Implementation, own_name: str, others: Mapping[str, Implementation]
 ) -> FolderProblem | None:
-    """Return a problem if the name of an implementation is reserved or already used."""
+    """Return a problem if an implementation's name is reserved or already used."""
     folder = implementation.folder
     if own_name in RESERVED_NAMES:
         return folder_problem("problem", folder, f"the name {own_name!r} is reserved: choose a different name")
@@ -234,7 +234,7 @@ def _name_conflict(
 
 
 def is_own_tree(tree: Path) -> bool:
-    """Return whether a tree belongs to this repository, possibly in another worktree."""
+    """Return whether a tree belongs to this repository, possibly in a different worktree."""
     return tree == FRAMEWORKS or ((tree.parent / "harness").is_dir() and (tree.parent / "tfb").is_file())
 
 
@@ -243,7 +243,7 @@ def _label(tree: Path) -> str:
 
 
 def read_config(path: Path, *, lenient: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
-    """Return the implementations of a file, and messages: warnings and problems of lenient reading.
+    """Return the implementations of a configuration file, warnings, and problems. Strict reading returns no messages.
 
     Raises ConfigError that names the file and the key.
     """
@@ -263,7 +263,7 @@ def read_config(path: Path, *, lenient: bool = False) -> tuple[tuple[Implementat
             folder=path.parent,
             maintainers=config.maintainers,
             entry=entry,
-            # Antipatterns violate rules of tfb on purpose. TechEmpower's rules turn these violations into warnings.
+            # Antipatterns violate tfb's rules on purpose. Under TechEmpower's rules, these violations are warnings.
             rules="techempower" if lenient or ANTIPATTERN_TAG in entry.tags else "tfb",
         )
         for tests in config.tests
@@ -273,7 +273,7 @@ def read_config(path: Path, *, lenient: bool = False) -> tuple[tuple[Implementat
 
 
 def _text(data: bytes) -> bytes:
-    """Return a configuration unchanged. Raises ValueError if it is empty or not text."""
+    """Return the content of a configuration unchanged. Raises ValueError if it is empty or not text."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -283,15 +283,15 @@ def _text(data: bytes) -> bytes:
     return safe_read.require_no_nul(data)
 
 
-ANTIPATTERN_TAG = "antipattern"  # tag of implementations that demonstrate the cost of a mistake
-CORE_TAG = "core"  # tag of the implementations that --test run takes
+ANTIPATTERN_TAG = "antipattern"  # marks implementations that demonstrate the cost of a mistake
+CORE_TAG = "core"  # marks implementations that ``--test run`` selects
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """Implementations selected by flags; an empty flag does not restrict the selection."""
 
-    test: tuple[str, ...] = ()  # names of implementations, or "run" (core) or "all"
+    test: tuple[str, ...] = ()  # names of implementations, "run" (core) or "all"
     test_dir: tuple[str, ...] = ()  # Language/folder, or a language's folder
     test_lang: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
@@ -299,11 +299,11 @@ class Selection:
 
 
 def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implementation, ...]:
-    """Return the selected implementations, except those tagged as broken.
+    """Return the selected implementations. Broken implementations are excluded.
 
     Raises:
         ConfigError: The folder of a named implementation has a problem.
-        UsageError: A name is unknown; the message suggests similar names.
+        UsageError: A name is unknown. The message suggests similar names.
     """
     implementations = found.implementations
     by_name = {i.name: i for i in implementations}
@@ -319,7 +319,7 @@ def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implem
     _require_known(found, "--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
     _require_known(found, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.is_core} or {*by_name}  # without the tag, all are core
+    core = {i.name for i in implementations if i.is_core} or {*by_name}  # all, if no implementation has the tag
     takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
 
     def named(i: Implementation) -> bool:
@@ -332,11 +332,11 @@ def select_implementations(found: ScanResult, wanted: Selection) -> tuple[Implem
 
 
 def require_selected_valid(found: ScanResult, wanted: Selection) -> None:
-    """Check the folders that a selection names.
+    """Check that the folders named by a selection have no problems.
 
     Raises:
         ConfigError: A named folder has a problem.
-        UsageError: A name is the name of a folder, but not of an implementation.
+        UsageError: A name refers to a folder instead of an implementation.
     """
     by_name = {i.name: i for i in found.implementations}
     named = set(found.named)
@@ -360,7 +360,7 @@ def require_selected_valid(found: ScanResult, wanted: Selection) -> None:
 
 
 def _meant(found: ScanResult, name: str) -> set[Path]:
-    """Return the folders that a name may refer to, including broken ones by framework or variant."""
+    """Return the folders that a name may refer to. Broken folders match by the name of their framework or variant."""
     name = _folder(name)
     exact = {folder for each in found.folder_problems if name in each.names for folder in each.folders}
     exact |= {i.folder for i in found.implementations if name in (i.folder.name.lower(), _place(i))}
@@ -374,7 +374,7 @@ def _meant(found: ScanResult, name: str) -> set[Path]:
 
 
 def _place(implementation: Implementation) -> str:
-    """Return the folder relative to its tree in lower case, such as ``java/vertx-web``."""
+    """Return the folder relative to the tree in lower case, for example ``java/vertx-web``."""
     return "/".join(implementation.folder.parts[-2:]).lower()
 
 
@@ -383,7 +383,7 @@ def _folder(path: str) -> str:
 
 
 def _require_known(found: ScanResult, flag: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise UsageError for the first unknown name; the message lists unreadable files, which may contain it."""
+    """Raise UsageError for the first unknown name. The message lists broken files because they may define the name."""
     for name in sorted(names):
         if name in known:
             continue

@@ -1,4 +1,4 @@
-"""Parses a Dockerfile: base images, the command and user of the image, and copied files."""
+"""Parses a Dockerfile: base images, copied files, and the command and user of the resulting image."""
 
 import json
 import re
@@ -9,17 +9,17 @@ from pathlib import Path
 
 from harness.records import safe_read
 
-# [ \t] instead of \s, which would take quadratic time for a file with many empty lines.
+# [ \t] instead of \s: with \s, a file with many empty lines would take quadratic time.
 FROM = re.compile(
     r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
 )
 ARG = re.compile(r"^[ \t]*ARG[ \t]+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
 COPYING = ("COPY", "RUN", "ADD")
-NAME_CHARACTERS = 1000  # limit for an image's name, because nested arguments can grow exponentially
+NAME_CHARACTERS = 1000  # maximum length of an image's name; nested arguments can grow exponentially
 
 
 def base_images(text: str) -> tuple[str, ...]:
-    """Return the distinct images that a Dockerfile uses, in order, without its own stages and ``scratch``."""
+    """Return the distinct external images of a Dockerfile in order. Build stages and ``scratch`` are excluded."""
     first = FROM.search(text)
     arguments: dict[str, str] = {}
     for name, default in ARG.findall(text[: first.start()] if first else text):
@@ -35,7 +35,7 @@ def base_images(text: str) -> tuple[str, ...]:
 
 
 def base_images_of_file(path: Path) -> tuple[str, ...]:
-    """Return the images that a file uses; empty if the file cannot be read."""
+    """Return the base images of a Dockerfile, or an empty tuple if it cannot be read."""
     try:
         return base_images(safe_read.read(path, safe_read.MAX_TEXT_BYTES).decode("utf-8-sig", errors="replace"))
     except OSError:
@@ -43,7 +43,7 @@ def base_images_of_file(path: Path) -> tuple[str, ...]:
 
 
 def _copied(text: str) -> Iterator[str]:
-    """Yield the images from which an instruction takes files: ``--from=IMAGE`` and ``--mount=type=bind,from=IMAGE``."""
+    """Yield the images that ``--from=IMAGE`` and ``--mount=type=bind,from=IMAGE`` take files from."""
     for line in text.splitlines():
         words = line.split()
         if words and words[0].upper() in COPYING:
@@ -54,7 +54,7 @@ def _copied(text: str) -> Iterator[str]:
 
 
 def _filled(word: str, arguments: dict[str, str]) -> str:
-    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}``, and cut the result to the length of an image's name."""
+    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}``, and truncate the result to ``NAME_CHARACTERS``."""
 
     def value(match: re.Match[str]) -> str:
         return arguments.get(match[1] or match[3]) or match[2] or ""
@@ -67,15 +67,15 @@ def _filled(word: str, arguments: dict[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRecipe:
-    """Properties of an image from the last stage of its Dockerfile, and the files that all stages copy."""
+    """Properties of the image that the last stage builds, and the files that all stages copy."""
 
     command: tuple[str, ...] = ()  # ENTRYPOINT and CMD; empty: inherited from the base image
     user: str | None = None  # last USER; None: inherited from the base image
-    copied: tuple[str, ...] = ()  # sources in the build context, as written
+    copied: tuple[str, ...] = ()  # paths in the build context, as written
 
 
 def parse_instructions(text: str) -> list[tuple[str, str]]:
-    """Return name (upper case) and arguments of each instruction; continuation lines are joined, comments left out."""
+    """Return the instructions as (upper-case name, arguments), with continuation lines joined and without comments."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\[ \t]*\n", " ", "\n".join(lines))
     parts = (line.strip().split(None, 1) for line in joined.splitlines() if line.strip())
@@ -83,7 +83,7 @@ def parse_instructions(text: str) -> list[tuple[str, str]]:
 
 
 def parse_recipe(text: str) -> ImageRecipe:
-    """Return the properties of the image that a Dockerfile builds."""
+    """Return the properties of the image that a Dockerfile describes."""
     entry: list[str] = []
     command: list[str] = []
     stages: dict[str, str | None] = {}
@@ -108,7 +108,7 @@ def parse_recipe(text: str) -> ImageRecipe:
 
 
 def environment_variables(text: str) -> dict[str, str]:
-    """Return the variables that ENV sets in the last stage of a Dockerfile and in the stages that it builds upon."""
+    """Return the variables that ENV sets in the last stage and in the stages that it is based on."""
     stages: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
     for name, rest in parse_instructions(text):
@@ -123,7 +123,7 @@ def environment_variables(text: str) -> dict[str, str]:
 
 
 def parse_assignments(parts: Sequence[str]) -> dict[str, str]:
-    """Return the variables that the leading words NAME=value set, after an optional ``env``."""
+    """Return the variables set by leading NAME=value words, after an optional ``env``."""
     variables = {}
     for word in parts[1:] if [*parts[:1]] == ["env"] else parts:
         name, equals, value = word.partition("=")
@@ -148,7 +148,7 @@ def split_command(text: str) -> list[str]:
 
 
 def _sources(rest: str) -> list[str]:
-    """Return the sources of COPY or ADD in the build context, without images, URLs and inline files."""
+    """Return the sources of COPY or ADD in the build context. Images, URLs and inline files are excluded."""
     flags = re.match(r"(?:--\S+\s+)*", rest)
     options = flags[0] if flags else ""
     if "--from=" in options:

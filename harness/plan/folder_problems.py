@@ -1,4 +1,4 @@
-"""Problems with the folder of an implementation, and the names by which a user may refer to the folder."""
+"""Problems with folders of implementations, and the names by which users may refer to the folders."""
 
 import contextlib
 import re
@@ -10,7 +10,7 @@ from typing import Literal
 from harness.paths import CONFIG_FILE, PROGRAM
 from harness.records import safe_read
 
-MAX_CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest one has 30 KiB
+MAX_CONFIG_BYTES = 1 << 20  # bytes; TechEmpower's longest configuration has 30 KiB
 TOO_DEEP = "is one level too deep; move the folder to <Language>/<name>/"
 FolderProblemKind = Literal["problem", "warning", "misplaced"]
 
@@ -19,19 +19,19 @@ FolderProblemKind = Literal["problem", "warning", "misplaced"]
 class FolderProblem:
     """A problem with a folder: a broken configuration, an ignored key, or a missing configuration.
 
-    A command that names the folder fails with this message. Other commands report problems, print warnings, and ignore
+    A command that names the folder fails with the message. Other commands list problems, print warnings, and ignore
     misplaced folders.
     """
 
     kind: FolderProblemKind
-    path: Path  # of the configuration
+    path: Path  # path of the configuration
     message: str
     names: frozenset[str] = frozenset()  # names of the folder's implementations, in lower case
     folders: frozenset[Path] = frozenset()  # affected folders
 
     @property
     def has_names(self) -> bool:
-        """True if a configuration with names of implementations exists."""
+        """True if the folder has a configuration file that names implementations."""
         return self.kind == "problem" or (self.kind == "misplaced" and self.path.is_file())
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class FolderProblem:
 
 
 def folder_problem(kind: FolderProblemKind, folder: Path, message: str, other: Path | None = None) -> FolderProblem:
-    """Return a problem with a folder; ``other`` is a second affected folder."""
+    """Return a problem with a folder. ``other`` is a second affected folder."""
     path = folder / CONFIG_FILE
     names = _names(path) if kind != "warning" else frozenset[str]()
     folders = frozenset({folder} if other is None else {folder, other})
@@ -47,7 +47,7 @@ def folder_problem(kind: FolderProblemKind, folder: Path, message: str, other: P
 
 
 def missing_config_problems(folder: Path) -> Iterator[FolderProblem]:
-    """Yield problems of a folder without a configuration, such as a misplaced or misspelt file."""
+    """Yield the problems of a folder that has no configuration, such as a misplaced or misspelt file."""
     with contextlib.suppress(OSError):
         for path in sorted(folder.glob(f"*/{CONFIG_FILE}")):
             yield folder_problem("misplaced", path.parent, TOO_DEEP, folder)
@@ -57,17 +57,17 @@ def missing_config_problems(folder: Path) -> Iterator[FolderProblem]:
 
 
 def _letters(name: str) -> str:
-    """Return the letters of a file's name in lower case."""
+    """Return only the letters of a file name, in lower case."""
     return "".join(filter(str.isalpha, name.lower()))
 
 
 def _names(path: Path) -> frozenset[str]:
-    """Return the names by which a user may refer to a broken configuration, in lower case."""
+    """Return the lower-case names by which a user may refer to a broken configuration."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
         text = (
             safe_read.read(path, MAX_CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")
-        )  # NUL occurs in UTF-16
+        )  # invalid UTF-8, such as UTF-16, contains NUL
         if match := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
             names.add(match[1])
     return frozenset(name.lower() for name in names)

@@ -1,7 +1,8 @@
-"""The machines of a run: server, database and clients, named by flags or a layout file.
+"""The machines that a run uses: server, database and clients. Flags or a layout file name them.
 
-A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` (a context of the Docker client).
-``address`` is the address for the other machines if it differs. ``postgresql://host:port`` is an existing database.
+A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` for a context of the Docker client.
+Give ``=address`` if other machines reach the host at a different address. ``postgresql://host:port`` is a database
+server that is already running.
 """
 
 import re
@@ -15,7 +16,7 @@ from harness.plan.profile import ConfigSection, read_toml
 
 LAYOUT_FOLDER = REPOSITORY / "config" / "hosts"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # no leading dash, which ssh would read as an option
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # a leading dash is excluded because ssh would read it as an option
 SSH = re.compile(
     rf"(?:ssh://)?(?P<login>(?:{NAME}@)?(?P<name>{NAME}))(?::(?P<port>\d{{1,5}}))?(?:=(?P<address>{NAME}))?"
 )
@@ -25,13 +26,13 @@ DATABASE_URL = re.compile(rf"postgres(?:ql)?://(?P<host>{NAME}|\[[0-9a-f:]+\])(?
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A machine with a Docker engine, and the way to reach it."""
+    """A machine with a Docker engine, and how tfb connects to it."""
 
-    text: str  # the HOST of the user
+    text: str  # HOST as written by the user
     reached_by: Literal["here", "ssh", "context"]
-    name: str  # name for ssh, with the user, or name of the context
+    name: str  # [user@]name for ssh, or the name of the context
     port: int | None = None
-    address: str | None = None  # None: from the configuration of ssh
+    address: str | None = None  # None: taken from ssh's configuration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ HERE = Host(text="this machine", reached_by="here", name="localhost", address="1
 
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
-    """The machine of each role."""
+    """The machine for each role."""
 
     server: Host = HERE
     database: Host | ExistingDatabase = HERE
@@ -55,7 +56,7 @@ class Hosts:
 
     @property
     def uses_remote_machines(self) -> bool:
-        """True if a container runs on another machine."""
+        """True if any container runs on a remote machine."""
         return any(host.reached_by != "here" for host in self.machines)
 
     @property
@@ -66,7 +67,7 @@ class Hosts:
 
 
 def parse_host(text: str, flag: str) -> Host:
-    """Parse a HOST. Raises UsageError that names the flag."""
+    """Parse a HOST. Raises UsageError that names ``flag``."""
     if text in LOOPBACK:
         return HERE
     if match := CONTEXT.fullmatch(text):
@@ -79,7 +80,7 @@ def parse_host(text: str, flag: str) -> Host:
 
 
 def parse_database(text: str) -> Host | ExistingDatabase:
-    """Parse a HOST or ``postgresql://host[:port]``. Raises UsageError, also for a user or database in the URL."""
+    """Parse a HOST or ``postgresql://host[:port]``. Raises UsageError, also if the URL contains a user or database."""
     if not text.startswith(("postgresql://", "postgres://")):
         return parse_host(text, "--database-host")
     match = DATABASE_URL.fullmatch(text)
@@ -92,9 +93,9 @@ def parse_database(text: str) -> Host | ExistingDatabase:
 
 
 def hosts_from_flags(server: str | None, database: str | None, clients: tuple[str, ...]) -> Hosts:
-    """Return the machines that flags name. Raises UsageError for combinations that cannot work.
+    """Return the machines given by flags. Roles without a flag use this machine.
 
-    Roles without a flag use this machine.
+    Raises UsageError for combinations that cannot work.
     """
     named = Hosts(
         server=parse_host(server, "--server-host") if server else HERE,
@@ -122,7 +123,7 @@ class HostLayoutFile(ConfigSection):
 
 
 def read_layout(name: str) -> Hosts:
-    """Read ``config/hosts/NAME.toml`` or another .toml file. Raises ConfigError."""
+    """Read ``config/hosts/NAME.toml`` or a different .toml file. Raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else LAYOUT_FOLDER / f"{name}.toml"
     available = ", ".join(sorted(each.stem for each in LAYOUT_FOLDER.glob("*.toml"))) or "none"
     file = read_toml(path, HostLayoutFile, f"--hosts {name}: {path} does not exist; available: {available}")

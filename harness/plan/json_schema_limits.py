@@ -1,7 +1,7 @@
-"""Checks the size, keywords, regular expressions and references of a JSON Schema when a configuration is read.
+"""Limits on JSON Schemas in configurations: size, keywords, regular expressions and references.
 
-A valid schema can still be expensive for some documents. ``harness.verify.response_schemas`` therefore compares
-documents with schemas in a separate process.
+Even within these limits, validating a document can take a long time. ``harness.verify.response_schemas`` therefore
+validates responses in a separate process.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 Schema = Mapping[str, Any]
 
 MAX_VALUES = 20_000  # number of values in a schema
-MAX_DEPTH = 100  # levels of objects and arrays
-MAX_MIXED_ENTRIES = 1_000  # entries of an array; longer arrays may contain only strings or only numbers
+MAX_DEPTH = 100  # nesting depth of objects and arrays
+MAX_MIXED_ENTRIES = 1_000  # array length; longer arrays may contain only strings or only numbers
 MAX_PATTERN = 2_000  # characters of a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords with subschemas that apply to the same part of a document as the containing schema.
+# Keywords with subschemas that apply to the same part of a document as the schema itself.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-NO_DIALECT: Any = None  # result of the library for an unknown dialect
+NO_DIALECT: Any = None  # the library's result for an unknown dialect
 IN_PLACE = ("not", "if", "then", "else")
 
 
@@ -38,7 +38,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def schema_validator(schema: Schema) -> "Validator":
-    """Return a validator of a schema. Raises ConfigError as ``check_schema`` does."""
+    """Return a validator for a schema. Raises ConfigError as ``check_schema`` does."""
     from referencing import Registry
 
     check_schema(schema)
@@ -49,7 +49,7 @@ def _dialect(schema: Schema) -> "type[Validator]":
     """Return the validator class of the schema's dialect. Raises ConfigError for an unknown dialect."""
     from jsonschema import validators
 
-    dialect: Any = None  # Any, because the library's stubs do not allow None
+    dialect: Any = None  # Any, because the library's type stubs do not allow None
     if "$schema" not in schema:
         dialect = validators.Draft202012Validator
     elif isinstance(schema["$schema"], str):
@@ -64,7 +64,7 @@ def _dialect(schema: Schema) -> "type[Validator]":
 
 
 def _require_bounded(schema: object) -> None:
-    """Raise ConfigError for a schema that is too large to check."""
+    """Raise ConfigError if a schema is too large to check."""
     stack: list[tuple[object, int]] = [(schema, 1)]
     values = 0
     while stack:
@@ -83,13 +83,13 @@ def _require_bounded(schema: object) -> None:
 
 
 def _comparable(values: Sequence[object]) -> bool:
-    """Return whether all values are strings or all values are numbers, so that comparing them takes linear time."""
+    """Return whether all values are strings or all are numbers, so that comparing them takes linear time."""
     kinds = {type(value) for value in values}
     return kinds <= {str} or kinds <= {int, float}
 
 
 def _require_valid(schema: Schema) -> None:
-    """Raise ConfigError if a keyword has a value that the dialect's meta-schema forbids."""
+    """Raise ConfigError if the dialect's meta-schema forbids the value of a keyword."""
     from jsonschema import FormatChecker
     from jsonschema.exceptions import SchemaError
 
@@ -112,10 +112,11 @@ class _SchemaWalker:
 
         self.specification = specification_with(str(_dialect(schema).META_SCHEMA["$schema"]))
         self.root = self.specification.create_resource(schema)
-        self.in_place: dict[int, list[object]] = {}  # id() of a schema -> subschemas for the same part of a document
+        # id() of a schema -> subschemas that apply to the same part of a document
+        self.in_place: dict[int, list[object]] = {}
 
     def check(self) -> None:
-        """Raise ConfigError for an invalid regular expression, an unresolvable reference, or an endless recursion."""
+        """Raise ConfigError for an invalid regular expression, an unresolvable reference or infinite recursion."""
         from jsonschema_specifications import REGISTRY
 
         try:
@@ -143,7 +144,7 @@ class _SchemaWalker:
                     self.in_place[id(contents)].append(stack[-1][0].contents)
 
     def _target(self, keyword: str, reference: str, resolver: "Resolver[Any]") -> "tuple[Resource[Any], Resolver[Any]]":
-        """Return the target of a reference. Raises ConfigError if the target is not in the schema."""
+        """Return the schema that a reference points to. Raises ConfigError if it is outside the root schema."""
         from referencing.exceptions import Unresolvable
 
         try:
@@ -160,11 +161,11 @@ class _SchemaWalker:
         return self.specification.create_resource(target.contents), target.resolver
 
     def specification_id(self) -> str:
-        """Return the URL of the dialect."""
+        """Return the URL of the schema's dialect."""
         return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
 
     def _require_finite(self, root: object) -> None:
-        """Raise ConfigError if references form a cycle that does not descend into a document."""
+        """Raise ConfigError if references form a cycle without descending into the document."""
         done: set[int] = set()
         for start in [id(root), *self.in_place]:
             path: dict[int, Iterator[object]] = {start: iter(self.in_place.get(start, ()))}
@@ -183,7 +184,7 @@ class _SchemaWalker:
 
 
 def _in_place(contents: Mapping[str, Any]) -> Iterator[object]:
-    """Yield the subschemas that apply to the same part of a document."""
+    """Yield the subschemas that apply to the same part of a document as ``contents``."""
     for keyword in IN_PLACE_LISTS:
         if isinstance(inner := contents.get(keyword), list):
             yield from inner
@@ -195,7 +196,7 @@ def _in_place(contents: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _require_patterns(contents: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a regular expression that Python's ``re`` does not accept."""
+    """Raise ConfigError if Python's ``re`` rejects a regular expression."""
     patterns = [("pattern", contents.get("pattern"))]
     if isinstance(inner := contents.get("patternProperties"), dict):
         patterns += [("patternProperties", pattern) for pattern in inner]

@@ -1,7 +1,7 @@
-"""Reads a benchmark_config.json of TechEmpower's tree, and ignores invalid keys with a warning.
+"""Lenient reading of a benchmark_config.json from TechEmpower's tree: invalid keys are ignored with a warning.
 
-TechEmpower's toolset ignores unknown keys, and several hundred folders depend on that. A file with a ``local`` block
-was written for tfb, so every invalid key or value in it is an error.
+TechEmpower's toolset ignores unknown keys, and several hundred folders rely on that. A ``local`` block shows that a
+file was written for tfb. In such a file, each invalid key or value is an error.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, json
 from harness.plan.profile import Model
 from harness.plan.suggestions import explain_violation, explain_violations, schema_keys, suggest
 
-ANY_DATABASE = {"any_database": True}  # validation context: accept databases that tfb does not provide
+ANY_DATABASE = {"any_database": True}  # validation context that accepts databases tfb does not provide
 
 
 def parse_leniently(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
@@ -22,8 +22,8 @@ def parse_leniently(document: object, *, folder: str, language: str) -> tuple[Be
 
     Args:
         document: The parsed file.
-        folder: Name of its folder, the default of ``framework``.
-        language: Name of the language's folder, the default of ``language``.
+        folder: Name of the implementation's folder; default value of ``framework``.
+        language: Name of the language's folder; default value of ``language``.
 
     Raises:
         ConfigError: The document contains no usable tests.
@@ -61,13 +61,13 @@ def parse_leniently(document: object, *, folder: str, language: str) -> tuple[Be
 def _validate_leniently(
     model: type[Model], raw: object, defaults: Mapping[str, str], strict_path: str | None
 ) -> tuple[Model, list[str]]:
-    """Return an object as a model, and a warning for each ignored key.
+    """Validate an object, and return the model with a warning for each ignored key.
 
     Args:
         model: Class of the result.
         raw: The parsed object.
         defaults: Values for required keys that are missing or invalid.
-        strict_path: Path of the object in its file if invalid keys are errors, otherwise None.
+        strict_path: Path of the object within its file if invalid keys are errors, otherwise None.
 
     Raises:
         ConfigError: A required key is missing, or a key of a strict object is invalid.
@@ -84,7 +84,8 @@ def _validate_leniently(
         except ValidationError as error:
             before = len(warnings)
             for violation in error.errors():
-                location = [str(part) for part in violation["loc"]] or ["urls"]  # from the validator of ``urls``
+                # The validator of ``urls`` reports no location.
+                location = [str(part) for part in violation["loc"]] or ["urls"]
                 key = location[-1] if location[0] == "urls" else location[0]
                 explanation = explain_violation(violation, json_schema())
                 if key not in entry or key in warnings:
@@ -105,7 +106,7 @@ def _validate_leniently(
 
 
 def _validate_strictly(model: type[Model], entry: Mapping[str, object], within: str) -> Model:
-    """Return an object as a model. Raises ConfigError for any invalid key or value."""
+    """Validate an object, and return the model. Raises ConfigError for any invalid key or value."""
     try:
         return model.model_validate(entry)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The plan of a run: implementations, their loads, the profile, and the servers that may run at the same time."""
+"""The plan of a run: implementations, their loads, the profile, and which servers may run at the same time."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,17 @@ from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.records.loads import Load, Scenario
 
-OTHER_LOAD_SECONDS = 1.0  # length of a trial, except at the headline load
-MAX_WITNESS_SECONDS = 4.0  # maximum length of a trial by the other load generator
+OTHER_LOAD_SECONDS = 1.0  # length of trials at loads other than the headline load
+MAX_WITNESS_SECONDS = 4.0  # maximum length of a trial by the witness
 DEFAULT_MEMORY_BYTES = {
     True: 1024e6,
     False: 256e6,
-}  # assumed for unmeasured servers: with a JIT compiler, without
+}  # assumed for servers that were never measured; key: uses a JIT compiler
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An implementation and the ordered loads of its test types."""
+    """An implementation, and the ordered loads of each test type."""
 
     implementation: str
     test_types: Mapping[str, tuple[Load, ...]]
@@ -33,13 +33,13 @@ class Plan:
     profile: Profile
     implementations: tuple[Implementation, ...] = ()
     problems: tuple[str, ...] = ()  # broken configuration files, and selections that cannot be measured
-    skipped: tuple[tuple[str, str], ...] = ()  # selected implementations that are not candidates, with the reason
+    skipped: tuple[tuple[str, str], ...] = ()  # selected implementations that will not be measured, and why
     memory_sizes: Mapping[str, float] = field(
         default_factory=dict
-    )  # resident bytes by implementation, if measured before
-    memory_limit: float = float("inf")  # bytes for all servers that run at the same time
+    )  # implementation -> resident bytes measured in an earlier run
+    memory_limit: float = float("inf")  # bytes, for all servers that run at the same time
     side_by_side: bool = True
-    reverse: bool = False  # order by descending name instead of random order
+    reverse: bool = False  # descending order of names instead of random order
 
     @property
     def cells(self) -> int:
@@ -47,15 +47,15 @@ class Plan:
         return sum(len(loads) for candidate in self.candidates for loads in candidate.test_types.values())
 
     def candidate(self, implementation: str) -> Candidate:
-        """Return the candidate with this name."""
+        """Return the candidate for an implementation."""
         return next(each for each in self.candidates if each.implementation == implementation)
 
     def restricted_to(self, names: Sequence[str]) -> "Plan":
-        """Return the plan with only these implementations."""
+        """Return a plan restricted to the named implementations."""
         return replace(self, candidates=tuple(c for c in self.candidates if c.implementation in names))
 
     def seconds(self, load: Load, *, headline: bool) -> float:
-        """Return the length of a trial at a load."""
+        """Return the length of a trial at this load in seconds."""
         if isinstance(load, Scenario):
             return self.profile.orders.seconds
         long = headline or self.profile.interleaved.every_load
@@ -63,27 +63,27 @@ class Plan:
 
     @property
     def witness_seconds(self) -> float:
-        """Length of a trial by the other load generator; as long as the trial that it is compared with."""
+        """Length of a trial by the witness, in seconds."""
         return min(self.profile.duration_seconds, MAX_WITNESS_SECONDS)
 
 
 def headline_load(loads: Sequence[Load]) -> Load:
-    """Return the load that is measured longest: the highest number of queries, or the (lower) middle load."""
+    """Return the load with the longest trials: the highest number of queries, or the (lower) middle load."""
     return loads[-1] if loads[-1].queries is not None else loads[(len(loads) - 1) // 2]
 
 
 def concurrent_groups(plan: Plan, seed: int, alone: frozenset[str] = frozenset()) -> list[list[Candidate]]:
-    """Return groups of candidates that run at the same time because they fit into memory together.
+    """Group candidates so that the servers of each group fit into memory together.
 
     Args:
-        plan: The plan. The order is random, except for the design "techempower" and with ``plan.reverse``.
-        seed: Seed of the order.
+        plan: The plan. The order is random, except for the design "techempower" or if ``plan.reverse`` is set.
+        seed: Seed of the random order.
         alone: Names of implementations that must not share a group.
     """
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
     if not plan.reverse and plan.profile.design != "techempower":
         random.Random(seed).shuffle(order)
-    if plan.profile.design == "gate":  # this design compares implementations within rounds
+    if plan.profile.design == "gate":  # the regression gate compares implementations within rounds
         return [order]
     max_size = len(order) if plan.side_by_side else 1
     result: list[list[Candidate]] = []

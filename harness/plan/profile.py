@@ -21,9 +21,7 @@ class ConfigSection(BaseModel):
 
 MAX_LOADS = 1000  # per sweep
 ConnectionCount = Annotated[int, Field(ge=1, le=1_000_000)]
-Queries = Annotated[
-    int, Field(ge=1, le=1_000_000)
-]  # per request; servers limit them to 500, and a load may exceed that
+Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # per request; servers limit it to 500, but a load may ask for more
 PositiveCount = Annotated[int, Field(ge=1, le=10_000)]
 Seconds = Annotated[float, Field(ge=0, le=30 * 86_400)]
 TrialSeconds = Annotated[float, Field(ge=1, le=30 * 86_400)]
@@ -56,9 +54,10 @@ class LoadLevels(ConfigSection):
 class WarmUpLimits(ConfigSection):
     """Limits of the warm-up; ``harness.experiment.warm_up`` documents the rule."""
 
-    span: int = Field(default=7, ge=1, le=1000)  # number of windows that are compared with as many earlier windows
+    # Windows per group; the latest group is compared with the preceding group.
+    span: int = Field(default=7, ge=1, le=1000)
     cap_seconds: Seconds = 20.0
-    jit_cap_seconds: Seconds = 60.0  # for implementations with a just-in-time compiler
+    jit_cap_seconds: Seconds = 60.0  # for implementations with a JIT compiler
 
 
 class ProcessLimits(ConfigSection):
@@ -66,8 +65,9 @@ class ProcessLimits(ConfigSection):
 
     minimum: PositiveCount = 2
     maximum: PositiveCount = 2
-    looks: tuple[PositiveCount, ...] = ()  # numbers of processes at which to check the stopping rule; empty: never
-    half_width: float = Field(default=0.025, gt=0, lt=10)  # stop at a smaller relative half-width of the interval
+    looks: tuple[PositiveCount, ...] = ()  # numbers of processes after which to check the stopping rule; empty: never
+    # Stop when the relative half-width of the interval is smaller.
+    half_width: float = Field(default=0.025, gt=0, lt=10)
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -81,27 +81,28 @@ class InterleavedSettings(ConfigSection):
     """Settings of the design "interleaved", in which each round visits every cell once in random order."""
 
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = (
-        None  # of the whole measurement, without builds
+        None  # limit for the whole measurement, without builds
     )
-    rounds: PositiveCount | None = None  # per process; None: as many as fit into the time
-    every_load: bool = False  # visit all loads in each round; False: visit only the headline load again
-    witness: bool = True  # repeat headline cells of first processes with the other load generator
+    rounds: PositiveCount | None = None  # per process; None: as many as fit into the time limit
+    every_load: bool = False  # True: visit all loads in each round; False: repeat only the headline load
+    witness: bool = True  # also measure headline cells of first processes with the other load generator
 
 
 class OpenLoopSettings(ConfigSection):
     """Settings of loads at a rate: open loops and scenarios."""
 
     goal: LatencyGoal = LatencyGoal()
-    search_loads: int = Field(default=0, ge=0, le=1000)  # number of loads in the search for the capacity; 0: no search
+    search_loads: int = Field(default=0, ge=0, le=1000)  # maximum number of loads in the capacity search; 0: no search
     rate_tolerance: Fraction = 0.01  # allowed share of due requests without a timely response
-    lag_share: float = Field(default=0.2, ge=0, le=100)  # limit of send lag p99 / latency p99
+    lag_share: float = Field(default=0.2, ge=0, le=100)  # maximum ratio of send lag p99 to latency p99
 
 
 class RateLoads(ConfigSection):
     """Loads at fixed rates in the design "search"."""
 
-    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()  # of the process's closed-loop throughput
-    common: tuple[Rate, ...] = ()  # requests/s for all implementations; skipped above 95 % of the throughput
+    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()  # as shares of the process's closed-loop throughput
+    # requests/s, equal for all implementations; rates above 95 % of the throughput are skipped
+    common: tuple[Rate, ...] = ()
     seconds: TrialSeconds = 1.0  # per load
 
 
@@ -109,9 +110,10 @@ class OrderLoads(ConfigSection):
     """Loads of the order service."""
 
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
-    # multiples of 445 arrivals and 1,000 requests per minute; the middle factor is used for the warm-up
+    # Multiples of 445 arrivals (1,000 requests) per minute; the middle factor is used for the warm-up.
     seconds: TrialSeconds = 4.0  # per load
-    goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)  # for "create order", from the due time
+    # For "create order"; latency counts from the due time.
+    goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)
 
 
 class Profile(ConfigSection):
@@ -119,10 +121,11 @@ class Profile(ConfigSection):
 
     name: ProfileText
     description: ProfileText
-    design: Annotated[str, AfterValidator(_require_design)] = "interleaved"  # a key of harness.experiment.designs
+    # A design registered in harness.experiment.designs.
+    design: Annotated[str, AfterValidator(_require_design)] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"
-    duration_seconds: TrialSeconds  # per trial; wrk rounds to whole seconds
-    test_types: tuple[str, ...] = ()  # used without --type; empty: all test types
+    duration_seconds: TrialSeconds  # per trial; wrk rounds it to whole seconds
+    test_types: tuple[str, ...] = ()  # if --type is not given; empty: all test types
     ranked: bool = True  # False: the profile only tests that everything works
     levels: LoadLevels
     warm_up: WarmUpLimits = WarmUpLimits()
@@ -131,16 +134,16 @@ class Profile(ConfigSection):
     open_loop: OpenLoopSettings = OpenLoopSettings()
     rates: RateLoads = RateLoads()
     orders: OrderLoads = OrderLoads()  # for --type order
-    reference: str | None = None  # baseline of scores if it is selected
+    reference: str | None = None  # baseline of scores, if it is selected
 
 
 def profile_names() -> tuple[str, ...]:
-    """Return the names of all profiles in order."""
+    """Return the sorted names of all profiles."""
     return tuple(sorted(path.stem for path in PROFILES.glob("*.toml")))
 
 
 def load_profile(name: str) -> Profile:
-    """Return the profile with a name, or from the path of a TOML file. Raises ConfigError."""
+    """Return a profile by name or by the path of a TOML file. Raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else PROFILES / f"{name}.toml"
     absent = f"no profile {name!r}: use {', '.join(profile_names())}, or a path that ends in .toml"
     return read_toml(path, Profile, absent, name=path.stem)
@@ -150,16 +153,16 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_toml(path: Path, model: type[Model], absent: str = "", **defaults: object) -> Model:
-    """Read a TOML file as a model.
+    """Read a TOML file, and validate it as a model.
 
     Args:
         path: The file.
         model: Class of the result.
-        absent: Error message for a missing file.
-        defaults: Values of keys that the file lacks.
+        absent: Error message if the file is missing.
+        defaults: Values for keys that are missing in the file.
 
     Raises:
-        ConfigError: The file is missing or invalid; the message names the file and the key.
+        ConfigError: The file is missing or invalid. The message names the file and the key.
     """
     with name_file_in_errors(path, model.model_json_schema, absent):
         return model.model_validate({**defaults, **safe_read.read_toml_document(path)})

@@ -1,4 +1,4 @@
-"""Requests that a service declares, their random values, and the expected responses."""
+"""Requests that a service declares, random values for their placeholders, and expected responses."""
 
 import csv
 import io
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 SERVICE_FILE = "tfb.toml"
-MAX_REQUEST_FILE_BYTES = 16 << 20  # limit for a CSV file, a body or a schema
-MAX_TABLE_BYTES = 64 << 20  # limit for the prepared copies of a declared request
-RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names with another meaning
+MAX_REQUEST_FILE_BYTES = 16 << 20  # bytes in a CSV file, a body or a schema
+MAX_TABLE_BYTES = 64 << 20  # bytes in the bodies of all prepared copies of a declared request
+RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names that have a different meaning on the command line
 GENERATOR_HEADERS = frozenset(
     {"connection", "content-length", "transfer-encoding"}
 )  # headers that the load generator sets
@@ -34,13 +34,13 @@ RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=6
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
-ExactInteger = Annotated[int, Field(ge=-(2**53), le=2**53)]  # range in which floats represent all integers
+ExactInteger = Annotated[int, Field(ge=-(2**53), le=2**53)]  # range in which floats represent all integers exactly
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestFiles:
-    """Access to the files that a service names, restricted to its repository."""
+    """Access to the files that a service names, restricted to the service's repository."""
 
     folder: Path
     root: Path
@@ -58,10 +58,10 @@ class ValueSource(ConfigSection):
     """
 
     list: tuple[Scalar, ...] = ()
-    range: tuple[ExactInteger, ExactInteger] | None = None  # inclusive
-    csv: FileName | None = None  # the first line has the names of the columns
+    range: tuple[ExactInteger, ExactInteger] | None = None  # both limits are inclusive
+    csv: FileName | None = None  # the first line contains the column names
     column: str | None = None
-    number: bool = False  # the cells are numbers instead of strings
+    number: bool = False  # True: cells are numbers; False: strings
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -99,22 +99,22 @@ class Expect(ConfigSection):
     """The expected response. ``json`` and ``body`` may contain the placeholders of the request."""
 
     status: int = Field(default=200, ge=200, le=599)
-    content_type: str | None = None  # if it has parameters, they must match too
+    content_type: str | None = None  # parameters are compared only if the expected type has parameters
     json_schema: dict[str, JsonValue] | FileName | None = None  # a schema, or the name of its file
     subset: JsonValue = Field(
         default=None, alias="json"
-    )  # the response must contain these members; arrays have equal length
+    )  # the response must contain these members; arrays must have equal length
     body: str | None = None
-    size: tuple[int, int] | None = None  # smallest and largest number of bytes in the body
+    size: tuple[int, int] | None = None  # minimum and maximum number of bytes in the body
 
     @cached_property
     def schema_validator(self) -> "Validator":
-        """A validator for trusted schemas; for other schemas see ``verify.response_schemas``."""
+        """The validator for a trusted schema. For untrusted schemas, use ``verify.response_schemas``."""
         return json_schema_limits.schema_validator(self._schema)
 
     @cached_property
     def schema_text(self) -> bytes | None:
-        """The schema as JSON text, shared by all copies of a request; None without a schema."""
+        """The schema as JSON text, shared by all copies of a request. None without a schema."""
         return None if self.json_schema is None else json.dumps(self._schema, ensure_ascii=False).encode()
 
     @property
@@ -122,9 +122,9 @@ class Expect(ConfigSection):
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
     def read(self, files: "RequestFiles", request: str) -> "Expect":
-        """Return the expectation with the checked content of its schema file.
+        """Load and check the schema file, and return the expectation that contains the schema.
 
-        Raises ConfigError that names the file, the request and the keyword of the schema.
+        Raises ConfigError that names the file, the request and the schema's keyword.
         """
         if self.json_schema is None:
             return self
@@ -143,7 +143,7 @@ class Expect(ConfigSection):
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from error
         expect = self.model_copy(update={"json_schema": document})
-        _ = expect.schema_text  # compute the cached property before copies are made
+        _ = expect.schema_text  # fill the cache before copies are made
         return expect
 
 
@@ -156,7 +156,7 @@ class Request(ConfigSection):
     headers: dict[Header, HeaderValue] = Field(default={})
     body: str | None = None
     body_file: FileName | None = None  # sent unchanged
-    document: JsonValue = Field(default=None, alias="json")  # a string "{name}" takes the type of the value
+    document: JsonValue = Field(default=None, alias="json")  # a string "{name}" is replaced by the value with its type
     values: dict[Annotated[str, Field(pattern=r"^\w+$")], ValueSource] = Field(default={})
     weight: float = Field(default=1.0, ge=0, le=1e6)  # weight in the overall result; 0: excluded
     expect: Expect = Expect()
@@ -177,7 +177,7 @@ class Request(ConfigSection):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRequest:
-    """A request with its values, except Host and Content-Length, and its expected response."""
+    """A request with values for all placeholders, and the expected response. Host and Content-Length are missing."""
 
     request: str = ""  # name of the declared request
     target: str
@@ -187,7 +187,7 @@ class PreparedRequest:
     expect: Expect = field(default_factory=Expect)
 
     def head(self, host: str) -> bytes:
-        """Return the request line and headers; declared headers replace default headers."""
+        """Return the request line and headers. Declared headers replace default headers."""
         defaults = (("Host", host), ("Accept", "*/*"), ("Connection", "keep-alive"))
         declared = {name.lower() for name, _ in self.headers}
         remaining = tuple((name, value) for name, value in defaults if name.lower() not in declared)
@@ -200,14 +200,14 @@ class PreparedRequest:
 def prepare_requests(
     request: Request, folder: Path, seed: int, count: int, *, root: Path | None = None
 ) -> tuple[PreparedRequest, ...]:
-    """Return copies of a declared request with random values, or a single copy without placeholders.
+    """Return copies of a declared request with random values, or a single copy if it has no placeholders.
 
     Args:
         request: The declared request.
-        folder: Folder of the files that the request names.
-        seed: Seed of the values.
-        count: Number of copies; fewer if their bodies exceed ``MAX_TABLE_BYTES``.
-        root: Folder that contains all files; default: ``folder``.
+        folder: Folder that the request's file names are relative to.
+        seed: Seed of the random values.
+        count: Number of copies. There are fewer if their bodies exceed ``MAX_TABLE_BYTES``.
+        root: Folder that must contain all files; default: ``folder``.
 
     Raises:
         ConfigError: A file cannot be read, or lacks a column.
@@ -222,7 +222,7 @@ def prepare_requests(
     prepared: list[PreparedRequest] = []
     size = 0
     while len(prepared) < count and size <= MAX_TABLE_BYTES:
-        places: dict[str, float] = {}  # columns of a file share a row
+        places: dict[str, float] = {}  # all columns of a file are taken from the same row
         drawn = {
             name: pool[int(places.setdefault(request.values[name].csv or f"{{{name}}}", dice.random()) * len(pool))]
             for name, pool in pools.items()
@@ -262,7 +262,7 @@ def _fill_request(request: Request, expect: Expect, body: bytes | None, drawn: M
 
 
 def _fill(template: JsonValue, drawn: Mapping[str, Scalar]) -> JsonValue:
-    """Replace the placeholders in a document. A string "{name}" becomes the value with its type."""
+    """Replace placeholders in a document. A string that is exactly "{name}" becomes the value with its type."""
     if isinstance(template, dict):
         return {name: _fill(value, drawn) for name, value in template.items()}
     if isinstance(template, list):
@@ -290,5 +290,5 @@ def _to_text(value: Scalar) -> str:
 
 
 def _percent_encode(text: str) -> str:
-    """Encode all characters except the unreserved ones for a path."""
+    """Percent-encode all reserved characters of a path segment."""
     return re.sub(r"(?a)[^\w.~-]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)

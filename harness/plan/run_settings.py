@@ -1,4 +1,4 @@
-"""The resolved settings of a run, as frozen values."""
+"""The resolved settings of a run, as immutable values."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ LATENCY_GOAL = re.compile(r"p(?P<percentile>\d{1,2}(?:\.\d+)?)=(?P<time>\d+(?:\.
 SECONDS_PER_UNIT = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 Mode = Literal["benchmark", "verify", "debug"]
 RuntimeName = Literal["auto", "docker", "local"]
-Consent = Literal["ask", "yes", "no"]  # the command line resolves "ask" before a run
+Consent = Literal["ask", "yes", "no"]  # the command line resolves "ask" before a run starts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class ControlCopy:
     suffix: str
     frameworks: tuple[
         Path, ...
-    ]  # source of the copies: the same folder (A/A comparison) or the folder of another commit
+    ]  # source of the copies: the same folders (A/A comparison) or the folders of a different commit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,30 +48,30 @@ class Settings:
     results_environment: str
     results: Path = RESULTS
     frameworks: tuple[Path, ...] = (FRAMEWORKS,)
-    rules: Rules | None = None  # None: depends on the folder of the implementation
+    rules: Rules | None = None  # None: determined by the implementation's folder
     hosts: Hosts = field(default_factory=Hosts)
     network_mode: Literal["host", "bridge"] | None = None
     cpuset_cpus: str | None = None
     container_memory: str | None = None
-    container_pids: int | None = None  # limit of processes and threads in the server's container
-    container_allow: tuple[str, ...] = ()  # SERVICE=KEY,... of a compose file when comparing a service
+    container_pids: int | None = None  # maximum number of processes and threads in the server's container
+    container_allow: tuple[str, ...] = ()  # SERVICE=KEY,... for compose files when comparing a service
     server_port: int | None = None
-    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of the container
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # implementation -> privileges of the container
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False
     json: bool = False
     verdict_format: Literal["text", "github", "junit", "json"] = "text"  # output format of verification
     watch: bool = False  # verify again whenever a file changes
-    strict: bool = False  # verification also requires what a pull request needs, such as a README
+    strict: bool = False  # verification also checks the requirements for pull requests, such as a README
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"
     control_copy: ControlCopy | None = None
-    services: tuple[Implementation, ...] = ()  # versions of a service to measure instead of implementations
-    # Implementation -> test type -> loads, to measure only these cells; None: all cells.
+    services: tuple[Implementation, ...] = ()  # versions of a service, measured instead of implementations
+    # Implementation -> test type -> loads: the only cells to measure. None: all cells.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
-    claims: tuple[str, ...] = ()  # recorded names of the claims that the run is for
+    claims: tuple[str, ...] = ()  # names of the claims that the run shall test, for the record
 
     @property
     def starts_database(self) -> bool:
@@ -81,12 +81,12 @@ class Settings:
 
     @property
     def requirements(self) -> Mapping[str, bool]:
-        """The tools that tfb itself needs on this machine."""
+        """Which optional programs tfb needs on this machine."""
         return {"own_database": self.starts_database, "wrk": not self.services, "loads": self.mode == "benchmark"}
 
 
 def parse_latency_goal(text: str) -> LatencyGoal:
-    """Parse a latency goal such as ``p99=10ms``, ``p99.9=500us`` or ``p50=1s``. Raises UsageError."""
+    """Parse a latency goal, for example ``p99=10ms``, ``p99.9=500us`` or ``p50=1s``. Raises UsageError."""
     if match := LATENCY_GOAL.fullmatch(text.strip().lower()):
         percentile, seconds = float(match["percentile"]), float(match["time"]) * SECONDS_PER_UNIT[match["unit"]]
         if 50 <= percentile < 100 and seconds > 0:
@@ -95,7 +95,10 @@ def parse_latency_goal(text: str) -> LatencyGoal:
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Parse a CPU list such as ``0-3,8``; None if empty. Raises UsageError for CPUs that are not ``usable``."""
+    """Parse a CPU list such as ``0-3,8``. Return None for empty text.
+
+    Raises UsageError for CPUs that are not ``usable``.
+    """
     if not text:
         return None
     cpus: set[int] = set()
@@ -114,7 +117,7 @@ def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | N
 def split_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Return the CPUs of the server (``--cpuset-cpus``) and the remaining CPUs for database and load generator.
 
-    None means all usable CPUs. If no CPUs remain, database and load generator share the server's.
+    None means all usable CPUs. If no CPUs remain, database and load generator share the server's CPUs.
     """
     server = parse_cpus(text, usable)
     remaining = tuple(cpu for cpu in usable if server and cpu not in server)

@@ -1,7 +1,8 @@
-"""Use cases of a scenario: how often each arrives, and the dependent requests that an arrival makes.
+"""Use cases of a scenario: their arrival rates, and the dependent requests of each arrival.
 
-docs/load-generator.md describes the load. A ``$name`` in a path or body is a variable. It is drawn for the arrival
-(``$customer``, ``$card``, ``$item1``, ``$quantity1`` and so on) or captured from an earlier response.
+docs/load-generator.md describes this kind of load. A ``$name`` in a path or body is a variable. Variables are either
+drawn at random for the arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier
+response.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,24 +14,25 @@ Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
 
 @dataclass(frozen=True, kw_only=True)
 class RequestStep:
-    """One request of an arrival, due when the previous response is complete."""
+    """A request of an arrival. The request is due when the previous response is complete."""
 
     operation: str
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
-    body: Mapping[str, Body] | None = None  # sent as JSON; a string that is one integer variable becomes an integer
-    status: int  # of a good response; any other status ends the arrival
+    # Sent as JSON; a string that consists of an integer variable becomes an integer.
+    body: Mapping[str, Body] | None = None
+    status: int  # expected status; any other status ends the arrival
     capture: Mapping[str, str] = field(default_factory=dict)  # variable -> JSON pointer into the response
 
     @property
     def planned(self) -> dict[str, object]:
-        """The step in the load generator's plan, without empty members."""
+        """The step as a member of the load generator's plan. Empty members are omitted."""
         return {"name" if key == "operation" else key: value for key, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)
 class UseCase:
-    """The requests of one kind of customer."""
+    """The requests that customers of the same kind make."""
 
     name: str
     arrivals_per_minute: float  # at factor 1
@@ -38,7 +40,7 @@ class UseCase:
 
 
 def plan(use_cases: Sequence[UseCase], factor: float) -> dict[str, object]:
-    """Return the load generator's plan.json at a factor; rates are arrivals/s."""
+    """Return the content of the load generator's plan.json at a load factor. Rates are in arrivals/s."""
     return {
         "use_cases": [
             {

@@ -1,4 +1,4 @@
-"""``tfb.toml``: how a service is built and started, its requests, and the expected responses."""
+"""The file ``tfb.toml``: build and start of a service, requests, and expected responses."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,8 @@ from harness.plan.requests import SERVICE_FILE, FileName, Request
 from harness.plan.testtypes import TestType, declared_test_types
 
 FILE = SERVICE_FILE
-SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")  # with these, exec cannot replace the shell
+# If the command contains any of these, ``exec`` cannot replace the shell.
+SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")
 SHELL_BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")
 ShellCommand = Annotated[str, Field(min_length=1, max_length=10_000)]
 
@@ -28,21 +29,21 @@ class Service(ConfigSection):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
     build: ShellCommand | None = None
     start: ShellCommand | None = (
-        None  # runs in the foreground and listens on 127.0.0.1 at the port in the variable PORT
+        None  # runs in the foreground, and listens on 127.0.0.1 at the port in the variable PORT
     )
     dockerfile: ShellCommand | None = None
     image: ShellCommand | None = None
     compose: ShellCommand | None = None
-    service: ShellCommand | None = None  # name in the compose file
-    port: Annotated[int, Field(ge=1, le=65535)] = 8080  # port of the container, also in its variable PORT
+    service: ShellCommand | None = None  # name of the service in the compose file
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080  # port inside the container, passed to it in the variable PORT
     url: Annotated[str, Field(pattern=r"^http://[^/]+$")] | None = None
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = (
-        None  # path that returns 200 when the service is ready
+        None  # path that returns status 200 when the service is ready
     )
     env: dict[str, str] = Field(default={})
-    language: str = ""  # java, kotlin, scala, ...: allows a longer warm-up for JIT compilers
-    files: tuple[FileName, ...] = ()  # untracked files such as .env, copied to each version
-    postgres: bool = False  # provide an empty database in DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
+    language: str = ""  # languages with a JIT compiler, such as java or kotlin, get a longer warm-up
+    files: tuple[FileName, ...] = ()  # untracked files, such as .env, that are copied into each version
+    postgres: bool = False  # provide an empty database in the variables DBHOST, DBPORT, DBNAME, DBUSER and DBPASS
     connections: ConnectionCount = 32
 
     @model_validator(mode="after")
@@ -56,7 +57,7 @@ class Service(ConfigSection):
         return self
 
     def started_by(self, **method: str) -> "Service":
-        """Return the service with another start method and without a build."""
+        """Return the service with a different start method and without a build command."""
         cleared = dict.fromkeys(("build", "start", "dockerfile", "image", "compose", "service", "url"))
         return self.model_copy(update={**cleared, "postgres": self.postgres and "start" in method, **method})
 
@@ -69,7 +70,7 @@ class ServiceFile(ConfigSection):
 
 
 def read_service(folder: Path) -> ServiceFile:
-    """Read the tfb.toml of a folder. Raises ConfigError that names the key."""
+    """Read the tfb.toml in a folder. Raises ConfigError that names the key."""
     return read_toml(folder / FILE, ServiceFile, f"{folder / FILE}: does not exist; run ./tfb init to create it")
 
 
@@ -81,28 +82,28 @@ def service_implementation(
     asked: Path,
     kinds: Mapping[str, TestType] | None = None,
 ) -> Implementation:
-    """Return the service of a folder as an implementation.
+    """Return the service in a folder as an implementation.
 
     Args:
-        file: The content of its tfb.toml.
-        folder: The folder to build in.
+        file: The content of the service's tfb.toml.
+        folder: The folder in which to build the service.
         name: Name of the implementation.
         seed: Seed of random values in requests.
-        asked: Folder of the files that the requests name.
-        kinds: Test types; default: one for each request of the file.
+        asked: Folder that the file names in requests are relative to.
+        kinds: Test types; default: one for each request in the file.
 
     Raises:
         ConfigError: A file of a request cannot be read, or lacks a column.
     """
     service = file.service
     build = () if service.build is None else (("sh", "-c", service.build),)
-    command = service.start or "false"  # never runs for other start methods
+    command = service.start or "false"  # never runs with other start methods
     is_builtin = command.lstrip().partition(" ")[0] in SHELL_BUILTINS
     needs_shell = is_builtin or any(operator in command.strip() for operator in SHELL_OPERATORS)
-    start = command if needs_shell else f"exec env {command}"  # env supports leading VARIABLE=value
+    start = command if needs_shell else f"exec env {command}"  # env accepts leading VARIABLE=value words
     entry = TestEntry.model_validate(
         {
-            "json_url": "/",  # required, but not used
+            "json_url": "/",  # required by the model, but not used
             "language": service.language or "unknown",
             "database": "postgres" if service.postgres else "none",
             "local": LocalRun(build=build, run=("sh", "-c", start), env=service.env),

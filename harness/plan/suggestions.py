@@ -1,4 +1,4 @@
-"""Parts of error messages: suggestions for unknown names, and explanations of invalid values in files."""
+"""Parts of error messages: suggestions for unknown names, and explanations of invalid values."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from harness.errors import ConfigError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-# Messages for pydantic error types whose own message uses Python terms.
+# Replacements for pydantic's messages that use Python terms.
 PLAIN_MESSAGES = {
     "too_short": "must not be empty",
     "tuple_type": 'must be a list in [ ], such as ["one", "two"]',
@@ -21,9 +21,9 @@ PLAIN_MESSAGES = {
     "model_type": "must be an object in { }",
 }
 
-INTERNAL_KEYS = ("urls",)  # keys that exist in models but not in files
-MAX_LISTED_WORDS = 20  # allowed names in a message
-MAX_VIOLATIONS = 8  # messages per file
+INTERNAL_KEYS = ("urls",)  # keys of models that do not occur in files
+MAX_LISTED_WORDS = 20  # number of allowed names in a message
+MAX_VIOLATIONS = 8  # number of messages for a file
 
 
 def schema_keys(schema: Mapping[str, Any]) -> set[str]:
@@ -34,12 +34,12 @@ def schema_keys(schema: Mapping[str, Any]) -> set[str]:
 
 @contextmanager
 def name_file_in_errors(path: Path, schema: Callable[[], Mapping[str, Any]] = dict, absent: str = "") -> Iterator[None]:
-    """Turn errors of the block into a ConfigError that names the file.
+    """Convert errors raised in the block to a ConfigError that names the file.
 
     Args:
         path: The file.
-        schema: Returns the JSON Schema of the file, for suggestions.
-        absent: Message for a missing file.
+        schema: Returns the file's JSON Schema, which suggestions are taken from.
+        absent: Message if the file is missing.
     """
     try:
         yield
@@ -53,17 +53,17 @@ def name_file_in_errors(path: Path, schema: Callable[[], Mapping[str, Any]] = di
 
 
 def explain_violations(error: ValidationError, schema: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Yield a sentence for each invalid key or value.
+    """Yield a message for each invalid key or value.
 
     Args:
         error: The validation error.
         schema: JSON Schema of the file.
-        within: Path of the validated part of the file.
+        within: Path of the validated part within the file.
     """
     violations = error.errors()
     for violation in violations[:MAX_VIOLATIONS]:
         if violation["type"] == "too_short" and violation["input"]:
-            continue  # a list with invalid entries, which have their own messages
+            continue  # the entries are invalid, and have separate messages
         location = [part for part in violation["loc"] if part not in INTERNAL_KEYS]
         names = (f"{part!s:.80}" if part != "" else '""' for part in location)
         place = [*([within] if within else []), *names]
@@ -77,9 +77,9 @@ def explain_violations(error: ValidationError, schema: Mapping[str, Any], within
 
 
 def explain_violation(violation: "ErrorDetails", schema: Mapping[str, Any]) -> str:
-    """Return why a value is invalid, without terms of Python.
+    """Return why a value is invalid, without Python terms.
 
-    A regular expression is explained by its ``description`` in the schema.
+    For a regular expression, return its ``description`` in the schema.
     """
     if violation["type"] == "string_pattern_mismatch":
         pattern = violation["ctx"]["pattern"]
@@ -89,7 +89,7 @@ def explain_violation(violation: "ErrorDetails", schema: Mapping[str, Any]) -> s
 
 
 def _described(schema: object, pattern: str) -> Iterator[str]:
-    """Yield the descriptions of subschemas with a pattern."""
+    """Yield the descriptions of all subschemas that have this pattern."""
     if isinstance(schema, Mapping):
         if schema.get("pattern") == pattern and "description" in schema:
             yield schema["description"]
@@ -101,7 +101,7 @@ def _described(schema: object, pattern: str) -> Iterator[str]:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return the nearest known words as a question, or else a list of allowed words."""
+    """Suggest the allowed words nearest to ``word``, or list all allowed words if there is no similar word."""
     allowed = sorted(known)
     near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
     if near:

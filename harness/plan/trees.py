@@ -1,7 +1,7 @@
-"""Finds the folders of implementations below a folder that a user names, which may be any level of a tree.
+"""Finds implementations below a folder at any level of a tree.
 
-A tree contains files ``<Language>/<name>/benchmark_config.json``. A user may name the checkout that contains the tree,
-the tree itself, a language's folder or an implementation's folder.
+A tree contains files ``<Language>/<name>/benchmark_config.json``. The folder may be the checkout that contains the
+tree, the tree itself, a language's folder or an implementation's folder.
 """
 
 import os
@@ -11,18 +11,18 @@ from pathlib import Path
 
 from harness.paths import CONFIG_FILE
 
-CHECKOUT = "frameworks"  # folder of a checkout that contains the tree
+CHECKOUT = "frameworks"  # folder of a checkout that is the tree
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImplementationTree:
-    """The tree of a named folder, and the part of it that was named."""
+    """A tree, and the part of it that the user named."""
 
     root: Path  # parent of the language folders
     part: Path  # the root itself, a language's folder or an implementation's folder
 
     def folders(self) -> Iterator[Path]:
-        """Yield the folders in which an implementation is expected, in order; unreadable folders are left out."""
+        """Yield the folders that should contain an implementation, in order. Unreadable folders are omitted."""
         depth = len(self.part.relative_to(self.root).parts)
         folders = [self.part]
         for _ in range(depth, 2):
@@ -30,17 +30,17 @@ class ImplementationTree:
         yield from folders
 
     def misplaced(self) -> Iterator[Path]:
-        """Yield implementations that are in the place of a language folder."""
+        """Yield implementations at the level of language folders."""
         if self.part == self.root:
             yield from (folder for folder in _folders(self.root) if is_implementation(folder))
 
 
 def find_tree(named: Path) -> ImplementationTree:
-    """Return the tree that a named folder belongs to."""
+    """Return the tree that a folder belongs to."""
     inner = named / CHECKOUT
     if is_implementation(named):
         return ImplementationTree(root=named.parent.parent, part=named)
-    # Ignore configurations outside frameworks/, for example TechEmpower's toolset/scaffolding.
+    # Configurations outside frameworks/, such as TechEmpower's toolset/scaffolding, are ignored.
     if inner.is_dir() and not _holds_implementations(inner):
         return ImplementationTree(root=inner, part=inner)
     if _holds_implementations(named) and not any(map(_is_language, _folders(named))):
@@ -49,12 +49,12 @@ def find_tree(named: Path) -> ImplementationTree:
 
 
 def is_implementation(folder: Path) -> bool:
-    """Return whether a folder contains a configuration, even if it cannot be read."""
+    """Return whether a folder contains a configuration file, readable or not."""
     return os.path.lexists(folder / CONFIG_FILE)
 
 
 def _is_language(folder: Path) -> bool:
-    """Return whether a folder contains implementations and is not an implementation itself."""
+    """Return whether a folder contains implementations but is not an implementation itself."""
     return not is_implementation(folder) and _holds_implementations(folder)
 
 
@@ -63,7 +63,7 @@ def _holds_implementations(folder: Path) -> bool:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Return the subfolders of a folder by name; an empty list if the folder cannot be read."""
+    """Return the sorted subfolders of a folder, or an empty list if it cannot be read."""
     try:
         return sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:

@@ -1,4 +1,4 @@
-"""Describes missing tools and how to install them, for ``doctor``, runs and the check."""
+"""Explains which tools are missing, and how to install them."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from harness.host import process
 from harness.plain_text import printable
 from harness.provisioning import toolchain
 
-DOWNLOAD_PAGES = {  # download pages of tools that distributions lack or ship in an old version
+DOWNLOAD_PAGES = {  # download pages of tools that distributions lack or provide only in old versions
     "bun": "https://bun.sh",
     "cargo": "https://rustup.rs",
     "crystal": "https://crystal-lang.org/install",
@@ -45,17 +45,17 @@ DOWNLOAD_PAGES = {  # download pages of tools that distributions lack or ship in
 
 
 def describe_missing(kind: str, condition: str) -> str:
-    """Return the required version, the version found and the remedy, without a full stop."""
+    """Return the required version, the installed version and the remedy, without a final full stop."""
     return f"{describe_requirement(kind, condition)}: {describe_installed(kind)}; {suggest_remedy(kind, condition)}"
 
 
 def describe_requirement(kind: str, condition: str) -> str:
-    """Return the tool with the required version, for example ``go >=1.25``; the tool alone if any version fits."""
+    """Return the tool and the required version, for example ``go >=1.25``. Omit the version if any version fits."""
     return kind if condition == ">=0" else f"{kind} {condition}"
 
 
 def describe_installed(kind: str) -> str:
-    """Return the newest installed version and the path, or ``not found on PATH``."""
+    """Return version and path of the newest installed version, or ``not found on PATH``."""
     tool = toolchain.find_tool(kind)
     if tool:
         return f"found {tool}"
@@ -67,7 +67,7 @@ def describe_installed(kind: str) -> str:
 
 
 def suggest_remedy(kind: str, condition: str) -> str:
-    """Return the command that installs the tool, or the download page if the distribution has no suitable version."""
+    """Return the command that installs a tool, or the download page if apt has no suitable version."""
     names = toolchain.debian_packages(kind, condition)
     if not names:
         return f"this is not a valid name of a Debian package: install it from {download_page(kind)}"
@@ -81,7 +81,7 @@ def suggest_remedy(kind: str, condition: str) -> str:
 
 
 def available_from_apt(kind: str, condition: str) -> bool:
-    """Return whether apt has all packages of a tool and the first package's version meets the condition."""
+    """Return whether apt has all packages of a tool, and a suitable version of the first package."""
     names = toolchain.debian_packages(kind, condition)
     versions = [apt_version(name) for name in names]
     if not names or None in versions:
@@ -91,13 +91,13 @@ def available_from_apt(kind: str, condition: str) -> bool:
 
 
 def download_page(kind: str) -> str:
-    """Return the address from which a tool can be installed."""
+    """Return the address from which a tool can be downloaded."""
     return DOWNLOAD_PAGES.get(kind, f"the project's site, and add {toolchain.PROGRAM_NAMES.get(kind, kind)} to PATH")
 
 
 @cache
 def apt_version(package: str) -> str | None:
-    """Return the version that apt would install; None if no package has exactly this name."""
+    """Return the version that apt would install, or None if no package has exactly this name."""
     try:
         policy = process.run(["apt-cache", "policy", "--", package], seconds=60).stdout
     except TfbError:
@@ -107,6 +107,6 @@ def apt_version(package: str) -> str | None:
 
 
 def parse_upstream_version(version: str) -> tuple[int, ...] | None:
-    """Parse the upstream version from a Debian version: ``2:1.19~1`` is 1.19, ``15+248`` is 15."""
+    """Parse the upstream version of a Debian version. For example, ``2:1.19~1`` is 1.19 and ``15+248`` is 15."""
     match = re.match(r"(?:\d+:)?(\d{1,9}(?:\.\d{1,9})*)", version)
     return tuple(map(int, match[1].split("."))) if match else None

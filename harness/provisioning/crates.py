@@ -1,4 +1,4 @@
-"""Builds the Rust programs of the toolset in the state folder, once for each version of their sources."""
+"""Builds the toolset's Rust programs in the state folder, once for each version of their sources."""
 
 import fcntl
 import hashlib
@@ -18,11 +18,11 @@ SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
 
 
 def ensure_built(crate: str, binary: str) -> Path:
-    """Return a program of ``toolset/<crate>``; build it with cargo if the sources have changed.
+    """Return the path of a program in ``toolset/<crate>``. Build it with cargo if the sources have changed.
 
     Raises:
         EnvironmentLacksError: cargo is not installed.
-        BuildError: The build failed. The message has the path and the end of the log.
+        BuildError: The build failed. The message contains the log's path and the end of the log.
     """
     if existing := find_built(crate, binary):
         return existing
@@ -35,7 +35,7 @@ def ensure_built(crate: str, binary: str) -> Path:
             f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # other tfb processes could build the same crate
+    with (folder / "lock").open("w") as lock:  # other tfb processes could build the same crate at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / binary).is_file():
             _build(source, folder, target)
@@ -43,19 +43,19 @@ def ensure_built(crate: str, binary: str) -> Path:
 
 
 def find_built(crate: str, binary: str) -> Path | None:
-    """Return the program if it was built from the current sources, here or in a wheel; otherwise None."""
+    """Return the program if it was built from the current sources, here or in a wheel. Otherwise return None."""
     name = source_digest(TOOLSET / crate)
     places = (state_folder() / "cargo" / crate / name, TOOLSET / PREBUILT / crate / name)
     return next((place / binary for place in places if (place / binary).is_file()), None)
 
 
 def can_provide(crate: str, binary: str) -> bool:
-    """Return whether the program is built or cargo is installed."""
+    """Return whether the program has been built or cargo is installed."""
     return find_built(crate, binary) is not None or shutil.which("cargo") is not None
 
 
 def source_digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
-    """Return a digest (16 hexadecimal digits) of the names and contents of a crate's sources or of other files."""
+    """Return a digest (16 hexadecimal digits) of the names and contents of a crate's sources or other files."""
     sums = hashlib.sha256()
     for pattern in patterns:
         for file in sorted(path for path in source.glob(pattern) if path.is_file()):
@@ -65,10 +65,10 @@ def source_digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
 
 
 def _build(source: Path, folder: Path, target: Path) -> None:
-    """Build a crate in ``folder`` and copy the programs to ``target``."""
+    """Build a crate in ``folder``, and copy the programs to ``target``."""
     log = folder / "build.log"
     log.unlink(missing_ok=True)
-    cargo_target = folder / "target"  # remains, so that the next build reuses the dependencies
+    cargo_target = folder / "target"  # kept, so that the next build reuses the dependencies
     done = process.run(
         ["cargo", "build", "--release", "--locked", "--manifest-path", str(source / "Cargo.toml")],
         seconds=900,
@@ -90,7 +90,5 @@ def _build(source: Path, folder: Path, target: Path) -> None:
 
 
 loadgen_program = partial(ensure_built, "loadgen", "loadgen")
-upstream_program = partial(ensure_built, "upstream", "upstream")  # the slow upstream of the fan-out test
-reference_server_program = partial(
-    ensure_built, "upstream", "reference-server"
-)  # a server with known delays, for tests
+upstream_program = partial(ensure_built, "upstream", "upstream")  # the slow upstream server of the test type fan-out
+reference_server_program = partial(ensure_built, "upstream", "reference-server")  # a server with known delays for tests

@@ -29,7 +29,7 @@ ENGINE_REMEDY = (
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRequirement:
-    """A tool that tfb or implementations require, and the installed tool that meets the condition."""
+    """A tool that tfb or implementations require, and an installed tool that satisfies the condition."""
 
     kind: str
     condition: str
@@ -38,14 +38,14 @@ class ToolRequirement:
 
     @property
     def description(self) -> str:
-        """The tool and the condition as messages show them, for example ``java >=25``."""
+        """Tool and condition as shown in messages, for example ``java >=25``."""
         return self.kind if self.condition == ">=0" else f"{self.kind} {self.condition}"
 
 
 def tool_requirements(
     implementations: Iterable[Implementation], *, own_database: bool, wrk: bool = True, loads: bool = True
 ) -> tuple[ToolRequirement, ...]:
-    """Return the tools that the local runtime requires.
+    """Return the tools that a run with the local runtime requires.
 
     Args:
         implementations: The implementations of the run.
@@ -71,7 +71,7 @@ def tool_requirements(
 
 
 def missing_packages(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
-    """Return the Debian packages of the missing tools, if apt has a suitable version."""
+    """Return the Debian packages of missing tools for which apt has a suitable version."""
     missing = (
         each for each in requirements if each.tool is None and advice.available_from_apt(each.kind, each.condition)
     )
@@ -79,7 +79,7 @@ def missing_packages(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]
 
 
 def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
-    """Return instructions for the missing tools of which apt has no suitable version."""
+    """Return instructions for missing tools for which apt has no suitable version."""
     missing = (each for each in requirements if each.tool is None)
     return tuple(
         advice.describe_missing(each.kind, each.condition)
@@ -89,12 +89,12 @@ def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
 
 
 def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
-    """Install the packages of the missing tools with apt if the user consents.
+    """Install the Debian packages of missing tools if the user consents.
 
-    A failed installation is not an error: afterwards, the caller checks the requirements again.
+    A failed installation is not an error, because the caller checks the requirements again.
 
     Returns:
-        Notes on installed packages, failed installations and steps that the user has to take.
+        Notes on installed packages, failed installations and steps for the user.
     """
     missing = [each for each in requirements if each.tool is None]
     if not missing:
@@ -112,7 +112,7 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
     _prevent_default_cluster()
     notes = [*manual_steps(missing)]
     for package in missing_packages(missing):
-        # A command for each package, so that a failure does not prevent the other installations.
+        # Use a separate command for each package, so that a failure does not prevent other installations.
         command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
         status = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log).status
         notes.append(f"installed {package}" if status == 0 else f"apt-get install {package} failed; see {log}")
@@ -121,7 +121,7 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
 
 
 def _prevent_default_cluster() -> None:
-    """Configure Debian's PostgreSQL package not to start a server, because tfb starts one."""
+    """Prevent Debian's PostgreSQL package from starting a server during installation. tfb starts a separate server."""
     folder = Path("/etc/postgresql-common/createcluster.d")
     if os.geteuid() == 0 and not Path("/usr/share/postgresql-common").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -129,9 +129,9 @@ def _prevent_default_cluster() -> None:
 
 
 def select_tools(implementation: Implementation) -> Mapping[str, Tool]:
-    """Return the tools that an implementation requires, by kind; missing tools are omitted.
+    """Return the tools that an implementation requires, by kind. Missing tools are omitted.
 
-    This function runs the tools to find their versions. Call it only if the user has consented to the build.
+    This function runs programs to find out their versions. Call it only if the user has consented to the build.
     """
     requires = implementation.local.requires if implementation.local else {}
     chosen = {kind: toolchain.find_tool(kind, condition, consented=True) for kind, condition in requires.items()}
@@ -147,5 +147,5 @@ def engine_responds() -> bool:
 
 
 def can_install_engine() -> bool:
-    """Return whether ``docker-engine install`` can work: it requires apt and root."""
+    """Return whether ``docker-engine install`` can work on this machine. It requires apt and root."""
     return shutil.which("apt-get") is not None and os.geteuid() == 0

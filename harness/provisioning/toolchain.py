@@ -1,4 +1,4 @@
-"""Finds installed tools and their versions, and the Debian packages that contain them."""
+"""Finds installed tools, their versions, and the Debian packages that contain tools."""
 
 import os
 import re
@@ -16,9 +16,9 @@ from harness.host import environment as environments
 
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
-VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print the version, most common first
-PROGRAM_NAMES = {"maven": "mvn"}  # tools with a different name of the program
-# Debian packages of tools, if their names differ. A distribution may lack some of them.
+VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print a version, most common first
+PROGRAM_NAMES = {"maven": "mvn"}  # tools with a different name of the main program
+# Debian packages of tools with different names. A distribution may lack some packages.
 DEBIAN_PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
     "node": ("nodejs", "npm"),
@@ -31,10 +31,10 @@ DEBIAN_PACKAGES = {
     "g++": ("g++",),
     "clang++": ("clang",),
 }
-# Debian's syntax of package names. apt interprets other arguments: ``curl-`` removes a package, ``curl+`` installs one,
-# and an unknown name with a dot is a regular expression.
+# Debian's syntax of package names. apt interprets other arguments: ``curl-`` removes a package, ``curl+`` installs a
+# package, and an unknown name with a dot is a regular expression.
 DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
-# Programs that tfb may run to find their version. Other programs that a configuration names need the user's consent.
+# Programs that tfb may run to find out the version. Any other program in a configuration requires the user's consent.
 WELL_KNOWN_PROGRAMS = frozenset(
     (
         *("bun", "bundle", "bundler", "c++", "cabal", "cargo", "cc", "clang", "clang++", "clojure", "cmake"),
@@ -51,16 +51,16 @@ WELL_KNOWN_PROGRAMS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """An installed tool: version and main program."""
+    """An installed tool, with version and main program."""
 
     kind: str
-    version: tuple[int, ...]  # empty: unknown, since the program was not run
+    version: tuple[int, ...]  # empty: unknown, because the program was not run
     program: Path
     env: Mapping[str, str] = field(default_factory=dict)  # variables that select this tool, for example JAVA_HOME
 
     @property
     def bin(self) -> Path:
-        """The folder of the tool's programs."""
+        """The folder that contains the tool's programs."""
         return self.program.parent
 
     def __str__(self) -> str:
@@ -68,10 +68,10 @@ class Tool:
 
 
 def satisfies(version: tuple[int, ...], condition: str) -> bool:
-    """Return whether a version meets a condition such as ``>=21`` or ``==17``.
+    """Return whether a version satisfies a condition such as ``>=21`` or ``==17``.
 
-    Only as many parts as in the condition are compared. An unknown version meets every condition: the build checks the
-    condition again after the user's consent.
+    Only as many components as in the condition are compared. An unknown version satisfies all conditions, because the
+    build checks it again after the user's consent.
     """
     if not version:
         return True
@@ -81,9 +81,9 @@ def satisfies(version: tuple[int, ...], condition: str) -> bool:
 
 
 def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> Tool | None:
-    """Return the newest installed tool that meets the condition, or None.
+    """Return the newest installed tool that satisfies the condition, or None.
 
-    ``consented`` means that tfb may run any program that a configuration names.
+    ``consented`` allows tfb to run any program that a configuration names.
     """
     tools = installed_tools(kind, consented=consented or PROGRAM_NAMES.get(kind, kind) in WELL_KNOWN_PROGRAMS)
     fits = (tool for tool in tools if satisfies(tool.version, condition))
@@ -92,7 +92,7 @@ def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> 
 
 @cache
 def installed_tools(kind: str, *, consented: bool) -> tuple[Tool, ...]:
-    """Return all installed tools of a kind. Their versions are unknown if tfb may not run the program."""
+    """Return all installed tools of a kind. Versions are unknown for programs that tfb may not run."""
     if kind in FINDERS:
         return tuple(FINDERS[kind]())
     return tuple(_on_path(kind) if consented else _not_run(kind))
@@ -104,7 +104,7 @@ def forget_tools() -> None:
 
 
 def tool_environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str, str]:
-    """Return ``base`` with the tools' variables and their folders first on PATH."""
+    """Return ``base`` with the tools' variables, and with the tools' folders at the start of PATH."""
     tools = list(tools)
     path = os.pathsep.join([*(str(tool.bin) for tool in tools), base.get("PATH", os.defpath)])
     extra = {key: value for tool in tools for key, value in tool.env.items()}
@@ -112,7 +112,7 @@ def tool_environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str
 
 
 def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
-    """Return the Debian packages of a tool; empty if the name is not a valid package name."""
+    """Return the Debian packages of a tool, or an empty tuple if the name is not a valid package name."""
     major_version = condition[2:].split(".")[0]
     if kind in DEBIAN_PACKAGES:
         return tuple(name.format(major_version) for name in DEBIAN_PACKAGES[kind])
@@ -120,10 +120,10 @@ def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
 
 
 def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
-    """Return the version in a program's output, or None.
+    """Parse the version in a program's output. Return None if there is no number.
 
-    The version is the first dotted number after the tool's name, or the first dotted number, or the first number:
-    1.18.2 in ``Erlang/OTP 27 Elixir 1.18.2`` (elixir), 5.36.0 in ``perl 5, version 36 (v5.36.0)`` (perl).
+    The first match is used: a dotted number after the tool's name, any dotted number, any number. Examples: elixir has
+    version 1.18.2 in ``Erlang/OTP 27 Elixir 1.18.2``, and perl 5.36.0 in ``perl 5, version 36 (v5.36.0)``.
     """
     named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
     dotted = r"(\d+(?:\.\d+)+)"
@@ -132,9 +132,10 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
 
 
 def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand | None:
-    """Run a program with an argument that prints the version; return None if it fails to run or does not exit.
+    """Run a program with an argument that prints the version. Return None if it cannot run or does not exit.
 
-    The program gets no secrets. The current folder is /, since rustup and pyenv run programs that files there name.
+    The program receives no secrets. It runs in the folder /, because rustup and pyenv run programs that files in the
+    current folder name.
     """
     try:
         return process.run(  # a program that starts a JVM takes seconds on a busy machine
@@ -149,7 +150,7 @@ def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand
 
 
 def _account(program: Path | str) -> process.Account | None:
-    """Return the account to run a program: an unprivileged account if tfb is root and the program is unknown."""
+    """Return the account that runs a program. If tfb is root, an unknown program gets an unprivileged account."""
     if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.account_obstacle():
         return None
     uid = accounts.server_group()
@@ -162,7 +163,7 @@ def _version_of(program: Path | str) -> tuple[int, ...] | None:
 
 
 def _not_run(kind: str) -> Iterator[Tool]:
-    """Yield the program on PATH, without running it."""
+    """Yield the program on PATH without running it. The version is unknown."""
     if path := shutil.which(PROGRAM_NAMES.get(kind, kind)):
         yield Tool(kind=kind, version=(), program=Path(path))
 
@@ -174,15 +175,16 @@ def _on_path(kind: str) -> Iterator[Tool]:
     for form in VERSION_FORMS if path else ():
         completed = _run_for_version(str(path), form)
         if completed is None:
-            return  # the argument has another meaning, so further attempts would take as long
+            return  # the argument has a different meaning, so other arguments would time out, too
         version = parse_version(completed.stdout, program)
-        if version and (completed.status == 0 or kind == "wrk"):  # wrk exits with status 1 and prints version and usage
+        # wrk prints version and usage, but exits with status 1
+        if version and (completed.status == 0 or kind == "wrk"):
             yield Tool(kind=kind, version=version, program=Path(str(path)))
             return
 
 
 def _jdks() -> Iterator[Tool]:
-    """Yield the JDKs in JAVA_HOME, PATH and the usual folders."""
+    """Yield the JDKs found by JAVA_HOME, on PATH and in the usual folders."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     if javac := shutil.which("javac"):
         homes.append(Path(javac).resolve().parent.parent)
@@ -198,7 +200,7 @@ def _jdks() -> Iterator[Tool]:
 
 
 def _postgres() -> Iterator[Tool]:
-    """Yield the PostgreSQL installations that contain ``initdb`` and ``postgres``."""
+    """Yield the PostgreSQL installations that contain both ``initdb`` and ``postgres``."""
     folders = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
     for base in POSTGRES_FOLDERS:
         folders += sorted(Path(base).glob("*/bin"))
@@ -209,13 +211,13 @@ def _postgres() -> Iterator[Tool]:
 
 
 def _chromium() -> Iterator[Tool]:
-    """Yield Chromium or Chrome: from TFB_CHROMIUM, PATH or Playwright's downloads, in this order."""
+    """Yield the first Chromium or Chrome found by TFB_CHROMIUM, on PATH or in Playwright's downloads."""
     configured = os.environ.get("TFB_CHROMIUM", "")
     downloaded = glob(os.path.expanduser("~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"))  # noqa: PTH111, PTH207
     for name in (configured, "chromium", "chromium-browser", "google-chrome", *downloaded):
         path = shutil.which(name)
         version = _version_of(path) if path else None
-        if path and version:  # without its snap, Ubuntu's chromium-browser prints no version
+        if path and version:  # Ubuntu's chromium-browser prints no version unless the snap is installed
             yield Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})
             return
 

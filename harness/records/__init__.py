@@ -1,1 +1,1 @@
-"""The records of a run and the files that hold them."""
+"""The records of a run, and the files that contain them."""

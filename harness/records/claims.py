@@ -1,4 +1,4 @@
-"""The file claims.json of a results folder: the latest verdict on every claim."""
+"""The file claims.json in a results folder: the latest verdict on each claim."""
 
 from pathlib import Path
 
@@ -22,23 +22,23 @@ class StatementVerdict(Record):
     metric: str
     of: str
     to: str
-    said: str  # "2.56×", "higher", "none"
-    expected: float | None = None  # ratio that the claim predicts for this machine's CPUs
+    said: str  # claimed result, for example "2.56×", "higher" or "none"
+    expected: float | None = None  # ratio that the claim predicts for this machine's number of CPUs
     theory: str = ""  # why ``expected`` differs from the claimed ratio
-    least: float | None = None  # smallest ratio that agrees with the claim; None: unlimited
-    most: float | None = None  # largest ratio that agrees with the claim; None: unlimited
+    least: float | None = None  # smallest ratio that agrees with the claim; None: no lower limit
+    most: float | None = None  # largest ratio that agrees with the claim; None: no upper limit
     value: float | None = None  # measured ratio, or number of errors
     low: float | None = None
     high: float | None = None
     confidence: float | None = None  # confidence level of the interval from ``low`` to ``high``
-    processes: int = 0  # number of processes on the side with fewer processes
-    figures_of: tuple[float, ...] = ()  # one value per process, SI units
+    processes: int = 0  # number of processes on the side that has fewer
+    figures_of: tuple[float, ...] = ()  # a value per process, SI units
     figures_to: tuple[float, ...] = ()
-    context: bool = False  # not a part of the claim: does not affect its verdict
+    context: bool = False  # True: the comparison is only context, and does not affect the claim's verdict
     verdict: ClaimConclusion
     reason: str  # one sentence
-    more: float = 0.0  # estimated number of further processes per side for a decision
-    takes: str = ""  # sentence about ``more``; empty if the comparison is decided
+    more: float = 0.0  # estimated number of further processes per side that would decide the comparison
+    takes: str = ""  # a sentence about ``more``; empty if the comparison is decided
     remarks: tuple[str, ...] = ()  # flags of validity checks
 
 
@@ -55,8 +55,8 @@ class ClaimVerdict(Record):
     verdict: ClaimConclusion
     sentence: str  # the verdict with its numbers
     statements: tuple[StatementVerdict, ...]
-    runs: tuple[str, ...] = ()  # ids of the runs with the trials
-    measured_at: EpochSeconds  # the latest measurement
+    runs: tuple[str, ...] = ()  # ids of the runs that contain the trials
+    measured_at: EpochSeconds  # time of the latest measurement
     machine: str
     cpus: int
     grade: str = ""
@@ -65,7 +65,7 @@ class ClaimVerdict(Record):
     runtime: str = ""
     revision: str | None = None
     dirty: bool | None = None
-    figures: tuple[dict[str, float], ...] = ()  # output of a measuring program, one object per start
+    figures: tuple[dict[str, float], ...] = ()  # output of a measuring program: one object for each start
 
 
 class ClaimsRecord(Record):
@@ -76,7 +76,10 @@ class ClaimsRecord(Record):
 
 
 def read_claims(results: Path) -> ClaimsRecord:
-    """Return the recorded verdicts, or an empty record without a file. Raises StoreError for an unreadable file."""
+    """Return the recorded verdicts, or an empty record if the file is missing.
+
+    Raises StoreError if the file is unreadable.
+    """
     path = results / CLAIMS_FILE
     try:
         data = read_bounded(path)
@@ -90,5 +93,8 @@ def read_claims(results: Path) -> ClaimsRecord:
 
 
 def latest_verdicts(results: Path) -> dict[str, ClaimVerdict]:
-    """Return the verdicts of a results folder, and published verdicts for the other claims. Raises StoreError."""
+    """Return the verdicts in a results folder. For all other claims, return the published verdict.
+
+    Raises StoreError.
+    """
     return {**read_claims(PUBLISHED).verdicts, **read_claims(results).verdicts}

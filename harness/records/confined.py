@@ -1,4 +1,4 @@
-"""Opens files below a folder without following links or ``..`` that leave the folder."""
+"""Opens files inside a folder, and refuses links and ``..`` that lead out of the folder."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-MAX_LINKS = 40  # links followed for one path, as in Linux
+MAX_LINKS = 40  # maximum number of links followed for a path, as in Linux
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -18,7 +18,7 @@ CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def opened(root: Path, name: str) -> Iterator[BinaryIO]:
-    """Open a regular file below ``root``; raise OSError for any other file and for a path that leaves ``root``."""
+    """Open a regular file below ``root``. Raises OSError for any other file, and if the path leaves ``root``."""
     with _located(root, name, make=False) as (folder, last):
         descriptor = os.open(last, READ, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
@@ -28,7 +28,7 @@ def opened(root: Path, name: str) -> Iterator[BinaryIO]:
 
 
 def read(root: Path, name: str, max_bytes: int) -> bytes:
-    """Read a file below ``root``; raise OSError as ``opened`` does, and for more than ``max_bytes``."""
+    """Read a file below ``root``. Raises OSError as ``opened`` does, and if the file exceeds ``max_bytes``."""
     with opened(root, name) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
@@ -37,7 +37,7 @@ def read(root: Path, name: str, max_bytes: int) -> bytes:
 
 
 def exists(root: Path, name: str) -> bool:
-    """Return whether a path exists below ``root``; raise OSError if it leaves ``root``."""
+    """Return whether a path exists below ``root``. Raises OSError if the path leaves ``root``."""
     try:
         with _located(root, name, make=False) as (folder, last):
             os.stat(last, dir_fd=folder, follow_symlinks=False)
@@ -47,7 +47,7 @@ def exists(root: Path, name: str) -> bool:
 
 
 def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
-    """Copy a regular file to another folder; raise OSError if the target exists or a path leaves the folder."""
+    """Copy a regular file to a different folder. Raises OSError if the target exists or a path leaves the folder."""
     with (
         opened(source, name) as file,
         _located(target, copied_name, make=True) as (folder, last),
@@ -58,7 +58,10 @@ def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
 
 
 def write(root: Path, name: str, data: bytes, mode: int) -> None:
-    """Create a file and missing folders below ``root``; raise OSError if it exists or the path leaves ``root``."""
+    """Create a file and missing parent folders below ``root``.
+
+    Raises OSError if the file exists or the path leaves ``root``.
+    """
     with (
         _located(root, name, make=True) as (folder, last),
         os.fdopen(os.open(last, CREATE, mode, dir_fd=folder), "wb") as file,
@@ -67,16 +70,17 @@ def write(root: Path, name: str, data: bytes, mode: int) -> None:
 
 
 def link(root: Path, name: str, target: str | bytes) -> None:
-    """Create a symbolic link and missing folders below ``root``; raise OSError as ``write`` does."""
+    """Create a symbolic link and missing parent folders below ``root``. Raises OSError as ``write`` does."""
     with _located(root, name, make=True) as (folder, last):
         os.symlink(os.fsdecode(target), last, dir_fd=folder)
 
 
 @contextmanager
 def _located(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
-    """Yield the descriptor of a path's folder, and the last part of the path. Links inside ``root`` are followed.
+    """Yield the descriptor of a path's parent folder, and the last component of the path.
 
-    ``make`` creates missing folders and does not follow a link in the last part.
+    Links inside ``root`` are followed. ``make`` creates missing folders, and does not follow a link in the last
+    component.
     """
     parts, links = deque(PurePosixPath(name).parts), 0
     with ExitStack() as stack:
@@ -110,7 +114,7 @@ def _opened(stack: ExitStack, name: str, flags: int, folder: int | None) -> int:
 
 
 def _target(folder: int, name: str) -> str | None:
-    """Return the target of a link, or None if the file is missing or is not a link."""
+    """Return the target of a link, or None if the path is missing or not a link."""
     with suppress(OSError):
         return os.readlink(name, dir_fd=folder)
     return None

@@ -12,12 +12,12 @@ class ClosedLoop(Record):
 
     kind: Literal["closed"] = "closed"
     connections: Int64
-    queries: Int64 | None = None  # rows per request; None for test types without a row count
-    depth: Int64 = 1  # outstanding requests per connection; more than 1: HTTP pipelining
+    queries: Int64 | None = None  # rows per request; None if the test type has no number of rows
+    depth: Int64 = 1  # outstanding requests per connection; HTTP pipelining if more than 1
 
     @property
     def label(self) -> str:
-        """A short name, such as ``c64``, ``c64 q20`` or ``c256 p16``."""
+        """A short name, for example ``c64``, ``c64 q20`` or ``c256 p16``."""
         return _label(self)
 
 
@@ -32,7 +32,7 @@ class OpenLoop(Record):
 
     @property
     def label(self) -> str:
-        """A short name, such as ``1000/s c64``."""
+        """A short name, for example ``1000/s c64``."""
         return f"{self.rate:.0f}/s {_label(self)}"
 
 
@@ -44,13 +44,13 @@ class Scenario(Record):
 
     kind: Literal["scenario"] = "scenario"
     factor: float = Field(gt=0)
-    connections: Int64  # maximum
+    connections: Int64  # maximum number of connections
     queries: None = None
     depth: Literal[1] = 1
 
     @property
     def label(self) -> str:
-        """A short name, such as ``x8``."""
+        """A short name, for example ``x8``."""
         return f"x{self.factor:g}"
 
 

@@ -26,7 +26,7 @@ class Machine(Record):
     load_average: float | None = None
     pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None  # PSI "some avg10", percent
     steal_share: float | None = None
-    cpu_quota: float | None = None  # number of CPUs allowed by the container's quota
+    cpu_quota: float | None = None  # number of CPUs that the container's quota allows
     grade: str = ""  # from "A" (idle, fixed clock) to "D" (shared and busy)
     concerns: tuple[str, ...] = ()
 
@@ -41,7 +41,7 @@ class NoiseFloor(Record):
     profile: str
     measured_at: EpochSeconds
     pairs: Int64
-    throughput: Annotated[float, Field(alias="throughput_relative")]  # relative, for example 0.03
+    throughput: Annotated[float, Field(alias="throughput_relative")]  # relative difference, for example 0.03
     cpu_per_request: Annotated[float, Field(alias="cpu_per_request_relative")]
 
 
@@ -51,7 +51,7 @@ class MachineSet(Record):
     name: str
     machine: Machine  # the server
     runs: tuple[str, ...] = ()  # ids of the runs on these machines
-    processes: tuple[Int64, ...] = ()  # numbers in the merged run
+    processes: tuple[Int64, ...] = ()  # process numbers in the merged run
 
 
 class RoleMachine(Record):
@@ -59,7 +59,7 @@ class RoleMachine(Record):
 
     role: str  # "server", "database", "client 1", ...
     name: str
-    address: str  # used by the other machines
+    address: str  # address that the other machines use
     engine: str  # version of the container engine
     machine: Machine
 
@@ -70,4 +70,4 @@ class MachineLink(Record):
     of: str
     to: str
     round_trip: Annotated[float, Field(alias="round_trip_seconds")]  # median
-    throughput: Annotated[float, Field(alias="bytes_per_second")]  # from ``of`` to ``to``
+    throughput: Annotated[float, Field(alias="bytes_per_second")]  # in the direction from ``of`` to ``to``

@@ -1,4 +1,4 @@
-"""Measurements of a load: counts of requests, latencies and resource usage."""
+"""Measurements of a load: numbers of requests, latencies and resource usage."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.records.record import EpochSeconds, Int64, Record
 
-MAX_LOAD_SECONDS = 1e9  # upper limit of a recorded duration; rejects damaged files
+MAX_LOAD_SECONDS = 1e9  # maximum duration in a record, which rejects damaged files
 
 
 class ErrorCounts(Record):
@@ -24,7 +24,7 @@ class ErrorCounts(Record):
         return self.connect + self.read + self.write + self.timeout + self.status
 
 
-# Start and end of the measured interval; see docs/method.md.
+# The points between which latency is measured. See docs/method.md.
 LatencyBasis = Literal["closed-loop, service time", "open-loop, intended send time"]
 
 
@@ -37,7 +37,7 @@ class Latency(Record):
     min: Annotated[float, Field(alias="min_seconds")]
     max: Annotated[float, Field(alias="max_seconds")]
     percentiles: Annotated[dict[str, float], Field(alias="percentiles_seconds")]  # "50" to "99.99"
-    # (seconds, count), ascending; empty if the histogram was too large to record
+    # (seconds, count) in ascending order; empty if the histogram was too large to record
     histogram: Annotated[tuple[tuple[float, int], ...], Field(alias="histogram_seconds")] = ()
 
 
@@ -46,7 +46,7 @@ class Window(Record):
 
     start: Annotated[float, Field(alias="start_seconds")]
     duration: Annotated[float, Field(alias="duration_seconds")]
-    responses: float | None  # bytes on the sockets / verified response size; None if not readable
+    responses: float | None  # estimated: bytes on the sockets / size of a verified response; None if unknown
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
     rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
@@ -61,7 +61,7 @@ class ServerUsage(Record):
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
     throttled_seconds: float | None  # CPU throttling by the cgroup; None without a separate cgroup
     pids: tuple[Int64, ...] = ()
-    threads_peak: Int64 | None = None  # largest number of threads at the end of a window
+    threads_peak: Int64 | None = None  # maximum of the numbers of threads at the end of each window
 
 
 class ClientUsage(Record):
@@ -74,7 +74,7 @@ class ClientUsage(Record):
     bytes: Int64
     duration: Annotated[float, Field(alias="duration_seconds")]  # measured by the client's load generator
     cpu_seconds: float
-    wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None for wrk
+    wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None with wrk
     begun: Annotated[float, Field(alias="begun_seconds")]  # estimated start, relative to the first client
     begun_within: Annotated[float, Field(alias="begun_within_seconds")]  # uncertainty of that estimate, plus or minus
 
@@ -87,12 +87,12 @@ class LatencyGoal(Record):
 
     @property
     def late_share(self) -> float:
-        """Share of the requests that may exceed the goal, for example 0.01 for the 99th percentile."""
+        """Share of requests that may exceed the goal, for example 0.01 for the 99th percentile."""
         return 1 - self.percentile / 100
 
     @property
     def label(self) -> str:
-        """The goal for people, such as ``p99 ≤ 10 ms``."""
+        """The goal as text, for example ``p99 ≤ 10 ms``."""
         return f"p{self.percentile:g} ≤ {self.seconds * 1e3:g} ms"
 
 
@@ -101,7 +101,7 @@ class OperationTimes(Record):
 
     use_case: str
     operation: str
-    due: Int64  # requests with a due time within the load
+    due: Int64  # requests that were due during the load
     answered: Int64  # responses with the expected status
     errors: ErrorCounts
     latency: Latency | None  # from the due time to the last byte
@@ -122,8 +122,8 @@ class Arrivals(Record):
 
     due: Int64
     done: Int64  # all responses had the expected status
-    failed: Int64  # ended by an unexpected status or an error
-    unfinished: Int64  # incomplete at the end of the drain time
+    failed: Int64  # arrivals that ended with an unexpected status or an error
+    unfinished: Int64  # arrivals that were incomplete at the end of the drain time
     operations: tuple[OperationTimes, ...] = ()
     use_cases: tuple[UseCaseTimes, ...] = ()
 
@@ -137,11 +137,11 @@ class LoadCounts(Record):
 
     # Measured by the load generator.
     duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=MAX_LOAD_SECONDS)]
-    requests: Int64  # responses with any status within the duration
+    requests: Int64  # responses with any status during the load
     bytes: Int64
     errors: ErrorCounts  # timeouts include requests without a response
-    latency: Latency | None  # None with pipelining, and for wrk
-    service: Latency | None = None  # open loop and scenario: from the actual send
+    latency: Latency | None  # None with pipelining or wrk
+    service: Latency | None = None  # open loop and scenario only: from the actual send
     due: Int64 | None = None
     answered: Int64 | None = None
     unfinished: Int64 | None = None
@@ -155,13 +155,13 @@ class LoadObservations(Record):
     """Observations of a load outside the load generator."""
 
     started_at: EpochSeconds
-    command: tuple[str, ...] = ()  # command line of the load generator; repository paths are relative
+    command: tuple[str, ...] = ()  # command line of the load generator, with paths relative to the repository
     server: ServerUsage
     database_cpu_seconds: float | None = None
     windows: tuple[Window, ...] = ()
-    connections: Int64 | None = None  # largest number of established connections during the load
+    connections: Int64 | None = None  # maximum number of established connections during the load
     steal_share: float | None = None  # share of the machine's CPU time that the hypervisor withheld
     restarted: bool = False  # the server's process changed during the load
-    responses_per_request: float | None = None  # from bytes on the sockets; None if not readable
-    idle_cpu_share: float | None = None  # CPUs used by running servers that were not under load
+    responses_per_request: float | None = None  # estimated from bytes on the sockets; None if unknown
+    idle_cpu_share: float | None = None  # number of CPUs used by running servers that were not under load
     clients: tuple[ClientUsage, ...] = ()  # for a load from several machines

@@ -13,6 +13,6 @@ class Outcome(StrEnum):
 
 
 def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the most severe outcome; PASS if there are no outcomes."""
+    """Return the most severe outcome, or PASS if there are no outcomes."""
     occurring = set(outcomes)
     return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in occurring), Outcome.PASS)

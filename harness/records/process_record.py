@@ -1,4 +1,4 @@
-"""The record of a process: a line of processes.jsonl."""
+"""The record of a process, which is a line in processes.jsonl."""
 
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ class ProcessRecord(Record):
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
     log: str | None = None  # path relative to the run's folder
-    trials: Int64 = 0  # number of its lines in trials.jsonl
-    # Planned loads without a trial, by test type: loads that failed, and loads not reached before the time was up.
+    trials: Int64 = 0  # number of the process's lines in trials.jsonl
+    # Planned loads without a trial, by test type: failed loads, and loads that the time limit prevented.
     failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
     unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Reads a run's folder for reports, comparisons, resuming and the dashboard.
 
-Unreadable lines are reported with file and number, and all other lines are used. Only an unreadable run.json raises
-StoreError.
+Unreadable lines are reported with file and line number, and all other lines are used. StoreError is raised only if
+run.json is unreadable.
 """
 
 import json
@@ -22,20 +22,21 @@ from harness.records.run_records import ReadProblem, RunProgress, RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
-MAX_FILE_BYTES = 64 * 2**20  # limit for a file with a single document
-MAX_RUN_INFO_BYTES = 8 * 2**20  # limit for run.json; 500 implementations need 2 MiB
-MAX_LINES_FILE_BYTES = 2**30  # limit for a JSON-lines file
-MAX_RECORDS_MEMORY = 512 * 2**20  # limit for the records of a file, in bytes of memory; 50,000 trials
-BYTES_PER_VALUE = 150  # memory per value of a record in addition to its line; measured
-MAX_LINE_BYTES = 16 * 2**20  # limit for a record; a trial with windows and a histogram needs about 100 KiB
-MAX_LINE_CONTAINERS = 100_000  # arrays and objects in a line, which need 80 MB; a histogram has some thousand
-MAX_PROBLEMS = 200  # messages per file
+MAX_FILE_BYTES = 64 * 2**20  # maximum size of a file with a single document
+MAX_RUN_INFO_BYTES = 8 * 2**20  # maximum size of run.json; 500 implementations need 2 MiB
+MAX_LINES_FILE_BYTES = 2**30  # maximum size of a JSON-lines file
+MAX_RECORDS_MEMORY = 512 * 2**20  # maximum memory for the records of a file; sufficient for 50,000 trials
+BYTES_PER_VALUE = 150  # measured memory per value of a record, in addition to the line's length
+MAX_LINE_BYTES = 16 * 2**20  # maximum length of a line; a trial with windows and a histogram needs about 100 KiB
+# Maximum number of arrays and objects in a line, which need 80 MB; a histogram has a few thousand.
+MAX_LINE_CONTAINERS = 100_000
+MAX_PROBLEMS = 200  # maximum number of messages per file
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class RunReader:
-    """The records in the folder of a run. Raises StoreError if run.json cannot be read."""
+    """A reader of a run's folder. Raises StoreError if run.json cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,7 +45,7 @@ class RunReader:
         self.info = self._info()
 
     def records(self, *, with_series: bool = False) -> RunRecords:
-        """Return all records, with windows and histograms only if ``with_series``.
+        """Return all records. Windows and histograms are included only if ``with_series`` is set.
 
         Windows and histograms are the largest part of a trial, and statistics do not use them.
         """
@@ -54,15 +55,15 @@ class RunReader:
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
     def trials(self, implementation: str | None = None, test_type: str | None = None) -> list[Trial]:
-        """Return the trials, optionally of a single implementation or test type."""
+        """Return the trials, optionally only those of an implementation or a test type."""
         return list(self.lines("trials.jsonl", Trial, implementation=implementation, test_type=test_type))
 
     def processes(self, implementation: str | None = None) -> list[ProcessRecord]:
-        """Return the processes, optionally of a single implementation."""
+        """Return the processes, optionally only those of an implementation."""
         return list(self.lines("processes.jsonl", ProcessRecord, implementation=implementation))
 
     def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[VerificationRecord]:
-        """Return the last result of verification for each implementation, test type and process."""
+        """Return the last verification record for each implementation, test type and process."""
         records = self.lines("verdicts.jsonl", VerificationRecord, implementation=implementation, test_type=test_type)
         return list({(each.implementation, each.test_type, each.process): each for each in records}.values())
 
@@ -73,13 +74,13 @@ class RunReader:
         shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
         **keys: str | None,
     ) -> Iterator[AnyRecord]:
-        """Yield the records of a JSON-lines file, and add unreadable lines to ``problems``.
+        """Yield the records in a JSON-lines file, and report unreadable lines in ``problems``.
 
         Args:
             file: Name of the file.
             model: Class of the records.
-            shorten: Removes values from a record, and returns the record and the number of removed values.
-            keys: Values that fields of the record must have; None accepts any value.
+            shorten: Removes values from a record. Returns the record and the number of removed values.
+            keys: Required values of record fields. None accepts any value.
         """
         path = self.folder / file
         if self.info.status == "complete" and not path.exists():
@@ -105,7 +106,7 @@ class RunReader:
         try:
             return RunProgress.model_validate_json(read_bounded(self.folder / "progress.json"))
         except (OSError, ValueError):
-            return None  # the run writes the file again after a second
+            return None  # the run writes the file again within a second
 
     def _info(self) -> RunInfo:
         try:
@@ -134,9 +135,9 @@ def read_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 
 def newer_version_message(data: bytes, supported: int) -> str:
-    """Return an error message if a newer version of tfb wrote a document, otherwise an empty string.
+    """Return an error message if a newer version of tfb wrote the document, otherwise an empty string.
 
-    Call this before validation, because keys may have a different meaning in a newer version.
+    Call this function before validation, because keys may have a different meaning in a newer version.
     """
     try:
         document = json.loads(data)
@@ -150,7 +151,7 @@ def newer_version_message(data: bytes, supported: int) -> str:
 
 
 def read_lines(path: Path, model: type[AnyRecord], problems: list[str], *, start: int = 0) -> Iterator[AnyRecord]:
-    """Yield the records of a JSON-lines file from a byte position.
+    """Yield the records in a JSON-lines file from a byte position.
 
     A message for each unreadable line is appended to ``problems``.
     """
@@ -166,15 +167,15 @@ def read_sized_lines(
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[tuple[AnyRecord, int]]:
-    """Yield records with an estimate of the memory that each one needs, in bytes.
+    """Yield each record with an estimate of the memory that it needs, in bytes.
 
     Args:
         path: A JSON-lines file. A missing file has no records.
         model: Class of the records.
         problems: Receives a message for each unreadable line.
-        having: Skip lines that lack any of these byte strings.
-        growing: The file is still being written, so ignore an incomplete last line.
-        start: Byte position at which reading begins.
+        having: Lines that lack any of these byte strings are skipped.
+        growing: Whether the file is still being written. An incomplete last line is then ignored.
+        start: Byte position at which reading starts.
     """
     try:
         with files.open_regular(path) as file:
@@ -201,7 +202,7 @@ def read_sized_lines(
 
 
 def _is_relevant(line: bytes, having: Collection[bytes], *, growing: bool) -> bool:
-    """Return whether to parse a line. Raises ValueError for a line that is too long or incomplete."""
+    """Return whether to parse a line. Raises ValueError if the line is too long or incomplete."""
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES // 2**20} MiB")
     if not line.endswith(b"\n"):
@@ -213,7 +214,7 @@ def _is_relevant(line: bytes, having: Collection[bytes], *, growing: bool) -> bo
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield lines with their numbers. Lines above the limit are truncated to one byte more than the limit."""
+    """Yield lines with their numbers. Lines above the limit are truncated to the limit plus a byte."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -229,7 +230,7 @@ def _count_values(line: bytes) -> int:
 
 
 def _report(problems: list[str], message: str) -> None:
-    """Append a message, and a summary in place of messages above the limit."""
+    """Append a message. Messages above the limit are replaced by a summary."""
     if len(problems) <= MAX_PROBLEMS:
         problems.append(message if len(problems) < MAX_PROBLEMS else "further lines cannot be read")
 

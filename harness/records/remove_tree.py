@@ -8,32 +8,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-ATTEMPTS = 3  # attempts to empty a folder, because a process may still write to it
+ATTEMPTS = 3  # number of attempts to empty a folder that a process may still write to
 
 Identity = tuple[int, int, str]  # device, inode and mount
 
 
 @dataclass(kw_only=True)
 class _Level:
-    """A folder between the root of the tree and the place where files are removed."""
+    """A folder on the path from the root of the tree to the folder that is being emptied."""
 
     name: str
     identity: Identity
-    folders: list[str]  # still to be removed
+    folders: list[str]  # names of subfolders that still have to be removed
     attempts: int = 1
 
 
 def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
-    """Remove a folder and everything in it.
+    """Remove a folder and its content.
 
-    A single descriptor is open at a time, and names are relative to it. Depth and path length are therefore unlimited.
+    Only a single descriptor is open at a time, and names are relative to it. Depth and path length are thus unlimited.
 
     Args:
         path: The folder.
         expected: Device and inode that the folder must have.
 
     Raises:
-        OSError: A file cannot be removed, a folder was replaced by a link or a mount, or a folder was moved meanwhile.
+        OSError: A file cannot be removed, or a folder was moved or replaced by a link or a mount.
     """
     parent = os.open(path.parent, _FOLDER & ~os.O_NOFOLLOW)
     try:
@@ -49,7 +49,7 @@ def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
 
 
 def remove_tree_if_possible(path: Path) -> None:
-    """Remove a folder as far as possible, and ignore errors."""
+    """Remove as much of a folder as possible, and ignore errors."""
     with contextlib.suppress(OSError):
         remove_tree(path)
 
@@ -87,7 +87,7 @@ def _empty(current: int, path: Path) -> None:
 
 
 def _clear(current: int) -> list[str]:
-    """Remove all files of an open folder; return the names of the subfolders."""
+    """Remove all files in an open folder, and return the names of the subfolders."""
     folders = []
     with os.scandir(current) as entries:
         children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -101,7 +101,7 @@ def _clear(current: int) -> list[str]:
 
 
 def _enter(parent: int, name: str) -> int:
-    """Open a folder for reading and emptying; restore missing permissions of the owner."""
+    """Open a folder for reading and emptying. Restore missing permissions of the owner."""
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:
@@ -118,7 +118,7 @@ def _enter(parent: int, name: str) -> int:
 
 
 def _identity(descriptor: int) -> Identity:
-    """Return device, inode and mount of an open folder, which identify it."""
+    """Return the device, inode and mount of an open folder, which identify it."""
     status, mount = os.fstat(descriptor), ""
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()

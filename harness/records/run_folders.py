@@ -10,16 +10,16 @@ from harness.errors import UsageError
 from harness.records.reader import MAX_RUN_INFO_BYTES
 from harness.records.safe_read import open_regular, parse_json
 
-START_BYTES = 1 << 16  # beginning of run.json that is searched for the start before the whole file is read
-START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote within a text has a backslash before it
+START_BYTES = 1 << 16  # length of the beginning of run.json that is searched for the start time first
+START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote inside a string has a backslash before it
 NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # name of a run that started in the same second as an earlier run
-MAX_SHOWN_CHARACTERS = 120  # of a name in a message
+MAX_SHOWN_CHARACTERS = 120  # maximum length of a name in a message
 
 
 def list_runs(results: Path) -> tuple[Path, ...]:
-    """Return the folders of all runs, the oldest first.
+    """Return the folders of all runs, oldest first.
 
-    Runs with the same start are ordered by name, and numeric suffixes by value: ``-2`` before ``-10``.
+    Runs with the same start time are ordered by name. Numeric suffixes are ordered by value: ``-2`` before ``-10``.
     """
     return tuple(sorted((path.parent for path in results.glob("*/run.json")), key=_order))
 
@@ -29,14 +29,14 @@ def find_run(results: Path, wanted: str | None) -> Path:
 
     Args:
         results: The results folder.
-        wanted: Id, unique beginning of an id, or path. None and "latest" select the latest run.
+        wanted: An id, a unique beginning of an id, or a path. None and "latest" select the latest run.
 
     Raises:
-        UsageError: No run or several runs match.
+        UsageError: No run matches, or several runs match.
     """
     if wanted is not None and wanted != "latest":
         if _holds_run(Path(wanted)):
-            # The user may name a link. Links inside the results folder are not followed when a run is written.
+            # The user may name a link. Inside the results folder, links are not followed when a run is written.
             return Path(wanted).resolve() if os.sep in wanted else Path(wanted)
         if os.sep not in wanted and _holds_run(results / wanted):
             return results / wanted
@@ -55,10 +55,10 @@ def find_run(results: Path, wanted: str | None) -> Path:
 
 
 def _holds_run(folder: Path) -> bool:
-    """Return whether a folder contains a run.json; False for a name that is invalid in a file system."""
+    """Return whether a folder contains a run.json. Return False for an invalid file name."""
     try:
         return (folder / "run.json").exists()
-    except (OSError, ValueError):  # too long, or with a NUL character
+    except (OSError, ValueError):  # the name is too long, or contains a NUL character
         return False
 
 
@@ -68,7 +68,7 @@ def _order(folder: Path) -> tuple[float, str, int]:
 
 
 def started_at(folder: Path) -> float:
-    """Return the recorded start of a run in epoch seconds, or the time of run.json if the start cannot be read."""
+    """Return the recorded start of a run in epoch seconds. If it is unreadable, return run.json's modification time."""
     path = folder / "run.json"
     try:
         with open_regular(path) as file:

@@ -1,4 +1,4 @@
-"""The record of a run: run.json."""
+"""The record of a run, run.json."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ class BuildRecord(Record):
     duration: Annotated[float | None, Field(alias="duration_seconds")] = None
     log: str | None = None  # path relative to the run's folder
     commands: tuple[str, ...] = ()
-    tools: dict[str, str] = Field(default_factory=dict)  # such as {"java": "25.0.3 (/path)"}
+    tools: dict[str, str] = Field(default_factory=dict)  # for example {"java": "25.0.3 (/path)"}
     image: str | None = None
     image_digest: str | None = None
     image_bytes: Int64 | None = None
@@ -29,7 +29,7 @@ class ImplementationInfo(Record):
 
     name: str
     framework: str
-    project: str = ""  # framework of the configuration file; an entry may name another framework
+    project: str = ""  # framework of the configuration file; the entry may name a different framework
     language: str
     folder: str  # relative to the repository, for example frameworks/Java/resteasy
     display_name: str
@@ -49,12 +49,12 @@ class ImplementationInfo(Record):
     test_types: tuple[str, ...] = ()
     digest: str = ""  # hash of the configuration; resuming a run requires the same hash
     rules: str = "tfb"  # rule set of verification: tfb or techempower
-    allowed: tuple[str, ...] = ()  # additional privileges of its container
+    allowed: tuple[str, ...] = ()  # additional privileges of the implementation's container
     build: BuildRecord | None = None
 
 
-# complete: every cell was measured. incomplete: nothing failed, but the time was up before every cell was measured.
-# failed: some cells could not be measured. interrupted: --resume continues the run.
+# complete: each cell was measured. incomplete: nothing failed, but the time limit was reached first. failed: some cells
+# could not be measured. interrupted: --resume continues the run.
 RunStatus = Literal["running", "complete", "incomplete", "failed", "interrupted"]
 
 
@@ -71,7 +71,7 @@ class RunInfo(Record):
     command: tuple[str, ...]
     profile: str
     runtime: str
-    design: str = "interleaved"  # order and number of measurements; see docs/method.md
+    design: str = "interleaved"  # determines order and number of measurements; see docs/method.md
     generator: str = "loadgen"
     seed: Int64
     settings: dict[str, object]  # all resolved settings
@@ -82,13 +82,13 @@ class RunInfo(Record):
     dirty: bool | None = None
     implementations: tuple[ImplementationInfo, ...]
     loads: dict[str, tuple[Load, ...]]  # test type -> planned loads
-    # Implementation -> test type -> loads if the run measures only some cells; empty: all cells.
+    # Implementation -> test type -> loads, if the run measures only some cells. Empty: all cells.
     cells: dict[str, dict[str, tuple[Load, ...]]] = Field(default_factory=dict)
     processes_expected: Int64  # per implementation
     processes_maximum: Int64
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    sets: tuple[MachineSet, ...] = ()  # for a run merged from several deployments
-    left_out: tuple[str, ...] = ()  # sentences about data omitted from an example
-    machines: tuple[RoleMachine, ...] = ()  # for a run on several machines; ``machine`` is the server
-    links: tuple[MachineLink, ...] = ()  # between ``machines``
+    sets: tuple[MachineSet, ...] = ()  # machines of a run that was merged from several deployments
+    left_out: tuple[str, ...] = ()  # sentences about data that a published example omits
+    machines: tuple[RoleMachine, ...] = ()  # machines of a run on several machines; ``machine`` is the server
+    links: tuple[MachineLink, ...] = ()  # network links between ``machines``

@@ -1,4 +1,4 @@
-"""The contents of a run's folder."""
+"""The content of a run's folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,22 +26,22 @@ class RunProgress(Record):
 
     status: str = "running"
     stage: str = "starting"
-    process: Int64 = 0  # number of the implementation's process, from 1; 0 before the first
-    round: Int64 = 0  # round of the latest trial, from 1; 0 before the first
+    process: Int64 = 0  # number of the implementation's process, from 1; 0 before the first process
+    round: Int64 = 0  # round of the latest trial, from 1; 0 before the first trial
     implementation: str = ""
     test_type: str = ""
     load: str = ""
     elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
-    windows: tuple[Window, ...] = ()  # of the current load
+    windows: tuple[Window, ...] = ()  # windows of the current load
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecords:
-    """All records of a run that could be read."""
+    """The readable records of a run."""
 
     info: RunInfo
     trials: Sequence[Trial] = ()
     processes: Sequence[ProcessRecord] = ()
     verdicts: Sequence[VerificationRecord] = ()
-    problems: tuple[str, ...] = ()  # one message per unreadable file, key or line
+    problems: tuple[str, ...] = ()  # a message for each unreadable file, key or line

@@ -13,15 +13,15 @@ from typing import Any, BinaryIO
 
 from pydantic_core import from_json
 
-MAX_TEXT_BYTES = 4 << 20  # limit for files written by people
-# A parser needs about 100 bytes for each bracket and comma, so a few megabytes of JSON could fill the memory.
-MAX_JSON_VALUES = 10_000_000  # enough for a run of the size of TechEmpower's rounds
-MAX_JSON_CONTAINERS = 500_000  # a ranking.json with 31 MB has 280,000
+MAX_TEXT_BYTES = 4 << 20  # maximum size of files written by people
+# A parser needs about 100 bytes for each bracket and comma. A few megabytes of JSON could thus exhaust memory.
+MAX_JSON_VALUES = 10_000_000  # enough for a run as large as TechEmpower's rounds
+MAX_JSON_CONTAINERS = 500_000  # a ranking.json of 31 MB has 280,000
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u0000|U00000000)")
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading. Raises OSError for pipes, devices and folders, without waiting for a writer."""
+    """Open a regular file for reading. Raises OSError for pipes, devices and folders, without waiting for a writer."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
@@ -30,7 +30,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a regular file. Raises OSError if it is larger than ``max_bytes``."""
+    """Return the content of a regular file. Raises OSError if the file is larger than ``max_bytes``."""
     with open_regular(path) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
@@ -40,31 +40,31 @@ def read(path: Path, max_bytes: int) -> bytes:
 
 
 def read_toml_document(path: Path) -> dict[str, Any]:
-    """Parse a TOML file. Raises OSError as ``read``, and ValueError for invalid TOML."""
+    """Parse a TOML file. Raises OSError as ``read`` does, and ValueError for invalid TOML."""
     try:
         return tomllib.loads(require_no_nul(read(path, MAX_TEXT_BYTES)).decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("not valid TOML: nested too deeply") from None
-    except ValueError as error:  # includes numbers with thousands of digits
+    except ValueError as error:  # includes errors about numbers with thousands of digits
         raise ValueError(f"not valid TOML: {error}") from error
 
 
 def require_no_nul(data: bytes) -> bytes:
-    """Return a configuration unchanged. Raises ValueError for NUL, which arguments of programs cannot contain."""
+    """Return a configuration unchanged. Raises ValueError for NUL, which program arguments cannot contain."""
     if NUL.search(data):
         raise ValueError("contains a NUL character: remove it")
     return data
 
 
 def require_bounded_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> bytes:
-    """Return a JSON document unchanged. Raises ValueError for too many arrays and objects or values."""
+    """Return a JSON document unchanged. Raises ValueError if it has too many containers or values."""
     if data.count(b"[") + data.count(b"{") > containers or data.count(b",") > values:
         raise ValueError(f"contains more than {containers:,} arrays and objects, or {values:,} values")
     return data
 
 
 def parse_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> object:
-    """Parse JSON of a file or a response, more strictly than the standard library.
+    """Parse JSON from a file or a response, more strictly than the standard library.
 
     Raises:
         ValueError: The data is not JSON, has too many levels, containers or values, starts with a byte order mark,

@@ -1,10 +1,10 @@
-"""Creates, appends to and replaces files without following links, because other users may have prepared the folder.
+"""Creates, appends to and replaces files without following links that other users may have placed in the folder.
 
-Every folder of a path is opened with ``O_NOFOLLOW`` relative to the descriptor of the parent folder. A file to write
-must be a regular file without further hard links. It must belong to this user or to the owner of the folder.
+Each folder in a path is opened with ``O_NOFOLLOW``, relative to the descriptor of the parent folder. A file to write
+must be a regular file without additional hard links. It must belong to this user or to the owner of the folder.
 
-Call ``Path.resolve`` first on a path that the user named: links in such a path are allowed, but links inside a results
-folder are not.
+Call ``Path.resolve`` first on a path given by the user. Links are allowed in such a path, but not inside a results
+folder.
 """
 
 import contextlib
@@ -33,15 +33,15 @@ _KINDS = {
 
 
 class UnsafePathError(StoreError):
-    """The path that tfb has to write is occupied by a link, a special file or a file of another user."""
+    """A link, a special file or another user's file occupies the path that tfb has to write."""
 
 
 @contextmanager
 def folder(path: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of a folder without following links; ``make`` creates the folder and missing parents.
+    """Yield a descriptor of a folder without following links. ``make`` creates the folder and missing parents.
 
     Raises:
-        UnsafePathError: A part of the path is a link or a file.
+        UnsafePathError: A component of the path is a link or a file.
         OSError: The system reports another error.
     """
     descriptor = os.open("/", _FOLDER)
@@ -56,13 +56,13 @@ def folder(path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and missing parents. Raises the errors of ``folder``."""
+    """Create a folder and missing parents. Raises the same errors as ``folder``."""
     with folder(path, make=True):
         pass
 
 
 def append(path: Path, *, private: bool = False) -> IO[bytes]:
-    """Open a file for unbuffered appending; create it if it does not exist.
+    """Open a file for unbuffered appending. Create it if it does not exist.
 
     Only this user can read a ``private`` file. Use it for logs, because programs may print secrets.
 
@@ -74,12 +74,12 @@ def append(path: Path, *, private: bool = False) -> IO[bytes]:
 
 
 def update(path: Path) -> IO[bytes]:
-    """Open an existing file for unbuffered reading and writing. Raises the errors of ``append``."""
+    """Open an existing file for unbuffered reading and writing. Raises the same errors as ``append``."""
     return _opened(path, os.O_RDWR, "r+b")
 
 
 def read(path: Path) -> IO[bytes]:
-    """Open a regular file of any owner for reading. Raises UnsafePathError if a part of the path is a link."""
+    """Open a regular file of any owner for reading. Raises UnsafePathError if a component of the path is a link."""
     with folder(path.parent) as parent:
         descriptor = _open(parent, path, os.O_RDONLY)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -89,14 +89,14 @@ def read(path: Path) -> IO[bytes]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether the path exists; a broken link counts."""
+    """Return whether a path exists. A broken link counts as existing."""
     return os.path.lexists(path)
 
 
 def replace(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace a file atomically, so that readers never see a partial file.
 
-    ``durable`` waits until content and name are on the disk. Raises the errors of ``append``.
+    ``durable`` waits until content and name are on disk. Raises the same errors as ``append``.
     """
     with replacing(path, durable=durable) as file:
         file.write(data)
@@ -104,9 +104,9 @@ def replace(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """Yield a new file that takes the place of ``path`` at the end of the block. Raises as ``replace``.
+    """Yield a new file that replaces ``path`` at the end of the block. Raises the same errors as ``replace``.
 
-    An exception of the block leaves the old file as it was.
+    If the block raises an exception, the old file remains unchanged.
     """
     with folder(path.parent) as parent:
         _require_replaceable(parent, path, path.name)
@@ -121,22 +121,22 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             os.replace(name, path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=parent)  # a partial file would occupy disk space that the records need
+                os.unlink(name, dir_fd=parent)  # a partial file would take up disk space that the records need
             raise
     if durable:
         sync_folder(path.parent)
 
 
 def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
-    """Replace a file in a folder that belongs to another account, which may place links there at any time.
+    """Replace a file in another account's folder. That account may place links there at any time.
 
     Args:
         path: The file.
         data: The content.
-        owner: uid and gid of the new file, which only that account may read; None keeps the ids of this process.
+        owner: uid and gid of the new file, which only that account may read. None keeps the ids of this process.
 
     Raises:
-        UnsafePathError: A folder of the path is a link.
+        UnsafePathError: A folder in the path is a link.
         OSError: The system reports another error.
     """
     with folder(path.parent) as parent:
@@ -150,7 +150,7 @@ def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) ->
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk. Does nothing on file systems without this operation."""
+    """Wait until the names in a folder are on disk. Does nothing on file systems without this operation."""
     with folder(path) as parent, contextlib.suppress(OSError):
         descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
@@ -160,12 +160,12 @@ def sync_folder(path: Path) -> None:
 
 
 def _steps(path: Path) -> Iterable[tuple[Path, str]]:
-    """Return the parent and the name of each folder of an absolute path below the root."""
+    """Return the parent and the name of each folder in an absolute path, starting below the root."""
     return ((Path(*path.parts[:place]), name) for place, name in enumerate(path.parts) if place)
 
 
 def _enter(parent: int, name: str, path: Path, *, make: bool) -> int:
-    """Open a folder in a parent folder; ``make`` creates it."""
+    """Open a folder in a parent folder. ``make`` creates it if it is missing."""
     try:
         return os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -179,7 +179,7 @@ def _enter(parent: int, name: str, path: Path, *, make: bool) -> int:
 
 
 def _explained(error: OSError, parent: int, name: str, path: Path, wanted: str) -> Exception:
-    """Return an error that names the kind of file at the path where tfb needs ``wanted``."""
+    """Return an error that names the kind of file found where tfb needs ``wanted``."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
         with contextlib.suppress(OSError):
             kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode), "another file")
@@ -188,7 +188,7 @@ def _explained(error: OSError, parent: int, name: str, path: Path, wanted: str) 
 
 
 def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a file in a folder; errors name the kind of file that is in the way."""
+    """Open a file in a folder. Errors name the kind of file that occupies the path."""
     try:
         return os.open(path.name, flags | _FILE, mode, dir_fd=parent)
     except OSError as error:
@@ -196,7 +196,7 @@ def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[bytes]:
-    """Open a file of tfb; create it if ``flags`` contains ``O_APPEND``."""
+    """Open a file of tfb. Create it if ``flags`` contains ``O_APPEND``."""
     with folder(path.parent) as parent:
         created = False
         if flags & os.O_APPEND:
@@ -207,7 +207,7 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
         else:
             descriptor = _open(parent, path, flags)
         try:
-            if not created:  # some file systems do not show the creator as the owner
+            if not created:  # some file systems do not report the creator as the owner
                 require_own(os.fstat(descriptor), parent, path)
             return io.FileIO(descriptor, mode.replace("b", ""))
         except BaseException:
@@ -216,7 +216,10 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
 
 
 def require_own(status: os.stat_result, parent: int, path: Path) -> None:
-    """Raise UnsafePathError unless a file is regular, has no hard links, and belongs to this user or folder's owner."""
+    """Raise UnsafePathError unless a file is regular, has no hard links, and has an acceptable owner.
+
+    Acceptable owners are this user and the owner of the folder.
+    """
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "another file")
         raise UnsafePathError(f"{path}: is {kind} where a file of tfb has to be; move it elsewhere and try again")
@@ -232,7 +235,7 @@ def require_own(status: os.stat_result, parent: int, path: Path) -> None:
 
 
 def _require_replaceable(parent: int, path: Path, name: str) -> bool:
-    """Return whether a file of this name exists. Raises UnsafePathError if tfb must not replace it."""
+    """Return whether a file with this name exists. Raises UnsafePathError if tfb must not replace it."""
     try:
         status = os.lstat(name, dir_fd=parent)
     except FileNotFoundError:
@@ -242,9 +245,9 @@ def _require_replaceable(parent: int, path: Path, name: str) -> bool:
 
 
 def _temporary(parent: int, path: Path) -> str:
-    """Return the name of the temporary file, and remove a file of this name that a killed process left."""
+    """Return the name of the temporary file. Remove a file with this name that a killed process has left."""
     name = f".{path.name}.new"
-    if len(os.fsencode(name)) > 255:  # the limit of file systems
+    if len(os.fsencode(name)) > 255:  # maximum length in common file systems
         return f".tfb-{secrets.token_hex(8)}.new"
     if _require_replaceable(parent, path, name):
         os.unlink(name, dir_fd=parent)

@@ -1,4 +1,4 @@
-"""Writes the files of a run, results/<run-id>/, so that a killed process loses at most one trial."""
+"""Writes the files of a run, results/<run-id>/. A process that is killed loses at most a single trial."""
 
 import fcntl
 import itertools
@@ -26,16 +26,16 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
 LOCK_FILE = ".lock"
-PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files whose records belong to a process
+PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files that contain records of a process
 KEPT = "completed measurements are kept: continue with ./tfb run --resume"
 FREE_SPACE = "free disk space or choose a different folder"
-NAME_BYTES = 200  # file systems allow 255
+NAME_BYTES = 200  # maximum length of a file name without suffix; file systems allow 255
 ProcessScoped = TypeVar("ProcessScoped", Trial, ProcessRecord, VerificationRecord)
 
 
 @contextmanager
 def _explaining(path: Path, step: str = KEPT) -> Iterator[None]:
-    """Turn an OSError of the block into a StoreError that names the path and what to do next."""
+    """Convert an OSError in the block to a StoreError that names the path and the next step."""
     try:
         yield
     except OSError as error:
@@ -43,20 +43,22 @@ def _explaining(path: Path, step: str = KEPT) -> Iterator[None]:
 
 
 class RunStore:
-    """The writer of a run's records."""
+    """A writer of a run's records."""
 
     def __init__(self, folder: Path, *, started_at: float) -> None:
-        self.folder = folder.parent.resolve() / folder.name  # follows links that the user may have made
+        self.folder = folder.parent.resolve() / folder.name  # follows links that the user may have created
         self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
-        self._trials: Counter[tuple[str, int]] = Counter()  # number of written trials by process
-        self._written: dict[str, tuple[int, Any]] = {}  # file -> first position, hash of the data written from there
+        # Number of trials written so far, by implementation and process.
+        self._trials: Counter[tuple[str, int]] = Counter()
+        # file -> first position, and hash of the data written from there
+        self._written: dict[str, tuple[int, Any]] = {}
         with _explaining(folder, FREE_SPACE):
             safe_write.make_folder(self.folder / "logs")
 
     @classmethod
     def new(cls, results: Path, *, started_at: float) -> Self:
-        """Create a folder that is named after the time (UTC), with a numeric suffix if the name exists."""
+        """Create a folder named after the start time in UTC. Add a numeric suffix if the name exists."""
         name = datetime.fromtimestamp(started_at, UTC).strftime("%Y%m%d-%H%M%S")
         folder = results / name
         with _explaining(folder, FREE_SPACE):
@@ -71,12 +73,12 @@ class RunStore:
 
     @property
     def has_run_info(self) -> bool:
-        """Return whether run.json exists, without which the folder is not a run."""
+        """True if run.json exists. Without it, the folder is not a run."""
         return safe_write.exists(self.folder / "run.json")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock of the folder. The kernel releases it if this process is killed."""
+        """Lock the folder for the duration of the block. The kernel releases the lock if this process is killed."""
         with _explaining(self.folder / LOCK_FILE):
             file = safe_write.append(self.folder / LOCK_FILE)
         with file:
@@ -85,12 +87,12 @@ class RunStore:
             yield
 
     def discard_if_empty(self) -> None:
-        """Remove the folder if the run did not start, unless it contains the log of an installation."""
+        """Remove the folder if the run did not start, unless it contains an installation log."""
         if not self.has_run_info and not (self.folder / "logs" / "install.log").exists():
             remove_tree_if_possible(self.folder)
 
     def log(self, implementation: str, name: str) -> Path:
-        """Return the path of a log below logs/, and create its folder."""
+        """Return the path of a log below logs/, and create the parent folder."""
         path = self.folder / "logs" / implementation
         with _explaining(path):
             safe_write.make_folder(path)
@@ -105,7 +107,8 @@ class RunStore:
     def write_text(self, name: str, text: str, *, durable: bool = True) -> None:
         """Replace a file atomically.
 
-        ``durable`` waits for the disk. Do not use it during a measurement, which the disk would disturb.
+        ``durable`` waits for the disk. Do not use it during a measurement, because disk writes would disturb the
+        measurement.
         """
         target = self.folder / name
         with _explaining(target):
@@ -117,12 +120,12 @@ class RunStore:
         self._trials[trial.implementation, trial.process] += 1
 
     def add_process(self, record: ProcessRecord) -> None:
-        """Append a process to processes.jsonl, with the number of its written trials."""
+        """Append a process to processes.jsonl, with the number of trials written for it."""
         written = self._trials.pop((record.implementation, record.process), 0)
         self._append("processes.jsonl", record.model_copy(update={"trials": written}))
 
     def add_verdict(self, verdict: VerificationRecord) -> None:
-        """Append a result of verification to verdicts.jsonl."""
+        """Append a verification record to verdicts.jsonl."""
         self._append("verdicts.jsonl", verdict)
 
     def quarantine(self, unwanted: Callable[[tuple[str, int]], bool]) -> None:
@@ -134,7 +137,7 @@ class RunStore:
                 self._written[name] = 0, self._hash(name, 0)
 
     def require_unchanged(self) -> None:
-        """Raise ChangedRecordsError if another program, such as a server with this account, changed a file."""
+        """Raise ChangedRecordsError if another program, such as a server under this account, changed a file."""
         for name, (begin, written) in self._written.items():
             if self._hash(name, begin).digest() != written.digest():
                 raise ChangedRecordsError(
@@ -143,7 +146,7 @@ class RunStore:
                 )
 
     def _hash(self, name: str, begin: int) -> Any:  # noqa: ANN401 - hashlib does not export the type
-        """Return the hash of a file from a position, or of no data if the file cannot be read."""
+        """Return the hash of a file's content from a position. An unreadable file counts as empty."""
         digest = sha256()
         with suppress(OSError, StoreError), safe_write.read(self.folder / name) as file:
             file.seek(begin)
@@ -153,7 +156,8 @@ class RunStore:
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
-        with _explaining(path), safe_write.append(path) as file:  # unbuffered: close would write a buffer again
+        # The file is unbuffered, because close() would write a buffer again.
+        with _explaining(path), safe_write.append(path) as file:
             size = os.fstat(file.fileno()).st_size
             _, written = self._written.setdefault(name, (size, sha256()))
             try:
@@ -162,7 +166,7 @@ class RunStore:
                 os.fsync(file.fileno())
                 written.update(line)
             except OSError:
-                os.ftruncate(file.fileno(), size)  # remove a partial line
+                os.ftruncate(file.fileno(), size)  # remove the partial line
                 raise
 
 
@@ -175,9 +179,9 @@ def read_info(folder: Path) -> RunInfo:
 
 
 def read_run(folder: Path, *, with_series: bool = False) -> RunRecords:
-    """Read the records of a run, with windows and histograms only if ``with_series``.
+    """Read the records of a run. Windows and histograms are included only if ``with_series`` is set.
 
-    Messages about unreadable lines are in ``problems``. Raises StoreError if run.json cannot be read.
+    ``problems`` contains messages about unreadable lines. Raises StoreError if run.json cannot be read.
     """
     try:
         return RunReader(folder).records(with_series=with_series)
@@ -194,16 +198,16 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether a process of tfb is working in this folder."""
+    """Return whether a tfb process is working in a run's folder."""
     try:
         with safe_write.read(folder.resolve() / LOCK_FILE) as file:
             return not _lock(file)
     except (OSError, StoreError):
-        return False  # no lock file
+        return False  # there is no lock file
 
 
 def renumber_processes(runs: Iterable[RunRecords]) -> list[RunRecords]:
-    """Return the runs with consecutive process numbers across runs. Equal numbers within a run stay equal."""
+    """Return the runs with process numbers that continue from run to run. Equal numbers within a run stay equal."""
     renumbered: list[RunRecords] = []
     offset = 0
     for records in runs:
@@ -228,7 +232,7 @@ def _shift(record: ProcessScoped, offset: int) -> ProcessScoped:
 
 
 def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
-    """Combine the records of runs into one run, without the paths of logs, which are relative to the old folders."""
+    """Combine the records of several runs. Log paths are dropped because they are relative to the old folders."""
     return RunRecords(
         info=info,
         trials=[each for records in runs for each in records.trials],
@@ -238,9 +242,9 @@ def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
 
 
 def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
-    """Return the processes (implementation, number) with one of the statuses and with all recorded trials.
+    """Return the processes (implementation, number) that have one of the statuses and all their trials.
 
-    Processes that failed to start are left out.
+    Processes that failed to start are excluded.
     """
     trials = Counter((trial.implementation, trial.process) for trial in records.trials)
     return frozenset(
@@ -255,8 +259,7 @@ def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "
 def quarantine_records(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
     """Move records of unwanted processes and invalid lines to ``*.unfinished.jsonl``. Raises StoreError.
 
-    The processes are then measured again from the start. Moved lines are on the disk before the original file is
-    replaced.
+    The processes are then measured again from the start. Moved lines are on disk before the original file is replaced.
 
     Args:
         folder: The run's folder.
@@ -281,7 +284,7 @@ def quarantine_records(folder: Path, unwanted: Callable[[tuple[str, int]], bool]
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file; lines above the limit are split."""
+    """Yield the lines of a file. Lines above the limit are split."""
     with safe_write.read(path) as file:
         while line := file.readline(MAX_LINE_BYTES):
             yield line
@@ -297,7 +300,7 @@ def _unwanted(line: bytes, unwanted: Callable[[tuple[str, int]], bool]) -> bool:
 
 
 def write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of ``data`` to an unbuffered file, whose ``write`` may be partial."""
+    """Write all of ``data`` to an unbuffered file, for which ``write`` may be partial."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
@@ -312,7 +315,7 @@ def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
 
 
 def _file_name(text: str) -> str:
-    """Return a valid file name for a text: without separators, and short enough for every file system."""
+    """Convert text to a valid file name: without separators, and short enough for all file systems."""
     safe = text.replace("/", "_").replace("\0", "_")
     if len(safe.encode()) <= NAME_BYTES:
         return safe
@@ -328,7 +331,7 @@ def read_noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloo
 
 
 def write_noise_floor(results: Path, machine: Machine, floor: NoiseFloor) -> None:
-    """Save the noise floor for a machine and its profile. Raises StoreError."""
+    """Save the noise floor for a machine and the profile of the floor. Raises StoreError."""
     target = _floor_file(results.resolve(), floor.profile, machine)
     with _explaining(target, FREE_SPACE):
         safe_write.make_folder(target.parent)

@@ -1,4 +1,4 @@
-"""Results of verification: the lines of verdicts.jsonl."""
+"""Results of verification, which are the lines of verdicts.jsonl."""
 
 from typing import Annotated
 
@@ -12,12 +12,12 @@ class CheckResult(Record):
     """The result of one check on a response or on the state of a server."""
 
     check: str  # unique name in kebab case
-    rule: str  # paragraph of docs/requirements.md, for example "query.3"
+    rule: str  # paragraph in docs/requirements.md, for example "query.3"
     outcome: Outcome
-    message: str = ""  # one sentence; empty if the check passed
+    message: str = ""  # a sentence; empty if the check passed
     expected: str | None = None
     actual: str | None = None
-    waived: bool = False  # a warning that would be a failure under the rules of tfb
+    waived: bool = False  # a warning that would be a failure under tfb's rules
 
 
 class VerificationRecord(Record):
@@ -29,10 +29,10 @@ class VerificationRecord(Record):
     implementation: str
     test_type: str
     process: Int64
-    thorough: bool  # True in the first process; later processes are checked briefly
+    thorough: bool  # True in the first process; later processes are verified briefly
     outcome: Outcome
     results: tuple[CheckResult, ...]
     duration: Annotated[float, Field(alias="duration_seconds")]
-    # Smallest and largest size of verified responses on the wire, headers included. The validity check of the response
-    # size compares bytes / requests of a trial with this range. Keys: number of queries, or "" without queries.
+    # Minimum and maximum size of verified responses on the wire, including headers. The validity check of the response
+    # size compares a trial's bytes / requests with this range. Key: number of queries, or "" without queries.
     response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Formats the ranking of a run for people and for programs."""
+"""Formats the ranking of a run as text for people, and as data for other programs."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from harness.stats.ranking_model import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Input of an exporter: the records of a run, and its ranking."""
+    """Input of an exporter: the records and the ranking of a run."""
 
     records: RunRecords
     ranking: Ranking
-    every_load: bool = False  # whether to export a table for each load, too
+    every_load: bool = False  # also export a table for each load

@@ -1,4 +1,4 @@
-"""Groups violations with the same cause, so that reports name each cause once for all test types."""
+"""Groups violations that have the same cause, so that reports list each cause only once."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ _NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except 
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A violation and the test types in which it occurs."""
+    """A violation, and the test types in which it occurs."""
 
-    result: CheckResult  # from the first of the test types
+    result: CheckResult  # from the first of these test types
     test_types: tuple[str, ...]
 
 
@@ -29,7 +29,10 @@ def format_result(result: CheckResult) -> str:
 
 
 def group_causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
-    """Group failed results by cause, in order of appearance; ``found`` has pairs of test type and result."""
+    """Group failed results by cause, in order of appearance.
+
+    ``found`` contains pairs of test type and result.
+    """
     groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
     for kind, result in found:
         if result.outcome is not Outcome.PASS:
@@ -41,19 +44,19 @@ def group_causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
 
 
 def group_verdict_causes(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
-    """Return the causes of several verdicts on an implementation."""
+    """Return the distinct causes in several verification records of an implementation."""
     return group_causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
 
 
 def format_test_types(cause: Cause, every: Sequence[str]) -> str:
-    """Format the test types of a cause for readers; ``all test types`` if the cause affects all of ``every``."""
+    """Format the test types of a cause, or return ``all test types`` if the cause affects all of ``every``."""
     own = [kind for kind in cause.test_types if kind != WHOLE_SERVER]
     whole = len(own) > 2 and set(own) >= set(every) - {WHOLE_SERVER}
     return "all test types" if whole else ", ".join(cause.test_types)
 
 
 def cause_key(result: CheckResult) -> tuple[object, ...]:
-    """Return a key that is equal for results with the same cause. It ignores paths and numbers."""
+    """Return a key that is equal for results with the same cause. Paths and numbers are ignored."""
 
     def plain(text: str | None) -> str:
         return _NUMBER.sub("0", _COUNT.sub("", _TARGET.sub("", text or "")))

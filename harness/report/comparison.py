@@ -1,4 +1,4 @@
-"""Describes a comparison of two runs: a verdict for each cell, a summary and a table."""
+"""Describes a comparison of two runs: the verdict for each cell, a summary and a table."""
 
 from collections import Counter
 
@@ -6,18 +6,18 @@ from harness.records.verdicts import WORST_FIRST, Verdict
 from harness.report.tables import TableRows, TextTable, format_count, format_ratio
 from harness.stats.ranking_model import CellComparison, Comparison
 
-# The verdict of a cell is the first of these that a metric has: one faster metric makes a cell faster.
+# Verdicts in order of precedence. For example, a cell with the verdicts "faster" and "same" is faster.
 CELL_ORDER: tuple[Verdict, ...] = ("slower", "faster", "cannot tell", "same")
 
 
 def cell_verdict(cell: CellComparison) -> Verdict:
-    """Return the verdict of a cell from those of its metrics; metrics without a ratio do not count."""
+    """Return the verdict for a cell from the verdicts for its metrics. Metrics without a ratio are ignored."""
     verdicts = [effect.verdict for effect in (cell.cpu_per_request, cell.throughput) if effect.ratio]
     return min(verdicts, key=CELL_ORDER.index, default="cannot tell")
 
 
 def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
-    """Return ``B over A, 24 cells: slower in 2, cannot tell in 6, same within 5 % in 16``, and an explanation."""
+    """Return a summary such as ``B over A, 24 cells: slower in 2, cannot tell in 6``, and an explanation if needed."""
     margin = f"{comparison.threshold * 100:.3g} %"
     counts = Counter(cell_verdict(cell) for cell in comparison.cells)
     names = {"same": f"same within {margin}"}
@@ -34,7 +34,7 @@ def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
 
 
 def comparison_table(comparison: Comparison, *, every: bool) -> TextTable:
-    """Return the table of cells, worst first; ``every`` includes cells with the verdict "same"."""
+    """Return the table of cells, with the worst verdicts first. ``every`` includes cells with the verdict "same"."""
     judged = [(cell_verdict(cell), cell) for cell in comparison.cells]
     judged.sort(key=lambda item: WORST_FIRST.index(item[0]))
     rows = TableRows([item for item in judged if every or item[0] != "same"])

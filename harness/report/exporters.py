@@ -1,4 +1,4 @@
-"""Lists the exporters by the names that ``--format`` accepts. An exporter writes a run to a text file."""
+"""Lists the exporters by the names that ``--format`` accepts. An exporter writes a run as text."""
 
 from collections.abc import Callable
 from typing import TextIO

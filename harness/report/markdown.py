@@ -1,4 +1,4 @@
-"""Writes the ranking of a run as Markdown."""
+"""Exports the ranking of a run as Markdown."""
 
 from collections.abc import Iterable
 from typing import TextIO
@@ -10,7 +10,7 @@ from harness.report.terminal import footnotes, heading
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write the whole report, with a table for every load."""
+    """Write the whole report, with a table for each load."""
     info, ranking = report.records.info, report.ranking
     parts = [
         "\n\n".join(map(escape_markdown, heading(info).plain.split("\n"))),
@@ -22,7 +22,7 @@ def export(report: Report, out: TextIO) -> None:
 
 
 def table_section(table: TextTable) -> str:
-    """Return a heading, the table and the remarks on its rows."""
+    """Return a section with a heading, the table and the remarks."""
     header, rule = [column.header for column in table.columns], ["---"] * len(table.columns)
     rows = zip(*(column.cells for column in table.columns), strict=True)
     lines = [[*map(escape_markdown, header)], rule, *([*map(escape_markdown, row)] for row in rows)]

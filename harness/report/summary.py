@@ -1,6 +1,6 @@
-"""Summarizes a run in a few sentences: its title, the order of implementations, the machine, and possible improvements.
+"""Summarizes a run in a few sentences: title, order of implementations, machine, and possible improvements.
 
-The command line and the dashboard show the same sentences. All figures come from the ranking.
+The command line and the dashboard show the same sentences. All figures are taken from the ranking.
 """
 
 import re
@@ -18,7 +18,7 @@ from harness.units import format_micros, format_rate
 QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
 OVERALL = "overall"
 SCENARIO = "scenario"
-MeasureTexts = tuple[str, Callable[[float], str], str]  # compared quantity, format, unit
+MeasureTexts = tuple[str, Callable[[float], str], str]  # name of the quantity, number format, unit
 MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
     (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times the baseline"),
     (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times the baseline"),
@@ -27,11 +27,11 @@ MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
     ("", "cpu"): ("CPU per request", format_micros, "µs of CPU per request"),
     ("", "throughput"): ("throughput", format_rate, "requests/s"),
 }
-ENOUGH_PROCESSES = 5  # processes of each implementation; with fewer, intervals are wide
+ENOUGH_PROCESSES = 5  # per implementation; with fewer processes, intervals are wide
 MAX_NAMES = 4
 MAX_GROUPS = 5
 MAX_IN_TITLE = 3
-TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a run name that consists of digits and separators only
+TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a run name that consists only of digits and separators
 TEST_NAMES = {
     "json": "JSON",
     "plaintext": "Plaintext",
@@ -51,7 +51,7 @@ RankedRows = list[tuple[str, Standing]]  # (implementation, standing), best firs
 
 
 def run_title(info: RunInfo) -> str:
-    """Return the name that the user chose, or a title such as ``es4x, express and vertx-web, 7 test types``."""
+    """Return the name given by the user, or a title, for example ``es4x, express and vertx-web, 7 test types``."""
     name = info.name.strip()
     if name and name != info.run_id and not TIME_LIKE_NAME.fullmatch(name):
         return name
@@ -65,19 +65,19 @@ def run_title(info: RunInfo) -> str:
 
 
 class Summary(NamedTuple):
-    """A summary in four parts; a part without content is empty."""
+    """A summary in four parts. Parts without content are empty."""
 
     lead: str = ""  # order of the implementations
-    figures: str = ""  # figures of the best implementations, and ratios of others to the best
+    figures: str = ""  # figures of the best implementations, and ratios to the best
     place: str = ""  # machine and profile
-    surer: str = ""  # what would make the result more certain
+    surer: str = ""  # how to make the result more certain
 
     def __str__(self) -> str:
         return " ".join(part for part in self if part)
 
 
 def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
-    """Return the summary of the whole run: by the leading metric of its machine, followed by the other metric."""
+    """Summarize the whole run by the leading metric of the machine, and then by the other metric."""
     kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
     if not kind:
         return Summary()
@@ -90,7 +90,7 @@ def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
 
 
 def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> Summary:
-    """Return the summary of a test type, or of ``overall``, by one of the two metrics."""
+    """Summarize a test type, or the ``overall`` scores, by a metric."""
     if not is_ranked(info):
         text = f"Profile {info.profile} only checks that implementations run; the figures do not rank them."
         return Summary(lead=text, place=_describe_machine(info))
@@ -113,14 +113,14 @@ def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) ->
 
 
 def _measure(ranking: Ranking, kind: str, quantity: Quantity) -> MeasureTexts:
-    """Return the compared quantity, its formatting function and its unit."""
+    """Return name, number format and unit of the compared quantity."""
     scenario = kind in ranking.test_types and ranking.test_types[kind].is_scenario
     compared, format_figure, unit = MEASURES[OVERALL if kind == OVERALL else SCENARIO if scenario else "", quantity]
     return compared, format_figure, unit.format(operation=ranked_operation(kind))
 
 
 def summarize_all(info: RunInfo, ranking: Ranking) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return all summaries of a run as tuples of parts, by test type (including ``overall``) and metric."""
+    """Return all summaries of a run as tuples of parts, by test type (or ``overall``) and metric."""
     kinds = [*([OVERALL] if ranking.overall else []), *ranking.test_types]
     return {kind: {each: tuple(summarize(info, ranking, kind, each)) for each in QUANTITIES} for kind in kinds}
 
@@ -142,7 +142,7 @@ def _ranked_rows(ranking: Ranking, kind: str, quantity: Quantity) -> RankedRows:
 
 
 def _describe_order(groups: Sequence[RankedRows]) -> str:
-    """Return a text such as ``vertx-web first; es4x rank 2–3; resteasy and express tie``."""
+    """Describe the order, for example ``vertx-web first; es4x rank 2–3; resteasy and express tie``."""
     if len(groups) == 1:
         return f"{_join_group(groups[0])} tie; no leader is established"
     found, place = [], 0
@@ -170,7 +170,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts) -> str:
-    """Return the figures of the best group, and the ratios of the next and the last implementation to the best."""
+    """Describe the figures of the best group, and the ratios of the next and the last implementation to the best."""
     front = groups[0]
     _, show, unit = measure
     figures = [each.estimate.median for _, each in front]

@@ -24,14 +24,14 @@ from harness.stats.ranking_model import (
 from harness.stats.unranked import is_ranked
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
-DRAWING_WIDTH = 31  # columns of a drawn interval
+DRAWING_WIDTH = 31  # width of a drawn interval in characters
 R = TypeVar("R")
 Percentiles = Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table. On a narrow terminal, columns with the highest ``order`` are removed first."""
+    """A column of a table. If the terminal is too narrow, the columns with the highest ``order`` are removed first."""
 
     header: str
     cells: tuple[str, ...]
@@ -40,13 +40,13 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """A table as text."""
+    """A table with cells of text."""
 
     title: str
     columns: tuple[Column, ...]
-    breaks: frozenset[int] = frozenset()  # indices of rows after which a tie group ends
-    remarks: tuple[str, ...] = ()  # lines below the table, such as ``steal: express``
-    sums_up: bool = False  # whether the table summarizes other tables; it has no remarks
+    breaks: frozenset[int] = frozenset()  # indices of rows that end a tie group
+    remarks: tuple[str, ...] = ()  # lines below the table, for example ``steal: express``
+    sums_up: bool = False  # the table summarizes other tables, and has no remarks
 
 
 def _no_standing(_: object) -> Standing | None:
@@ -55,7 +55,7 @@ def _no_standing(_: object) -> Standing | None:
 
 @dataclass(frozen=True)
 class TableRows(Generic[R]):
-    """Rows from which the columns of a table are made. ``place`` returns the standing that defines tie groups."""
+    """Rows from which table columns are made. ``place`` returns a row's standing, which defines its tie group."""
 
     rows: Sequence[R]
     place: Callable[[R], Standing | None] = _no_standing
@@ -65,7 +65,7 @@ class TableRows(Generic[R]):
         return Column(header=header, cells=tuple(map(show, self.rows)), order=order)
 
     def rank(self, header: str = "rank", of: Callable[[R], Standing | None] | None = None, order: int = 0) -> Column:
-        """Return a column of possible ranks, by ``place`` or by another standing."""
+        """Return a column with possible ranks, according to ``place`` or a different standing."""
         found = [(of or self.place)(row) for row in self.rows]
         return Column(header=header, cells=tuple(each.rank.label if each else "–" for each in found), order=order)
 
@@ -77,7 +77,7 @@ class TableRows(Generic[R]):
         scale: float = 1.0,
         orders: tuple[int, int] = (0, 0),
     ) -> tuple[Column, Column]:
-        """Return columns of medians, formatted by ``show``, and of intervals, multiplied by ``scale``."""
+        """Return two columns: medians formatted by ``show``, and 95 % intervals multiplied by ``scale``."""
         found = [_estimate_of(of(row)) for row in self.rows]
         medians = tuple("–" if each is None else show(each.median) for each in found)
         intervals = tuple(format_interval(each, scale) for each in found)
@@ -87,7 +87,7 @@ class TableRows(Generic[R]):
         )
 
     def percentile(self, header: str, point: str, of: Callable[[R], Percentiles], order: int = 0) -> Column:
-        """Return a column of a latency percentile in milliseconds."""
+        """Return a column with a latency percentile in milliseconds."""
         found = (of(row).get(point) for row in self.rows)
         cells = tuple("–" if each is None else _format_milliseconds(each.median) for each in found)
         return Column(header=header, cells=cells, order=order)
@@ -99,7 +99,7 @@ class TableRows(Generic[R]):
         remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
         sums_up: bool = False,
     ) -> TextTable:
-        """Return a table without removable columns that are empty.
+        """Return a table. Removable columns are omitted if all their cells are empty.
 
         ``remarks`` returns the name of a row and the remarks on it.
         """
@@ -116,12 +116,12 @@ class TableRows(Generic[R]):
 
 
 def format_count(number: int, thing: str) -> str:
-    """Format a count with its noun: ``1 implementation``, ``2 implementations``, ``3 processes``."""
+    """Format a count with the noun, for example ``1 implementation`` or ``3 processes``."""
     return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
 
 
 def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
-    """Format an interval as ``[low, high]``; an unknown interval is an en dash."""
+    """Format an interval as ``[low, high]``, or as an en dash if it is unknown."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return "–"
     low, high = estimate.low * scale, estimate.high * scale
@@ -130,7 +130,7 @@ def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
 
 
 def format_ratio(value: Ratio | None) -> str:
-    """Format a ratio with its interval: ``1.12× [1.08, 1.17]``."""
+    """Format a ratio with the interval, for example ``1.12× [1.08, 1.17]``."""
     if value is None:
         return "–"
     if value.low is None or value.high is None or value.low == value.high:
@@ -139,7 +139,7 @@ def format_ratio(value: Ratio | None) -> str:
 
 
 def draw_interval(value: float, low: float, high: float, meant: tuple[float, float], ends: tuple[float, float]) -> str:
-    """Draw the interval of a ratio, ``├─●─┤``, on a logarithmic line. ``│`` marks 1 and ``░`` the expected range."""
+    """Draw the interval of a ratio, ``├─●─┤``, on a logarithmic axis. ``│`` marks 1, and ``░`` the expected range."""
     first, last = map(math.log, ends)
 
     def at(place: float) -> int:
@@ -155,19 +155,22 @@ def draw_interval(value: float, low: float, high: float, meant: tuple[float, flo
 
 
 def _format_factor(value: float) -> str:
-    """Format a factor as the dashboard does: two decimals below 10, three digits above, two digits below 0.1."""
+    """Format a factor as the dashboard does: three significant digits, but two decimals below 10.
+
+    Small factors have two significant digits.
+    """
     small = 0 < value < 0.095
     digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{digits}f}"
 
 
 def row_standing(row: Row, quantity: Quantity) -> Standing | None:
-    """Return the standing of a row for one of the two metrics."""
+    """Return the standing of a row by a metric."""
     return row.cpu_per_request if quantity == "cpu" else row.throughput
 
 
 def sort_by_position(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
-    """Return rows by position, best first; rows without a standing are last."""
+    """Sort rows by position, best first. Rows without a standing come last."""
     return sorted(rows, key=lambda row: found.position if (found := read(row)) else 1 << 30)
 
 
@@ -180,7 +183,10 @@ def _format_milliseconds(seconds: float) -> str:
 
 
 def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
-    """Return a line for each remark: ``CPU contention: resteasy, express``, or ``all rows`` for several rows."""
+    """Return a line for each remark, for example ``CPU contention: resteasy, express``.
+
+    A remark that applies to each of several rows names ``all rows``.
+    """
     about: dict[str, dict[str, None]] = {}
     names = set()
     for name, remarks in rows:
@@ -194,12 +200,12 @@ def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]
 
 
 def _row_remarks(row: Row | GoalRow) -> tuple[str, list[str]]:
-    """Return the name of a row and the remarks on it, most severe first."""
+    """Return the name of a row and the remarks on it, with the most severe first."""
     return row.implementation, [*([row.reason] if row.reason else []), *row.flags]
 
 
 def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
-    """Yield the tables of a run; with ``every_load``, also a table for each load."""
+    """Yield the tables of a run. ``every_load`` adds a table for each load."""
     closed = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
     for number, test in enumerate(closed):
         yield closed_loop_table(info, ranking, test.headline, startup=number == 0)
@@ -226,8 +232,8 @@ def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iter
 def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
     """Return a table of throughput and CPU per request, with the leading metric first.
 
-    A run that ranks nothing has no rank columns. The startup time does not depend on the test type, so only the first
-    table shows it (``startup``).
+    If the run is not ranked, there are no rank columns. ``startup`` adds the startup time. It does not depend on the
+    test type, so only the first table shows it.
     """
     ranked, leading = is_ranked(info), ranking.leading
     other: Quantity = "throughput" if leading == "cpu" else "cpu"
@@ -275,7 +281,7 @@ def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup:
 
 
 def _capacity_table(title: str, header: str, found: Sequence[GoalRow]) -> TextTable:
-    """Return the capacities at a latency goal, in requests per second or as factors of the order service."""
+    """Return a table of capacities at a latency goal, in requests per second or as factors of a scenario's rates."""
     rows = TableRows(found, lambda row: row.capacity)
 
     def show(value: float) -> str:

@@ -1,7 +1,7 @@
-"""Exports TechEmpower's results.json, which its viewers and tfb-status read.
+"""Exports TechEmpower's results.json for TechEmpower's viewers and tfb-status.
 
-Each closed loop has an entry with the figures of the trial with the median throughput. A load without a valid trial has
-an empty object, so that positions match the lists of levels.
+For each closed loop, the document contains the trial with the median throughput. A load without a valid trial has an
+empty object, so that positions correspond to the lists of levels.
 """
 
 import json
@@ -23,9 +23,9 @@ from harness.records.verification_record import VerificationRecord
 from harness.report import Report
 from harness.stats.unranked import NOT_REACHED, WHOLE_SERVER, unreached_cells
 
-MIN_SECONDS = 1e-6  # lower limit of a trial's duration, to divide by
+MIN_SECONDS = 1e-6  # minimum trial duration, which avoids division by zero
 ResultsDocument = dict[str, object]
-SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
+SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep with the levels that it lists
     "concurrencyLevels": "concurrency",
     "pipelineConcurrencyLevels": "pipeline",
     "queryIntervals": "query",
@@ -34,12 +34,12 @@ SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose le
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write the document for a run."""
+    """Write the results document of a run."""
     out.write(json_text(json.dumps(document(report.records), indent=1)) + "\n")
 
 
 def document(records: RunRecords) -> ResultsDocument:
-    """Return the document."""
+    """Return the results document of a run."""
     info = records.info
     loads = {kind: [load for load in planned if isinstance(load, ClosedLoop)] for kind, planned in info.loads.items()}
     loads = {kind: planned for kind, planned in loads.items() if planned}
@@ -61,7 +61,7 @@ def document(records: RunRecords) -> ResultsDocument:
         "uuid": str(uuid5(NAMESPACE_URL, f"tfb:{info.machine.hostname}:{info.run_id}")),
         "name": info.name,
         "environmentDescription": info.environment,
-        # tfb-status requires a text for the repository, and null for an unknown branch.
+        # The program tfb-status requires a string for the repository, and null for an unknown branch.
         "git": {"commitId": info.revision, "repositoryUrl": "", "branchName": None} if info.revision else None,
         "operatingSystem": {"name": info.machine.os, "version": info.machine.kernel},
         "startTime": round(info.started_at * 1000),
@@ -79,7 +79,7 @@ def document(records: RunRecords) -> ResultsDocument:
 
 
 def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
-    """Return the valid trial with the median throughput of each cell; the lower median of an even number."""
+    """Return the valid trial with the median (or lower median) throughput for each cell."""
     cells: dict[tuple[str, str, Load], list[Trial]] = defaultdict(list)
     for trial in trials:
         if trial.rankable and trial.purpose == "measure":
@@ -96,10 +96,10 @@ def _entry(trial: Trial, duration: float) -> ResultsDocument:
         "read": errors.read,
         "write": errors.write,
         "timeout": errors.timeout,
-        "5xx": errors.status,  # TechEmpower's name for every status that is not 2xx or 3xx
+        "5xx": errors.status,  # TechEmpower uses this name for all statuses except 2xx and 3xx
     }
     return {
-        # Zero if unknown: for pipelined requests, and for wrk.
+        # Latency is zero if unknown, as for pipelined requests and for wrk.
         "latencyAvg": _wrk_time(latency.mean if latency else 0.0),
         "latencyStdev": _wrk_time(latency.stdev if latency else 0.0),
         "latencyMax": _wrk_time(latency.max if latency else 0.0),
@@ -118,14 +118,14 @@ def _wrk_time(seconds: float) -> str:
 
 
 def _intervals(loads: Mapping[str, Sequence[ClosedLoop]], sweep: Sweep) -> list[int]:
-    """Return the levels of the first test type with this sweep: query counts, or connections without query counts."""
+    """Return the levels of the first test type with this sweep: numbers of queries or of connections."""
     swept = (name for name, kind in TEST_TYPES.items() if kind.sweep == sweep and not kind.concurrency)
     first = next((name for name in swept if name in loads), None)
     return [load.queries or load.connections for load in loads[first]] if first else []
 
 
 def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
-    """Return the local time of an implementation's last trial in TechEmpower's format, or why it has none."""
+    """Return the local time of an implementation's last trial in TechEmpower's format, or why it has no result."""
     build, trials = implementation.build, records.trials
     if build is not None and build.status != "ok":
         return f"{build.status}: {(build.reason.splitlines() or [''])[0]}"
@@ -136,7 +136,7 @@ def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
 
 
 def _verify(verdicts: Sequence[VerificationRecord]) -> dict[str, dict[str, str]]:
-    """Return the worst outcome over processes, by implementation and test type."""
+    """Return the worst outcome of all processes, by implementation and test type."""
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for verdict in (each for each in verdicts if each.test_type != WHOLE_SERVER):
         outcomes[verdict.implementation][verdict.test_type].append(verdict.outcome)

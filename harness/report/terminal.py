@@ -1,4 +1,4 @@
-"""Prints the ranking: a summary, then a table for each test type with rules between tie groups."""
+"""Prints the ranking: a summary, followed by a table for each test type with rules between tie groups."""
 
 import os
 import sys
@@ -22,18 +22,18 @@ from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
-PIPE_WIDTH = 10_000  # columns of a file or pipe, in which nothing is removed or folded
+PIPE_WIDTH = 10_000  # width of output to a file or pipe; no columns are removed or folded
 GAP = 2  # terminal columns between cells
-MIN_NAME_WIDTH = 20  # columns; less important columns are removed before names are folded below this width
+MIN_NAME_WIDTH = 20  # minimum width of names; columns are removed before names are folded below this width
 LEFT_ALIGNED = {"implementation", "missing", "use case", "operation", "load"}
-# A line below the header, and a thin line between tie groups.
+# A line below the header, and a dashed line between tie groups.
 RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
 
 
 def make_console(out: TextIO | None = None) -> SafeConsole:
     """Return a console for ``out`` or stdout.
 
-    Its width is that of the terminal. In a pipe it is the value of COLUMNS, or unlimited.
+    In a pipe, the width is the value of COLUMNS, or unlimited. Otherwise it is the width of the terminal.
     """
     width = None
     if not (out or sys.stdout).isatty():
@@ -43,12 +43,12 @@ def make_console(out: TextIO | None = None) -> SafeConsole:
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write the summary and the tables as at the end of a run."""
+    """Write the summary and the tables in the same form as at the end of a run."""
     print_ranking(report.records.info, report.ranking, make_console(out), every_load=report.every_load)
 
 
 def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
-    """Print the ranking: the headline table of each test type, and with ``every_load`` a table for each load."""
+    """Print the ranking with the headline table of each test type. ``every_load`` adds a table for each load."""
     console.print(heading(info))
     texts = summary.summarize_run(info, ranking)
     if texts.lead:
@@ -68,14 +68,14 @@ def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, ever
 
 
 def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConsole) -> None:
-    """Print one line for each implementation of a run, also for those that were not built or started."""
+    """Print a line for each implementation of a run, including implementations that were not built or started."""
     console.print()
     for verdict in verdicts:
         console.print(Text(verdict.line, style="" if verdict.verdict == "verified" else "red"), soft_wrap=True)
 
 
 def heading(info: RunInfo) -> Text:
-    """Return lines about the run and its machines."""
+    """Return the first lines of a report, which describe the run and the machines."""
     at = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.completed_at))
     ended = f"ended {at}" if info.completed_at else "unfinished"
     machine = info.machine
@@ -101,7 +101,7 @@ def heading(info: RunInfo) -> Text:
 
 
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
-    """Return notes that explain the figures of the tables."""
+    """Return notes that explain the figures in the tables."""
     notes = []
     if any(not test.is_scenario or ranking.orders is None for test in ranking.test_types.values()):
         notes += [
@@ -132,7 +132,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
 
 
 def print_table(table: TextTable, console: SafeConsole) -> None:
-    """Print a table with the columns that fit, and its remarks."""
+    """Print a table with the columns that fit into the console, and the remarks."""
     console.print(Text(f"\n{table.title}", style="italic"))
     columns = fit_columns(table.columns, console.width)
     out = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
@@ -140,7 +140,7 @@ def print_table(table: TextTable, console: SafeConsole) -> None:
         out.add_column(
             column.header,
             justify="left" if column.header in LEFT_ALIGNED else "right",
-            no_wrap=column.header != "implementation",  # only names are folded
+            no_wrap=column.header != "implementation",  # only names may be folded
             overflow="fold",
         )
     for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
@@ -151,7 +151,7 @@ def print_table(table: TextTable, console: SafeConsole) -> None:
 
 
 def fit_columns(columns: Sequence[Column], width: int) -> list[Column]:
-    """Return the columns that fit into the width; the least important columns are removed first."""
+    """Return the columns that fit into the width. The least important columns are removed first."""
     kept = list(columns)
     while _table_width(kept) > width and (least := max(column.order for column in kept)):
         kept = [column for column in kept if column.order != least]
@@ -159,7 +159,7 @@ def fit_columns(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def _table_width(columns: Sequence[Column]) -> int:
-    """Return the width of a table whose names are folded to ``MIN_NAME_WIDTH``."""
+    """Return the width of a table with names folded to ``MIN_NAME_WIDTH``."""
     longest = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
     most = [MIN_NAME_WIDTH if each.header == "implementation" else PIPE_WIDTH for each in columns]
     return sum(map(min, longest, most)) + GAP * (len(columns) - 1)

@@ -1,4 +1,4 @@
-"""Formats the result of a verification for programs: JSON, JUnit XML and annotations of GitHub Actions."""
+"""Formats verification results for programs: JSON, JUnit XML, and annotations for GitHub Actions."""
 
 import json
 import re
@@ -27,11 +27,11 @@ class ImplementationVerdict:
     implementation: str
     verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
     reason: str = ""
-    problems: tuple[str, ...] = ()  # full messages about the build, the start or the end of the server
+    problems: tuple[str, ...] = ()  # complete messages about the build, the start or the exit of the server
 
     @classmethod
     def failed(cls, name: str, broken: int, reason: str) -> Self:
-        """Return the verdict on an implementation with violations, or whose process failed for another reason."""
+        """Return the verdict on an implementation with violations, or with a process that failed otherwise."""
         return cls(
             implementation=name,
             verdict="failed",
@@ -40,13 +40,13 @@ class ImplementationVerdict:
 
     @property
     def line(self) -> str:
-        """Return the verdict on one line, such as ``gin: build failed: go build failed (exit status 1)``."""
+        """The verdict in a single line, for example ``gin: build failed: go build failed (exit status 1)``."""
         reason = _first(self.reason).removeprefix(f"{self.implementation}: ").removesuffix(":")
         return f"{self.implementation}: {self.verdict}" + (f": {reason}" if reason else "")
 
 
 def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict | None:
-    """Return the verdict on an implementation whose build failed; None after a successful build."""
+    """Return the verdict on an implementation that was not built. Return None after a successful build."""
     if build is None or build.status == "ok":
         return None
     return ImplementationVerdict(
@@ -55,7 +55,7 @@ def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict
 
 
 def count_violations(verdicts: Sequence[VerificationRecord]) -> int:
-    """Return the number of causes of failed checks of one implementation."""
+    """Return the number of distinct causes of an implementation's failed checks."""
     return sum(cause.result.outcome is Outcome.FAIL for cause in group_verdict_causes(verdicts))
 
 
@@ -64,20 +64,20 @@ class VerificationReport:
     """The result of a verification."""
 
     verdicts: Sequence[VerificationRecord]
-    problems: Sequence[str]  # messages about failed builds, starts and checks that could not run
-    folders: Mapping[str, str]  # implementation -> folder, relative to the repository if it is inside
+    problems: Sequence[str]  # messages about failed builds, failed starts and checks that could not run
+    folders: Mapping[str, str]  # implementation -> folder, relative to the repository if it is inside it
     implementations: Sequence[ImplementationVerdict] = ()  # all selected implementations
 
     @property
     def other_problems(self) -> Sequence[str]:
-        """Return the problems that belong to no implementation."""
+        """Problems that do not belong to an implementation."""
         told = {problem for each in self.implementations for problem in each.problems}
         return [problem for problem in self.problems if problem not in told]
 
 
 @cache
 def rule_lines() -> Mapping[str, int]:
-    """Return the line number of each rule in docs/requirements.md; empty if the page does not exist."""
+    """Return the line number of each rule in docs/requirements.md, or an empty mapping if the page does not exist."""
     page = REPOSITORY / REQUIREMENTS
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     begun = ((re.match(r"- \*\*(.+?)\*\*", line), number) for number, line in enumerate(text.splitlines(), 1))
@@ -85,13 +85,13 @@ def rule_lines() -> Mapping[str, int]:
 
 
 def rule_location(rule: str) -> str:
-    """Return the location of a rule in a form that editors can open: ``docs/requirements.md:24``."""
+    """Return the location of a rule in a form that editors can open, for example ``docs/requirements.md:24``."""
     line = rule_lines().get(rule)
     return f"{REQUIREMENTS}:{line}" if line else REQUIREMENTS
 
 
 def explain_result(result: CheckResult) -> str:
-    """Return the message, the expected value, the actual value and the rule, on separate lines."""
+    """Return the message, the expected value, the actual value and the rule on separate lines."""
     lines = [result.message]
     lines += [f"expected: {result.expected}"] if result.expected is not None else []
     lines += [f"got: {result.actual}"] if result.actual is not None else []
@@ -99,7 +99,7 @@ def explain_result(result: CheckResult) -> str:
 
 
 def as_json(found: VerificationReport) -> str:
-    """Return a JSON document."""
+    """Return the report as a JSON document."""
     documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in found.verdicts]
     judged = [
         {"name": each.implementation, "verdict": each.verdict, "reason": each.reason} for each in found.implementations
@@ -109,7 +109,7 @@ def as_json(found: VerificationReport) -> str:
 
 
 def as_github(found: VerificationReport) -> str:
-    """Return annotations for GitHub Actions, one for each cause, at the configuration of the implementation."""
+    """Return a GitHub Actions annotation for each cause, attached to the implementation's configuration."""
     lines = [f"::error title=tfb::{_message(problem)}" for problem in found.other_problems]
     for judged in found.implementations:
         title = _property(f"{judged.implementation}: {judged.verdict}")
@@ -128,9 +128,9 @@ def as_github(found: VerificationReport) -> str:
 
 
 def as_junit(found: VerificationReport) -> str:
-    """Return JUnit XML: a suite for each implementation and test type, with a case for each check.
+    """Return JUnit XML with a suite for each implementation and test type, and a case for each check.
 
-    Failed builds, starts and checks that could not run are errors.
+    Failed builds, failed starts and checks that could not run are errors.
     """
     root = ElementTree.Element("testsuites", name="tfb verify")
     for verdict in found.verdicts:
@@ -158,9 +158,10 @@ def as_junit(found: VerificationReport) -> str:
 
 
 def _add_implementations(root: ElementTree.Element, judged: Sequence[ImplementationVerdict]) -> None:
-    """Add a suite with a case for each implementation: an error if it was not built or started, or its server exited.
+    """Add a suite that contains a case for each implementation.
 
-    Failed checks are in the suites of the test types.
+    A case is an error if the implementation was not built or started, or if its server exited. Failed checks are in the
+    suites of the test types.
     """
     if not judged:
         return
@@ -182,7 +183,7 @@ FORMATS: dict[str, Callable[[VerificationReport], str]] = {"json": as_json, "git
 
 
 def print_report(name: str, found: VerificationReport) -> None:
-    """Print a report in a format. Only the GitHub format may issue commands to a CI system."""
+    """Print a report in the named format. Only the GitHub format may contain workflow commands."""
     if name == "github":
         write_commands(as_github(found))
     else:
@@ -190,7 +191,7 @@ def print_report(name: str, found: VerificationReport) -> None:
 
 
 def _xml(text: str) -> str:
-    """Replace characters that XML 1.0 does not allow; a response may contain them."""
+    """Replace characters that XML 1.0 does not allow. Responses may contain them."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
@@ -199,12 +200,12 @@ def _first(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    """Escape a text for a workflow command, so that a response cannot start another command."""
+    """Escape text for a workflow command. A response must not be able to start a different command."""
     return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _file(found: VerificationReport, implementation: str) -> str:
-    """Return the property that attaches an annotation to a configuration; empty for a file outside the repository."""
+    """Return the property that attaches an annotation to a configuration. Empty for a file outside the repository."""
     folder = found.folders.get(implementation)
     return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
 

@@ -29,7 +29,7 @@ class Endpoint:
 class DatabaseAddress:
     """The address and the accounts of a PostgreSQL database.
 
-    The administrator, if any, may read statistics and restore the state.
+    The administrator, if any, may read statistics and restore the seeded state.
     """
 
     host: str
@@ -41,14 +41,14 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
-NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database or include it
+NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database, or that include a database
 
 
 class Meter(Protocol):
     """A meter of the resource usage of a process tree."""
 
     def read(self) -> Reading:
-        """Return the counters; raise ServerDiedError if all processes have exited."""
+        """Return the counters. Raises ServerDiedError if all processes have exited."""
 
 
 class ConnectionTracker(Protocol):
@@ -62,22 +62,22 @@ class ConnectionTracker(Protocol):
 
 
 class ServerProgram(Meter, Protocol):
-    """A running server program: a process tree or a container, on this or another machine."""
+    """A running server program: a process tree or a container, on this machine or a remote machine."""
 
-    log: Path  # standard output and error
+    log: Path  # contains standard output and standard error
 
     def connections(self, port: int) -> ConnectionTracker:
-        """Start to meter the connections from this machine to a port of the server."""
+        """Start metering the connections from this machine to a port of the server."""
         return SocketMeter(port)
 
     def identity(self) -> str:
-        """Return pid or container id with the start time, which change if the server restarts."""
+        """Return an identity that changes if the server restarts: pid or container id, and start time."""
 
     def require_alive(self) -> None:
         """Raise ServerDiedError, with exit status and the end of the log, if the server has exited."""
 
     def end(self) -> float | None:
-        """Send SIGTERM; return the seconds until the server exits, or None if it keeps running."""
+        """Send SIGTERM. Return the seconds until the server exits, or None if it keeps running."""
         return None
 
     def steal_ticks(self) -> tuple[float, float] | None:
@@ -93,7 +93,7 @@ class Server:
     endpoint: Endpoint
     meter: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
-    upstream: "Upstream | None" = None  # the address is in the variable UPSTREAM_URL
+    upstream: "Upstream | None" = None  # the variable UPSTREAM_URL contains the address
 
 
 class Database(Protocol):
@@ -112,15 +112,15 @@ class Database(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamStats:
-    """Counters of an upstream since the last reset."""
+    """Counters of an upstream server since the last reset."""
 
     calls: int
-    sum: int  # sum of the numbers that the upstream returned
+    sum: int  # sum of the numbers in the upstream server's responses
     delay_seconds: float = 0.0  # minimum delay of each response
 
 
 class Upstream(Protocol):
-    """The slow server that the fan-out test's implementations call."""
+    """The slow server that implementations of the fan-out test type call."""
 
     @property
     def url(self) -> str:
@@ -144,18 +144,18 @@ class SharedDatabase(Database, Protocol):
         """PostgreSQL's log, or None if it cannot be read."""
 
     def crash_reason(self) -> str | None:
-        """Return why PostgreSQL exited or ended its sessions since the last restore, or None if it did not."""
+        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did not."""
 
     @property
     def supports_copies(self) -> bool:
-        """Whether servers that run at the same time can have private databases."""
+        """Whether simultaneous servers can have private databases."""
 
     def private_database(self, name: str, *, empty: bool = False) -> AbstractContextManager[Database]:
         """Create a database for a single server, which can be restored while the server is connected.
 
         Args:
             name: Name of the server.
-            empty: Whether to create an empty database that belongs to the server, instead of seeded tables.
+            empty: Whether to create an empty database that belongs to the server, instead of the seeded tables.
         """
 
 
@@ -167,10 +167,10 @@ class RunningGenerator(Protocol):
         """The command line."""
 
     def begin(self) -> None:
-        """Begin the load if the generator waits for that; raise LoadError if it fails."""
+        """Start the load if the generator waits for permission. Raises LoadError if it fails."""
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the exit; return the exit status (negative: a signal), or None after ``seconds``."""
+        """Wait for the exit. Return the exit status (negative: a signal), or None after ``seconds``."""
 
     def interrupt(self) -> None:
         """Ask the generator to stop and print the results so far."""
@@ -181,25 +181,25 @@ class RunningGenerator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorStart:
-    """The start of a load generator in a group, by this machine's clock."""
+    """The start of a load generator in a group, measured by this machine's clock."""
 
     client: str
     connections: int
     threads: int
-    go_sent_at: float  # time.monotonic() when the request to begin was sent
+    go_sent_at: float  # time.monotonic() when tfb sent the request to begin
     start_seen_at: float | None  # when the generator reported the start; None without a report
 
 
 @runtime_checkable
 class GeneratorGroup(Protocol):
-    """Load generators on several clients that form a single ``RunningGenerator``."""
+    """Load generators on several clients, used like a single ``RunningGenerator``."""
 
     def starts(self) -> Sequence[GeneratorStart]:
         """Return the start of each generator, in the order of their results."""
 
 
 class Runtime(Protocol):
-    """Builds and starts implementations, as local processes or in containers."""
+    """A way to build and start implementations: as local processes or in containers."""
 
     @property
     def name(self) -> str:
@@ -211,27 +211,27 @@ class Runtime(Protocol):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """The accounts of "builds" and "servers"; empty for containers, because images determine the account."""
+        """The accounts of "builds" and "servers". Empty for containers, because images determine the accounts."""
 
     @property
     def network(self) -> str:
-        """The network of generator, servers and database: ``host`` (loopback) or ``bridge``."""
+        """The network of load generator, servers and database: ``host`` (loopback) or ``bridge``."""
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build an implementation; the record describes a failure."""
+        """Build an implementation. The record describes a failure."""
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
-        """Start and seed the shared database; stop it at the end of the block."""
+        """Start and seed the shared database. Stop it at the end of the block."""
 
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> AbstractContextManager[Server]:
-        """Start a server and wait until it responds to ``ready_path``; stop it at the end of the block."""
+        """Start a server, and wait until it responds to ``ready_path``. Stop it at the end of the block."""
 
     def own_generator(self) -> str:
-        """Return the program for ``generator`` that is tfb's load generator; build it if necessary.
+        """Return the argument ``program`` that makes ``generator`` start tfb's load generator.
 
-        Raises EnvironmentLacksError if it cannot be built here, or BuildError if the build fails.
+        Build the load generator if necessary. Raises EnvironmentLacksError if it cannot be built here, or BuildError.
         """
 
     def generator(
@@ -242,7 +242,7 @@ class Runtime(Protocol):
         Args:
             program: ``wrk`` or the path of a program.
             arguments: Arguments of the program. Names of scripts in toolset/wrk become paths.
-            waits_for_go: Whether the program prints that it is ready and waits for a line on its input.
+            waits_for_go: Whether the program prints that it is ready and waits for a line on stdin.
             folder: A folder that the program may write to.
         """
 

@@ -1,4 +1,4 @@
-"""Chooses the runtime, by default Docker if an engine responds, and checks the requirements."""
+"""Chooses the runtime and checks the requirements. The default is Docker if an engine responds."""
 
 import atexit
 import logging
@@ -26,7 +26,7 @@ REMOTE_RUNTIME: Hook[Callable[[Settings, Sequence[Implementation], Path, str], R
 def choose_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
 ) -> Runtime:
-    """Return the runtime for the settings; raise EnvironmentLacksError, with a remedy, if something is missing."""
+    """Return the runtime for the settings. Raises EnvironmentLacksError, with a remedy, if something is missing."""
     if settings.hosts.uses_remote_machines:
         return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
     if uses_local_runtime(settings):
@@ -36,7 +36,7 @@ def choose_runtime(
 
 
 def uses_local_runtime(settings: Settings) -> bool:
-    """Return whether servers run as processes of this machine."""
+    """Return whether servers run as processes on this machine."""
     if settings.hosts.uses_remote_machines or settings.runtime == "docker":
         return False
     try:
@@ -46,7 +46,7 @@ def uses_local_runtime(settings: Settings) -> bool:
 
 
 def make_local_runtime(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
-    """Return the local runtime; install missing tools if the user consents."""
+    """Return the local runtime. Install missing tools if the user consents."""
     for flag, value in (
         ("--network-mode", settings.network_mode),
         ("--test-container-memory", settings.container_memory),
@@ -74,7 +74,7 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
 def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
-    """Return the Docker runtime; ``prepare`` also builds the images of PostgreSQL and wrk."""
+    """Return the Docker runtime. ``prepare`` also builds the images of PostgreSQL and wrk."""
     server_limits = limits.parse_server_limits(settings.container_memory, settings.container_pids)
     techempower = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and techempower:
@@ -84,7 +84,7 @@ def make_docker_runtime(
         )
     if with_local := [i for i in implementations if i.allowed and i not in techempower]:
         raise UsageError(f"--allow {with_local[0].name}: it has a local block, but the flag is for folders without one")
-    # All servers of a run use the same network, since results over a bridge and over the host's network differ.
+    # All servers of a run use the same network, because results on a bridge and on the host's network differ.
     bridge = settings.network_mode == "bridge" or bool(techempower)
     database = settings.hosts.database if isinstance(settings.hosts.database, ExistingDatabase) else None
     if bridge and database and database.host in LOOPBACK:
@@ -93,7 +93,7 @@ def make_docker_runtime(
             "is the container itself. Use an address of this machine that containers can reach"
         )
     others = ""
-    if not settings.hosts.uses_remote_machines:  # the engine of another machine checks the CPUs
+    if not settings.hosts.uses_remote_machines:  # CPUs of other machines are checked by their engines
         others = ",".join(map(str, split_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
     variables = {
         "TFB_SERVER_CPUS": settings.cpuset_cpus or "",

@@ -1,4 +1,4 @@
-"""Runs the Docker client with compose v2 and this project's compose files; no other module does."""
+"""Runs the Docker client with compose v2 and this project's compose files. No other module runs compose."""
 
 import json
 import logging
@@ -22,21 +22,40 @@ logger = logging.getLogger("tfb.compose")
 RUN_LABEL = "org.tfb.run"  # on containers and networks: the run that created them
 OWNER_LABEL = "org.tfb.owner"  # on containers and networks: the process that created them (harness.host.ownership)
 IMAGE_LABEL = "org.tfb.image"  # on images: their tag
-STAND_IN_LABEL = "org.tfb.stand-in"  # on stand-ins for other images: the source of their contents
-BUILDS = "tfb"  # compose project of all builds; the name becomes part of the image
+STAND_IN_LABEL = "org.tfb.stand-in"  # on stand-ins for other images: the source of their content
+BUILDS = "tfb"  # compose project of all builds; the name becomes part of the image name
 FOLDER = REPOSITORY / "docker"
-DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
+DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # names of services
 UP_SECONDS = 120.0
 ENGINE_SECONDS = 20.0
-# Variables of the caller that the docker client receives. They contain no tokens of CI systems and shells.
-# fmt: off
+# Variables of the caller that the docker client receives. They contain no tokens of CI systems or shells.
 CLIENT_VARIABLES = frozenset(
     {
-        "BUILDX_BUILDER", "BUILDX_CONFIG", "DOCKER_API_VERSION", "DOCKER_CERT_PATH", "DOCKER_CONFIG",
-        "DOCKER_CONTEXT", "DOCKER_DEFAULT_PLATFORM", "DOCKER_HOST", "DOCKER_TLS", "DOCKER_TLS_VERIFY",
-        "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE",
-        "LC_MESSAGES", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "SSL_CERT_DIR",
-        "SSL_CERT_FILE", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME",
+        "BUILDX_BUILDER",
+        "BUILDX_CONFIG",
+        "DOCKER_API_VERSION",
+        "DOCKER_CERT_PATH",
+        "DOCKER_CONFIG",
+        "DOCKER_CONTEXT",
+        "DOCKER_DEFAULT_PLATFORM",
+        "DOCKER_HOST",
+        "DOCKER_TLS",
+        "DOCKER_TLS_VERIFY",
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LC_MESSAGES",
+        "LOGNAME",
+        "PATH",
+        "SSH_AUTH_SOCK",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "XDG_CONFIG_HOME",
         "XDG_RUNTIME_DIR",
     }
 )
@@ -46,7 +65,7 @@ INSTALL_COMMAND = "toolset/provision/docker-engine install && toolset/provision/
 
 
 def engine_version() -> str:
-    """Return the engine's version; raise EnvironmentLacksError, with a remedy, if no engine responds."""
+    """Return the engine's version. Raises EnvironmentLacksError, with a remedy, if no engine responds."""
     output = ""
     for command in (("compose", "version", "--short"), ("version", "--format", "{{.Server.Version}}")):
         try:
@@ -64,7 +83,7 @@ def engine_version() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """A kind of resource of an engine, with the commands that list and remove it."""
+    """A kind of resource in an engine, with the commands that list and remove it."""
 
     kind: str
     listing: tuple[str, ...]
@@ -97,20 +116,20 @@ RESOURCE_KINDS = (
         removal=("volume", "rm"),
     ),
 )
-IDENTITY = re.compile(r"[0-9a-f]{12,64}|tfb-[\w.-]+")  # a container's or network's id, or a volume's name
+IDENTITY = re.compile(r"[0-9a-f]{12,64}|tfb-[\w.-]+")  # id of a container or network, or name of a volume
 
 
 def client_environment(*, proxies: bool = True) -> dict[str, str]:
     """Return the environment of the docker client.
 
-    Without ``proxies``, untrusted files may refer to the variables; addresses of proxies can contain passwords.
+    Set ``proxies`` to False if untrusted files may refer to the variables. Proxy addresses can contain passwords.
     """
     names = CLIENT_VARIABLES | (PROXY_VARIABLES if proxies else frozenset())
     return {name: value for name, value in os.environ.items() if name in names}
 
 
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.CompletedCommand:
-    """Run a docker command; ``at`` are arguments that select another machine's engine."""
+    """Run a docker command. ``at`` are arguments that select the engine of a remote machine."""
     return process.run(["docker", *at, *arguments], seconds=seconds, env=client_environment())
 
 
@@ -119,7 +138,7 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
-    details: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may come first
+    details: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may precede the list
     return details[0] if details else None
 
 
@@ -135,7 +154,7 @@ def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """The compose project of a run. All resources carry the labels of the run and of this process.
+    """The compose project of a run. All resources have the labels of the run and of this process.
 
     The name contains random digits, because runs in different results folders can have the same id.
     """
@@ -143,7 +162,7 @@ class Project:
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
-    at: Sequence[str] = ()  # arguments that select another machine's engine
+    at: Sequence[str] = ()  # arguments that select the engine of a remote machine
     token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
@@ -157,7 +176,7 @@ class Project:
         return ownership_labels(self.run_id)
 
     def labels(self, service: str = "") -> tuple[str, ...]:
-        """Return the flags that label a container like a container of this project and of a service, if named."""
+        """Return the flags that give a container the labels of this project, and of a service if named."""
         labels = self.ownership_labels
         if service:
             labels |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
@@ -176,7 +195,7 @@ class Project:
         more: Mapping[str, str] | None = None,
         project: str | None = None,
     ) -> process.CompletedCommand:
-        """Run a compose command; ``more`` are additional variables of the compose files."""
+        """Run a compose command. ``more`` are additional variables for the compose files."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
@@ -188,11 +207,11 @@ class Project:
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.CompletedCommand:
-        """Build an image that does not depend on the run, so that the id of an unchanged image stays the same."""
+        """Build an image in a project that all runs share, so that an unchanged image keeps the same id."""
         return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
 
     def container(self, service: str, project: str | None = None) -> str:
-        """Return the id of a service's container; raise StartError if there is none."""
+        """Return the id of a service's container. Raises StartError if there is no container."""
         if containers := self._containers(service, project):
             return containers[0]
         raise StartError(f"compose created no container for {service}")
@@ -230,7 +249,7 @@ class Project:
 
 
 def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
-    """Return the identities of the resources with all these labels, newest first; None if listing them failed."""
+    """Return the identities of resources with all these labels, newest first. None if they could not be listed."""
     filters = [word for label in labels.items() for word in ("--filter", f"label={'='.join(label)}")]
     done = docker(*kind.listing, *filters, "--format", kind.identity, at=at)
     if done.status != 0:
@@ -239,7 +258,7 @@ def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[st
 
 
 def engine_leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
-    """Return the resources of exited runs, and of runs that may be active on other machines."""
+    """Return the resources of exited runs, and of runs that may still be active on other machines."""
     leftovers = []
     for kind in RESOURCE_KINDS:
         labels = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
@@ -256,14 +275,14 @@ def engine_leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
 
 
 def _remove(command: Sequence[str], at: Sequence[str]) -> None:
-    """Remove a resource; raise OSError, with the engine's reason, if it fails."""
+    """Remove a resource. Raises OSError with the engine's reason if it fails."""
     done = docker(*command, at=at)
     if done.status != 0 and "No such" not in done.stdout:
         raise OSError(done.stdout.strip()[-300:])
 
 
 def disk_full_hint(output: str) -> str:
-    """Return a remedy if a command failed because the engine's disk is full; otherwise an empty text."""
+    """Return a remedy if a command failed because the engine's disk is full, otherwise an empty text."""
     if "no space left on device" not in output.lower():
         return ""
     return (
@@ -273,6 +292,9 @@ def disk_full_hint(output: str) -> str:
 
 
 def start_error(output: str, problem: str = "the container could not be started") -> TfbError:
-    """Return the error for a container that did not start: EngineFullError if the disk is full, or StartError."""
+    """Return the error for a container that did not start.
+
+    This is EngineFullError if the disk is full, otherwise StartError.
+    """
     hint, message = disk_full_hint(output), f"{problem}: {output}"
     return EngineFullError(f"{message}\n{hint}") if hint else StartError(message)

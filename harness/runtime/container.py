@@ -1,4 +1,4 @@
-"""A running container: counters, log, and exit reason."""
+"""A running container: counters, log, and the reason for the exit."""
 
 import time
 from collections.abc import Sequence
@@ -14,22 +14,23 @@ from harness.runtime import ServerProgram
 from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
-FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES  # the kernel's limit; each reading truncates the log to MAX_LOG_BYTES
+# Limit enforced by the kernel; each reading truncates the log to MAX_LOG_BYTES.
+FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
-# The kernel ends the first command when the log is full. The second command then waits for the container's exit.
+# When the log is full, the kernel ends the first command. The second command then waits for the container's exit.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # time for the engine to notice that a process has exited
-SIGNALLED = 128  # added to the signal in the exit status, as shells and the engine do
+SIGNALLED = 128  # added to the signal number in the exit status by shells and the engine
 
 
 class Container(ServerProgram):
     """A started container. The output is copied to ``log`` until ``close``.
 
-    The container's state comes from the kernel instead of the engine, because this is cheap under load. The constructor
-    raises StartError, with the last lines of the output, if the container has exited.
+    The container's state is read from the kernel instead of the engine, because this is cheap under load. The
+    constructor raises StartError, with the last lines of the output, if the container has exited.
     """
 
-    place = ""  # in messages, the name of another machine
+    place = ""  # name of the other machine in messages
 
     def __init__(self, name: str, container: str, log: Path) -> None:
         self.name = name
@@ -49,7 +50,7 @@ class Container(ServerProgram):
             stack.pop_all()
 
     def alive(self) -> bool:
-        """Return whether the container's first process runs; the pid may have been reused."""
+        """Return whether the container's first process is running. The pid may have been reused."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
@@ -57,7 +58,7 @@ class Container(ServerProgram):
         return f"{self.id}@{self.pid}.{self._born}"
 
     def read(self) -> Reading:
-        """Return the counters of the control group; raise ServerDiedError if the container has exited."""
+        """Return the counters of the control group. Raises ServerDiedError if the container has exited."""
         process.truncate_log(self.log)
         try:
             return self._meter.read()
@@ -74,13 +75,13 @@ class Container(ServerProgram):
         return crash_reason(self.name, f"its container{self.place} has exited: {self.how_it_ended()}", self.log)
 
     def how_it_ended(self) -> str:
-        """Wait until the log is complete; return how the container exited."""
+        """Wait until the log is complete. Return how the container exited."""
         self._follower.wait(SETTLE_SECONDS)
         self._complete_log()
         return describe_end(self.id)
 
     def _complete_log(self) -> None:
-        """Truncate the log; add the last lines of the output if the kernel's limit was reached."""
+        """Truncate the log. If it reached the kernel's limit, append the last lines of the output."""
         full = self.log.stat().st_size >= FOLLOWED_BYTES
         process.truncate_log(self.log)
         if full:
@@ -88,16 +89,16 @@ class Container(ServerProgram):
                 log.write(self._last_lines()[-LAST_BYTES:].encode())
 
     def _last_lines(self) -> str:
-        """Return the end of the output from the engine."""
+        """Return the end of the output as stored by the engine."""
         return docker("logs", "--tail", LAST_LINES, self.id).stdout
 
     def address(self) -> str | None:
-        """Return the address in the first network that assigns one; None on the host's network."""
+        """Return the address in the first network that assigns an address, or None on the host's network."""
         networks = ((inspect("container", self.id) or {}).get("NetworkSettings") or {}).get("Networks") or {}
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
 
     def end(self) -> float | None:
-        """Send SIGTERM to the first process; return the seconds until the exit, or None if it keeps running."""
+        """Send SIGTERM to the first process. Return the seconds until the exit, or None if it keeps running."""
         began = time.monotonic()
         self.signal("TERM")
         while (seconds := time.monotonic() - began) < process.STOP_SECONDS:
@@ -111,7 +112,7 @@ class Container(ServerProgram):
         docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Stop the container and complete the log."""
+        """Stop the container, and complete the log."""
         try:
             docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
         finally:  # also if the engine does not respond
@@ -125,7 +126,7 @@ class Container(ServerProgram):
 
 
 def follow_log(docker_command: Sequence[str], container: str, log: Path) -> process.Child:
-    """Start a child that writes a container's output to ``log`` until the container exits.
+    """Start a child that copies a container's output to ``log`` until the container exits.
 
     The kernel limits the size of the log. Only this user may read it, because programs print secrets.
     ``docker_command`` is docker with the arguments that select the engine.
@@ -137,7 +138,10 @@ def follow_log(docker_command: Sequence[str], container: str, log: Path) -> proc
 
 
 def describe_end(container: str, at: Sequence[str] = ()) -> str:
-    """Return how a container exited, including a reached memory limit; ``at`` are arguments that select the engine."""
+    """Return how a container exited, for example because it exceeded the memory limit.
+
+    ``at`` are arguments that select the engine.
+    """
     until = time.monotonic() + SETTLE_SECONDS
     while (details := inspect("container", container, at)) and details["State"]["Running"] and time.monotonic() < until:
         time.sleep(0.05)

@@ -6,14 +6,14 @@ from pathlib import Path
 from harness.host import process
 from harness.plain_text import printable
 
-LOG_BYTES = 1 << 20  # searched bytes of a log
+LOG_BYTES = 1 << 20  # number of bytes of a log that are searched
 NO_REASON = "Traceback (most recent"  # first line of a report that has the reason in the last line
-MAX_QUOTED = 3  # lines per symptom
+MAX_QUOTED = 3  # maximum number of lines per symptom
 LINE_CHARACTERS = 500
-LONGEST_LINE = 500  # searched characters of a line; the patterns can take quadratic time
+LONGEST_LINE = 500  # number of characters of a line that are searched, because the patterns can take quadratic time
 
-# Crash messages of programs. The named group is the exception: for Python the line after the indented frames, for Node
-# the line after the marked source line, for Perl the line before the line that aborts.
+# Crash messages of programs. The named group is the exception. For Python, it is the line after the indented frames.
+# For Node, it is the line after the marked source line. For Perl, it is the line before the line that aborts.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
@@ -42,8 +42,8 @@ _WORKERS = re.compile(
     r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Exceptions that a server may survive: with a logger's prefix, in a Go handler, and of .NET, PHP, Sinatra, Rails, Puma,
-# Elixir and C++.
+# Exceptions that a server may survive: with a logger's prefix, in a Go handler, and exceptions of .NET, PHP, Sinatra,
+# Rails, Puma, Elixir and C++.
 _SURVIVED = re.compile(
     r"(?<![\w.$])(?P<logged>(?:Caused by: )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Throwable)(?:: .+)?)(?=\n[ \t]+at )"
     r"|(?P<handler>\bhttp: panic serving .+)"
@@ -57,7 +57,7 @@ _SURVIVED = re.compile(
     r"|(?P<unhandled>\b(?:uncaughtException|unhandledRejection|Unhandled (?:promise )?rejection)\b.*)",
     re.MULTILINE,
 )
-# Lines that a logger marks as errors, used if the patterns above do not match.
+# Lines that a logger marks as errors. They are used if the patterns above do not match.
 _ERROR_LINES = re.compile(
     r"^(?=[Ee]rror: |.{0,200}?(?:\b(?:ERROR|SEVERE|FATAL|CRITICAL|PANIC)\b|\[(?:error|fatal|crit)\]"
     r"|\"level\": ?\"(?:error|fatal)\"))(?P<line>.+)$",
@@ -68,13 +68,13 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def find_crashes(log: Path) -> list[str]:
-    """Return the crashes in a log, a line each: first exceptions, then ends of worker processes."""
+    """Return a line for each crash in a log: first exceptions, then exits of worker processes."""
     text = _text(log, 0)
     return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
 
 
 def find_errors(log: Path, begin: int) -> list[str]:
-    """Return the first distinct exceptions after byte ``begin`` of a log, or error lines if there are no exceptions."""
+    """Return the first distinct exceptions after byte ``begin`` of a log, or error lines if there are none."""
     text = _text(log, begin)
     messages = [each for each in find_exceptions(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
     distinct = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(messages)}
@@ -82,20 +82,20 @@ def find_errors(log: Path, begin: int) -> list[str]:
 
 
 def find_exceptions(text: str) -> list[str]:
-    """Return crashes and survived exceptions in the order of the text."""
+    """Return crashes and survived exceptions in the order in which they occur in the text."""
     by_line: dict[int, str] = {}
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
         for match in pattern.finditer(text):
             groups = [each for each in match.groups() if each]
-            # Two patterns that match the same exception end on the same line.
+            # If two patterns match the same exception, their matches end on the same line.
             by_line[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
     return [by_line[line] for line in sorted(by_line)]
 
 
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Return why a server has ended: a headline, the last lines of the log, and the path.
+    """Return why a server has exited: a headline, the last lines of the log, and the log's path.
 
-    The headline quotes the first crash in the log, or the last line if no crash is recognised.
+    The headline quotes the first crash in the log. If no crash is recognised, it quotes the last line.
     """
     last_lines = process.tail(log)
     if crash := next(iter(find_crashes(log)), ""):
@@ -108,7 +108,7 @@ def crash_reason(name: str, how: str, log: Path) -> str:
 
 
 def _text(log: Path, begin: int) -> str:
-    """Return a log from byte ``begin`` on, or the last bytes if the log was truncated in the meantime."""
+    """Return a log from byte ``begin`` on, or the last bytes if it has been truncated in the meantime."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:

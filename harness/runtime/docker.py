@@ -46,10 +46,10 @@ from harness.runtime.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
 
-NOFILE = 20000  # limit of open files, the same as in compose.yaml
+NOFILE = 20000  # limit of open files, as in compose.yaml
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
-IMAGE_VARIABLES = {  # service in compose.yaml -> variable with the image
+IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names the image
     DATABASE: "TFB_DATABASE_IMAGE",
     SERVER: "TFB_SERVER_IMAGE",
     WRK: "TFB_WRK_IMAGE",
@@ -62,28 +62,28 @@ REGISTRY_ERROR = re.compile(r"failed to resolve source metadata|pull access deni
 
 @dataclass(kw_only=True)
 class DockerRuntime:
-    """Builds images and runs containers with compose."""
+    """A runtime that builds images, and runs containers with compose."""
 
     project: Project
     logs: Path
     server_port: int | None = None
     force_rm: bool = False
-    environment: str = ""  # value of --results-environment, a build argument of TechEmpower folders
-    alone: bool = False  # whether servers run one at a time, since TechEmpower folders share a database
+    environment: str = ""  # value of --results-environment, which is a build argument of TechEmpower folders
+    alone: bool = False  # servers run one at a time, because TechEmpower folders share a database
     database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
     _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> id of the image
     _tags: list[tuple[str, str]] = field(
         default_factory=list, init=False
-    )  # temporary tags with the ids of their images
+    )  # temporary tags, with the ids of their images
     _tools: dict[str, str] = field(default_factory=dict, init=False)
 
     @property
     def side_by_side(self) -> bool:
         """Whether several servers can run at the same time, in separate compose projects.
 
-        With a bridge they cannot, because the database is in a single project.
+        With a bridge network, they cannot, because the database belongs to a single project.
         """
         return self.server_port is None and not self.project.bridge and not self.alone
 
@@ -93,7 +93,7 @@ class DockerRuntime:
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build the image; the record describes a failure. Raises EngineFullError."""
+        """Build the image. The record describes a failure. Raises EngineFullError."""
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return BuildRecord(status="skipped", reason=f"{recipe} does not exist")
@@ -125,7 +125,7 @@ class DockerRuntime:
         )
 
     def prepare(self) -> None:
-        """Build the base image and the images of PostgreSQL and wrk.
+        """Build the base image, and the images of PostgreSQL and wrk.
 
         Raises BuildError, StartError or EngineFullError.
         """
@@ -139,9 +139,9 @@ class DockerRuntime:
         self._read_versions()
 
     def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
-        """Build an image with a tag of this run, then add the usual tag.
+        """Build an image with a tag of this run, and then add the usual tag.
 
-        Another run may move the usual tag at any time, so containers are started with the image's id.
+        Other runs may move the usual tag at any time. Containers are therefore started by image id.
         """
         if images.is_foreign(tag):
             raise BuildError(
@@ -183,14 +183,14 @@ class DockerRuntime:
             self._tools[program] = version[1]
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
-        """Start the shared PostgreSQL; stop it at the end of the block."""
+        """Start the shared PostgreSQL. Stop it at the end of the block."""
         return self._database("127.0.0.1", self.project, Container, owned=self.alone)
 
     @contextmanager
     def _database(
         self, host: str, project: Project, container: ContainerType, *, owned: bool = False
     ) -> Iterator[DockerDatabase]:
-        """Start PostgreSQL at an address of the project's machine; remove the container at the end of the block."""
+        """Start PostgreSQL at an address of the project's machine. Remove the container at the end of the block."""
         port, password = free_port(), secrets.token_urlsafe(12)
         address = DatabaseAddress(host=host, port=port, admin_user=ADMIN_ROLE, admin_password=password)
         variables = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
@@ -213,15 +213,15 @@ class DockerRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a container and wait until the server responds; remove it at the end of the block."""
+        """Start a container, and wait until the server responds. Remove it at the end of the block."""
         techempower = techempower_container.is_techempower_folder(implementation)
         port = implementation.entry.port if techempower else self.server_port or free_port()
         if self.server_port and not techempower:
             require_free_port(port)
-        # With a bridge, containers cannot reach the loopback address, on which the upstream listens.
+        # On a bridge network, containers cannot reach the loopback address, on which the upstream server listens.
         upstream = None if self.project.bridge else upstream_for(implementation)
         unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
-        safe_write.append(log, private=True).close()  # the log exists before the container
+        safe_write.append(log, private=True).close()  # the log must exist before the container
         with ExitStack() as stack:
             stack.callback(self.project.remove, SERVER, unit)
             began = time.monotonic()
@@ -234,7 +234,8 @@ class DockerRuntime:
                     container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
-                endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)  # a bridge assigns an address
+                # A bridge network assigns an address.
+                endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
                 server.startup_time = wait_until_ready(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
@@ -245,7 +246,10 @@ class DockerRuntime:
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-        """Return the variables of compose.yaml for a server. With a bridge, the run's database has a host name."""
+        """Return the variables of compose.yaml for a server.
+
+        On a bridge network, the run's database has a host name.
+        """
         by_name = self.project.bridge and database.admin_user
         return {
             "TFB_SERVER_IMAGE": self.image_id(image_tag(implementation)),
@@ -260,7 +264,7 @@ class DockerRuntime:
         }
 
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
-        """Start the server's container with compose; return the id."""
+        """Start the server's container with compose. Return the id."""
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
         if done.status != 0:
@@ -268,7 +272,7 @@ class DockerRuntime:
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
-        """Start a container as TechEmpower's toolset does, with the allowed privileges only; return the id."""
+        """Start a container as TechEmpower's toolset does, but with only the allowed privileges. Return the id."""
         arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
@@ -283,7 +287,7 @@ class DockerRuntime:
         return done.stdout.strip().splitlines()[-1]
 
     def own_generator(self) -> str:
-        """Build the image of the load generator at the first call; return the generator's name."""
+        """Return the load generator's name. Build the image on the first call."""
         if LOADGEN_IMAGE not in self._images:
             self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
         return "loadgen"
@@ -291,9 +295,9 @@ class DockerRuntime:
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """Start a container with a load generator; raise EnvironmentLacksError if the generator has no image.
+        """Start a container with a load generator. Raises EnvironmentLacksError if the generator has no image.
 
-        ``folder`` has the same path and owner in the container.
+        ``folder`` has the same path and owner inside the container.
         """
         name = Path(program).name
         if name not in GENERATORS:
@@ -301,7 +305,7 @@ class DockerRuntime:
         if name == "loadgen":
             self.own_generator()
         # Only `docker run` forwards signals and waits for the result. `docker compose run` leaves wrk running, and
-        # `docker start --attach` loses the output.
+        # `docker start --attach` loses output.
         command = [
             *("docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
             *(("--interactive",) if waits_for_go else ()),
@@ -313,7 +317,7 @@ class DockerRuntime:
         return run_generator(command, waits_for_go=waits_for_go, env=client_environment())
 
     def limits(self) -> Sequence[str]:
-        """Return the limits of a load generator's container, the same as in compose.yaml."""
+        """Return the limits of a load generator's container, as in compose.yaml."""
         variables = self.project.variables
         return (
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -328,7 +332,7 @@ class DockerRuntime:
         return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in digests.items()}}
 
     def close(self) -> None:
-        """Remove the run's containers, networks and tags and, with ``--force-rm``, the images; log errors."""
+        """Remove the run's containers, networks and tags, and the images if ``--force-rm`` is set. Log errors."""
         try:
             self.remove_all()
             tags = [*self._tags, *(self._images.items() if self.force_rm else ())]
@@ -348,7 +352,10 @@ def is_stand_in(image: str) -> bool:
 
 
 def image_tag(implementation: Implementation) -> str:
-    """Return the image tag of an implementation; a name with characters that tags cannot contain gets a suffix."""
+    """Return the image tag of an implementation.
+
+    A suffix is added if tags cannot contain all characters of the name.
+    """
     name = implementation.name
     tag = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
     return f"tfb/{tag}" if tag == name else f"tfb/{tag}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

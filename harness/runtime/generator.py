@@ -15,7 +15,7 @@ OUTPUT_BYTES = 64 << 20
 
 
 class GeneratorProgram:
-    """A started load generator; the output is complete after the exit."""
+    """A started load generator. The output is complete after the exit."""
 
     def __init__(
         self, command: Sequence[str], child: process.Child, output: IO[bytes], control: IO[bytes] | None
@@ -26,19 +26,19 @@ class GeneratorProgram:
         self._control = control
 
     def begin(self) -> None:
-        """Wait for ``ready`` and send ``go``, if the generator waits; raise LoadError if it is not ready in time."""
+        """If the generator waits, wait for ``ready`` and send ``go``. Raises LoadError if it is not ready in time."""
         if self._control is not None:
             self.await_ready()
             self.go()
 
     def await_ready(self) -> None:
-        """Wait for the line ``ready``; raise LoadError if the generator does not print it in time."""
+        """Wait for the line ``ready``. Raises LoadError if the generator does not print it in time."""
         if not self._await_lines(1, 15.0):  # loadgen tries to connect for 10 s
             output = self.output().strip()[-500:] or "nothing"
             raise LoadError(f"{self.command[0]} did not become ready; it printed: {output}")
 
     def await_begun(self) -> bool:
-        """Wait for the line after ``ready``, which reports the start of the load; return whether it was printed."""
+        """Wait for the line after ``ready``, which reports the start of the load. Return whether it was printed."""
         return self._await_lines(2, 2.0)
 
     def _await_lines(self, count: int, seconds: float) -> bool:
@@ -49,7 +49,7 @@ class GeneratorProgram:
         return True
 
     def go(self) -> None:
-        """Send ``go``; raise LoadError if the generator has exited."""
+        """Send ``go``. Raises LoadError if the generator has exited."""
         try:
             if self._control is not None:
                 self._control.write(GO)
@@ -58,7 +58,7 @@ class GeneratorProgram:
             raise LoadError(f"{self.command[0]} exited before it sent load: {self.output().strip()[-500:]}") from error
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the exit; return the exit status (negative: a signal), or None after ``seconds``."""
+        """Wait for the exit. Return the exit status (negative: a signal), or None after ``seconds``."""
         return self._child.wait(seconds)
 
     def interrupt(self) -> None:
@@ -78,7 +78,7 @@ class GeneratorProgram:
         size = os.fstat(descriptor).st_size
         if size > OUTPUT_BYTES:
             raise LoadError(f"{self.command[0]} printed {size} bytes, but a result has at most {OUTPUT_BYTES}")
-        return os.pread(descriptor, size, 0)  # read() would move the offset that the child shares
+        return os.pread(descriptor, size, 0)  # read() would move the file offset, which the child shares
 
 
 @contextmanager
@@ -92,10 +92,10 @@ def run_generator(
     """Start a load generator, and stop it at the end of the block.
 
     Args:
-        command: The program and its arguments.
+        command: The program and the arguments.
         waits_for_go: Whether the generator waits for ``go``.
-        env: The environment; by default tfb's environment.
-        cpus: The CPUs that the generator may use; by default all.
+        env: The environment; default: tfb's environment.
+        cpus: The CPUs that the generator may use; default: all.
     """
     with tempfile.TemporaryFile() as output:
         stdin = process.PIPE if waits_for_go else process.DEVNULL

@@ -1,6 +1,6 @@
 """Records the images that tfb builds and tags, and removes only these tags.
 
-A label does not prove that tfb built an image, because images built FROM an image of tfb inherit labels. The state
+A label does not prove that tfb built an image, because images built FROM an image of tfb inherit the labels. The state
 folder therefore contains a record of each tag with the image id.
 """
 
@@ -21,13 +21,13 @@ from harness.runtime.compose import IMAGE_LABEL, docker, inspect
 logger = logging.getLogger("tfb.images")
 
 RECORD = "images.jsonl"  # file in the state folder
-MAX_RECORD_BYTES = 8 << 20  # size limit of the record
+MAX_RECORD_BYTES = 8 << 20  # maximum size of the record
 RUN_TAG = ":run-"  # separates an image's name from the token of the run
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnImage:
-    """An image that tfb tagged; ``name`` is the tag, or the id if the tag has moved to a different image."""
+    """An image that tfb tagged. ``name`` is the tag, or the image id if the tag has moved to a different image."""
 
     name: str
     description: str
@@ -39,23 +39,23 @@ class _Entry:
     tag: str
     id: str
     owner: str
-    temporary: bool  # whether the tag is removed when the owning process exits
+    temporary: bool  # the tag is removed when the owning process exits
 
 
 def full_tag(tag: str) -> str:
-    """Return a tag including the version, as the engine lists it."""
+    """Return a tag including the version, as listed by the engine."""
     return tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether the tag names an image that tfb did not build. A build must not move the tag then."""
+    """Return whether the tag names an image that tfb did not build. A build must not move this tag."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
 
 
 def record_tag(tag: str, identity: str, *, temporary: bool = False) -> None:
-    """Record that this process tagged an image; a ``temporary`` tag is removed when the process exits."""
+    """Record that this process tagged an image. A ``temporary`` tag is removed when the process exits."""
     entry = _Entry(tag=full_tag(tag), id=identity, owner=ownership.own_identity(), temporary=temporary)
     try:
         with _record() as file:
@@ -69,7 +69,10 @@ def record_tag(tag: str, identity: str, *, temporary: bool = False) -> None:
 
 
 def own_images(at: Sequence[str] = ()) -> list[OwnImage]:
-    """Return the images that tfb tagged, without temporary tags of running processes; ``at``: flags of the engine."""
+    """Return the images that tfb tagged, without temporary tags of running processes.
+
+    ``at`` are arguments that select the engine.
+    """
     images: dict[str, OwnImage] = {}
     for entry in _recorded():
         if entry.temporary and ownership.owner_state(entry.owner) == "alive":
@@ -87,7 +90,7 @@ def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags, and images without further tags; return the remaining tags with the reasons.
+    """Remove tags, and images that have no other tags. Return the tags that remain, with the reasons.
 
     Removal is never forced, so images in use remain.
     """
@@ -100,13 +103,13 @@ def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[st
 
 
 def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
-    """Remove a tag if it still names the image; return the tag with the reason if the removal fails."""
+    """Remove a tag if it still names the image. If this fails, return the tag and the reason."""
     image = inspect("image", tag)
     return remove_images([tag]) if image and image["Id"] == identity else []
 
 
 def forget_removed() -> None:
-    """Drop the entries of images that this machine's engine no longer has."""
+    """Remove the entries of images that no longer exist in this machine's engine."""
     try:
         with _record() as file:
             kept = [entry for entry in _entries(file) if inspect("image", entry.id)]
@@ -118,7 +121,7 @@ def forget_removed() -> None:
 
 
 def image_digest(name: str) -> str:
-    """Return the registry's digest of an image, or the id of a locally built image: ``sha256:…``."""
+    """Return an image's digest from the registry, or the id of a locally built image: ``sha256:…``."""
     image = inspect("image", name) or {}
     registry_digests = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
     return str(registry_digests[0] if registry_digests else image.get("Id", ""))
@@ -134,7 +137,7 @@ def _recorded() -> list[_Entry]:
 
 @contextmanager
 def _record() -> Iterator[IO[str]]:
-    """Lock the record and open it for reading and writing."""
+    """Lock the record, and open it for reading and writing."""
     folder: Path = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     number = os.open(folder / RECORD, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -144,7 +147,7 @@ def _record() -> Iterator[IO[str]]:
 
 
 def _entries(file: IO[str]) -> list[_Entry]:
-    """Parse the entries of the record; skip damaged lines."""
+    """Parse the entries of the record. Skip damaged lines."""
     file.seek(0)
     entries = []
     for line in file.read(MAX_RECORD_BYTES).splitlines():

@@ -1,4 +1,4 @@
-"""Install scripts of npm packages in local builds: disabled, except for packages in ``local.install_scripts``."""
+"""Install scripts of npm packages in local builds. They are disabled, except for ``local.install_scripts``."""
 
 import json
 import re
@@ -22,7 +22,7 @@ HINT = (
     f'{CONFIG_FILE}: "local": {{"install_scripts": ["PACKAGE"]}}; for Bun, trustedDependencies in package.json'
 )
 _INSTALLERS = re.compile(r"(?<![\w-])(?:npm|npx|pnpm|yarn|bun|bunx)(?![\w-])")
-# Messages about a missing native part that an install script would have built or fetched.
+# Messages about a missing native part that an install script would have built or downloaded.
 _MISSING = re.compile(
     r"could not locate the bindings file|cannot find native binding|no native build was found"
     r"|failed to load native binding|native module not found|compiled against a different node"
@@ -57,7 +57,7 @@ class InstallScriptPolicy:
         self._environment = {**environment, **SCRIPTS_ON}
 
     def run(self) -> None:
-        """Run the scripts of allowed packages that are installed by now. Raises BuildError if a script fails."""
+        """Run the scripts of allowed packages that have been installed so far. Raises BuildError if a script fails."""
         for name in list(self._remaining):
             for home in self._homes():
                 if (home / "node_modules" / name / "package.json").is_file():
@@ -74,7 +74,7 @@ class InstallScriptPolicy:
             )
 
     def _homes(self) -> Iterator[Path]:
-        """Yield the implementation's folder and the subfolders with a node_modules folder."""
+        """Yield the implementation's folder, and subfolders that contain node_modules."""
         yield self._folder
         yield from sorted(path.parent for path in self._folder.glob("*/node_modules"))
 
@@ -89,7 +89,7 @@ class InstallScriptPolicy:
                 )
 
     def _commands(self, name: str, home: Path) -> list[tuple[list[str], Path]]:
-        """Return the commands, with their folders, that run a package's scripts with the right package manager."""
+        """Return the commands that run a package's scripts with the right package manager, and their folders."""
         path = self._environment.get("PATH")
         if (home / "pnpm-lock.yaml").exists() and shutil.which("pnpm", path=path):
             return [(["pnpm", "rebuild", name], home)]

@@ -9,8 +9,8 @@ import psutil
 
 from harness.errors import UsageError
 
-MAX_PIDS = 4096  # processes and threads of a container
-MIN_MEMORY_BYTES = 6 << 20  # bytes; the engine does not accept a lower limit
+MAX_PIDS = 4096  # processes and threads in a container
+MIN_MEMORY_BYTES = 6 << 20  # bytes; the engine does not accept less
 SIZE = re.compile(r"(\d{1,12})([bkmg]?)b?", re.IGNORECASE)
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 LOGGING: Mapping[str, Any] = {"driver": "json-file", "options": {"max-size": "20m", "max-file": "1"}}
@@ -18,7 +18,7 @@ LOG_FLAGS = ("--log-driver", "json-file", "--log-opt", "max-size=20m", "--log-op
 
 
 def half_of_memory() -> int:
-    """Return half of this machine's memory in bytes, the default limit of a container."""
+    """Return half of this machine's memory in bytes, which is the default limit of a container."""
     return psutil.virtual_memory().total // 2
 
 
@@ -31,13 +31,13 @@ class Limits:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Arguments of ``docker run``; the container gets no swap."""
+        """Arguments for ``docker run``. The container gets no swap."""
         memory = str(self.memory_bytes)
         return ("--memory", memory, "--memory-swap", memory, "--pids-limit", str(self.pids), *LOG_FLAGS)
 
 
 def parse_server_limits(memory: str | None, pids: int | None) -> Limits:
-    """Parse the flags for a server's limits; raise UsageError if ``memory`` is not a valid size."""
+    """Parse the flags for a server's limits. Raises UsageError if ``memory`` is not a valid size."""
     usual = Limits()
     number = usual.memory_bytes
     if memory:

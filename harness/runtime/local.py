@@ -1,4 +1,4 @@
-"""The local runtime: runs all programs as processes of this machine."""
+"""The local runtime: runs all programs as processes on this machine."""
 
 import contextlib
 import shlex
@@ -27,8 +27,8 @@ from harness.runtime.generator import GeneratorProgram, run_generator
 from harness.runtime.readiness import wait_until_ready
 from harness.runtime.upstream import upstream_for
 
-BUILD_SECONDS = 3600.0  # the same limit as in TechEmpower's toolset
-EXIT_SECONDS = 2.0  # time limit for the exit status after a process has exited
+BUILD_SECONDS = 3600.0  # as in TechEmpower's toolset
+EXIT_SECONDS = 2.0  # time limit for reading the exit status after a process has exited
 
 
 class LocalProgram(ProcessTreeMeter, ServerProgram):
@@ -39,7 +39,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         self.name, self.child, self.log = name, child, log
 
     def read(self) -> Reading:
-        """Return the counters; raise ServerDiedError with the exit status and the last lines of the log."""
+        """Return the counters. Raises ServerDiedError with the exit status and the last lines of the log."""
         process.truncate_log(self.log)
         try:
             return super().read()
@@ -49,11 +49,11 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
             raise
 
     def identity(self) -> str:
-        """Pid and start time of the root process."""
+        """Return the pid and start time of the root process."""
         return f"{self.child.pid}@{process_start(self.child.pid)}"
 
     def require_alive(self) -> None:
-        """Raise ServerDiedError with the exit status and the last lines of the log if the server has exited."""
+        """Raise ServerDiedError, with exit status and the last lines of the log, if the server has exited."""
         status = self.child.poll()
         if status is not None:
             daemon = "" if status else "; run has to stay in the foreground, so a server must not become a daemon"
@@ -61,7 +61,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
             raise ServerDiedError(crash_reason(self.name, reason, self.log))
 
     def end(self) -> float | None:
-        """Send SIGTERM; return the seconds until the exit, or None if the server keeps running."""
+        """Send SIGTERM. Return the seconds until the exit, or None if the server keeps running."""
         began = time.monotonic()
         self.child.terminate()
         return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
@@ -75,7 +75,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
             )
 
     def listens_elsewhere(self, port: int) -> str | None:
-        """Return a message if the server listens on other ports or addresses only; None otherwise."""
+        """Return a message if the server listens only on other ports or addresses, otherwise None."""
         ports = self._listening_ports()
         if not ports:
             return None
@@ -93,7 +93,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
             raise
         ports = set()
         for pid in pids:
-            with contextlib.suppress(psutil.Error):  # the process has exited, or belongs to another user
+            with contextlib.suppress(psutil.Error):  # the process has exited, or belongs to a different user
                 connections = psutil.Process(pid).net_connections("tcp")
                 ports |= {each.laddr.port for each in connections if each.laddr and each.status == psutil.CONN_LISTEN}
         return ports
@@ -101,16 +101,16 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRuntime:
-    """Builds implementations in their folders, and starts them on free ports of the loopback address."""
+    """A runtime that builds implementations in their folders, and starts them on free loopback ports."""
 
     work: Path  # the run's folder for logs
     server_cpus: Sequence[int] | None = None
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free port for each start
-    pool: accounts.AccountPool | None = None  # accounts of servers; None: servers have tfb's account
+    pool: accounts.AccountPool | None = None  # accounts of servers; None: tfb's account
     name: str = "local"
     network: str = "host"  # loopback
-    own_scripts: bool = False  # whether npm packages may run install scripts
+    own_scripts: bool = False  # npm packages may run install scripts
 
     @property
     def side_by_side(self) -> bool:
@@ -123,12 +123,12 @@ class LocalRuntime:
         return {"builds": accounts.describe_account(None), "servers": accounts.describe_account(self.pool)}
 
     def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
-        """Return account and additional variables of a build; None means tfb's account."""
+        """Return account and additional variables of a build. None means tfb's account."""
         return None, {}
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[process.Account | None, dict[str, str]]]:
-        """Yield account and additional variables of a server; None means tfb's account."""
+        """Yield account and additional variables of a server. None means tfb's account."""
         if self.pool is None:
             yield None, {}
             return
@@ -136,7 +136,7 @@ class LocalRuntime:
             yield account, variables
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Run the build commands of the ``local`` block; the record describes a failure."""
+        """Run the build commands in the ``local`` block. The record describes a failure."""
         local = implementation.local
         if local is None:
             reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
@@ -184,7 +184,7 @@ class LocalRuntime:
         )
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
-        """Start a PostgreSQL for this run; stop it at the end of the block."""
+        """Start a PostgreSQL for this run. Stop it at the end of the block."""
         tool = toolchain.find_tool("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
@@ -196,7 +196,7 @@ class LocalRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a server and wait until it responds; stop it with all descendants at the end of the block."""
+        """Start a server, and wait until it responds. Stop it with all descendants at the end of the block."""
         local = implementation.local
         if local is None:
             raise StartError(f"{implementation.name} has no local block")
@@ -213,7 +213,7 @@ class LocalRuntime:
             account, account_variables = stack.enter_context(self.serve_as(implementation))
             variables |= account_variables
             stack.callback(process.truncate_log, log)
-            spawn.start_guardian()  # now, so that it does not add to the server's startup time
+            spawn.start_guardian()  # started now, so that it does not count towards the server's startup time
             began = time.monotonic()
             with safe_write.append(log, private=True) as output, naming_run_command(implementation):
                 options = process.ProcessOptions(
@@ -235,7 +235,7 @@ class LocalRuntime:
             yield server
 
     def own_generator(self) -> str:
-        """Return the path of the load generator; build it with cargo if necessary."""
+        """Return the path of the load generator. Build it with cargo if necessary."""
         return str(crates.loadgen_program())
 
     def generator(
@@ -264,7 +264,7 @@ def describe_command_error(implementation: Implementation, key: str, error: TfbE
 
 @contextmanager
 def naming_run_command(implementation: Implementation) -> Iterator[None]:
-    """Turn the error of a program that cannot be run into a StartError that names ``local.run``."""
+    """Convert the error of a program that cannot be run to a StartError that names ``local.run``."""
     try:
         yield
     except EnvironmentLacksError as error:
@@ -292,7 +292,7 @@ def contract_variables(database: DatabaseAddress, port: int) -> dict[str, str]:
 
 
 def require_free_port(port: int) -> None:
-    """Raise StartError if another process listens on a port of this machine."""
+    """Raise StartError if a process listens on a port of this machine."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -308,7 +308,7 @@ def require_free_port(port: int) -> None:
 
 
 def describe_listener(port: int) -> str:
-    """Return the name and pid of the process that listens on a port, if this user may see it."""
+    """Return name and pid of the process that listens on a port, if this user may see it."""
     with contextlib.suppress(psutil.Error):  # the process has exited
         for connection in psutil.net_connections(kind="tcp"):
             matches = connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN

@@ -12,23 +12,23 @@ from harness.runtime.crashes import find_crashes, find_errors
 
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.01  # interval between connection attempts
-RESPONSE_POLL_SECONDS = 0.05  # interval between requests; longer, because they cost the server CPU time
-STUCK_SECONDS = 3.0  # a server with a problem is stuck if it is idle for so long
+RESPONSE_POLL_SECONDS = 0.05  # interval between requests, which is longer because requests cost the server CPU time
+STUCK_SECONDS = 3.0  # a server with a problem is stuck if it has been idle for this time
 IDLE_CPUS = 0.1  # a server that uses fewer CPUs is idle
 REQUEST_SECONDS = 5.0  # time limit for a complete response
-MAX_BYTES = 64 * 1024  # bytes that are read of a response
+MAX_BYTES = 64 * 1024  # number of bytes that are read from a response
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
 
 
 class MalformedResponseError(Exception):
-    """The response is not valid HTTP/1.1; the message quotes it."""
+    """The response is not valid HTTP/1.1. The message quotes it."""
 
 
 def http_get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
-    """Send a GET request on a new connection; return the status and the beginning of the body.
+    """Send a GET request on a new connection. Return the status and the beginning of the body.
 
-    The standard library's client has no limit for the total time and size, so a broken server could block it forever.
+    The standard library's client limits neither total time nor size, so a broken server could block it forever.
 
     Raises:
         OSError: The request failed, or took longer than ``seconds`` (TimeoutError).
@@ -55,20 +55,24 @@ def http_get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, byt
 
 
 def _is_complete(data: bytes) -> bool:
-    """Return whether the body has the size in Content-Length; without this header, the connection's end ends it."""
+    """Return whether the body has the length in Content-Length.
+
+    Without this header, the body ends with the connection.
+    """
     head, end, body = data.partition(b"\r\n\r\n")
     match = re.search(rb"\r\ncontent-length: *(\d{1,9})", head, re.IGNORECASE)
     return bool(end) and match is not None and len(body) >= int(match[1])
 
 
 class _StuckDetector:
-    """Detects servers that will not become ready, by their log, their ports and their CPU usage."""
+    """Detects servers that will not become ready, by their log, ports and CPU usage."""
 
     def __init__(self, server: Server, listens_elsewhere: Callable[[int], str | None]) -> None:
         self._server, self._listens_elsewhere = server, listens_elsewhere
         self._next_check = 0.0  # time.monotonic()
         self._problem = ""
-        self._first_reading: Reading | None = None  # usage when the problem was first seen, or last with CPU activity
+        # Usage when the problem first occurred, or when the server last used CPU time.
+        self._first_reading: Reading | None = None
 
     def raise_if_stuck(self, response_problem: str, *, refused: bool) -> None:
         """Raise StartError if the server has had the same problem for a while and is idle.
@@ -79,7 +83,7 @@ class _StuckDetector:
         """
         if time.monotonic() < self._next_check:
             return
-        self._next_check = time.monotonic() + 0.25  # seldom, since the check uses the CPUs on which the server starts
+        self._next_check = time.monotonic() + 0.25  # rarely, because the check competes with the server for CPU time
         crashes = find_crashes(self._server.meter.log)
         crash = f"it crashed as it started: {crashes[0]}" if crashes else ""
         # A supervisor that restarts a crashing worker logs the same crash again.
@@ -104,15 +108,15 @@ class _StuckDetector:
 def wait_until_ready(
     server: Server, path: str, began: float, listens_elsewhere: Callable[[int], str | None] = lambda _port: None
 ) -> float:
-    """Wait until the server responds to ``path`` with status 200, or with another accepted status.
+    """Wait until the server responds to ``path`` with status 200 or a different accepted status.
 
-    Then wait for the additional time that benchmark_config.json requires.
+    Then wait for the additional time in benchmark_config.json, if any.
 
     Args:
         server: The started server.
         path: The path to request.
         began: time.monotonic() at the start of the server.
-        listens_elsewhere: Returns a message if the server listens on other ports than the given one.
+        listens_elsewhere: Returns a message if the server listens only on ports other than the given port.
 
     Returns:
         The startup time in seconds.

@@ -1,6 +1,6 @@
 """Runs the container of a TechEmpower folder, which has no ``local`` block, as TechEmpower's toolset does.
 
-Such a server listens on the port in its configuration, on all addresses, and finds PostgreSQL at ``tfb-database:5432``.
+Such a server listens on the port in its configuration on all addresses, and finds PostgreSQL at ``tfb-database:5432``.
 Its root file system is writable, the image determines the user, and resource limits are those of the toolset. The
 toolset's containers are privileged, but tfb grants privileges only on request (``--allow NAME=io_uring``).
 """
@@ -15,11 +15,11 @@ from harness.plan.suggestions import suggest
 from harness.runtime.limits import Limits
 
 NOFILE = 200_000  # limit of open files in the toolset
-DATABASE_CONNECTIONS = 2000  # limit of the toolset's PostgreSQL, which determines the size of connection pools
+DATABASE_CONNECTIONS = 2000  # limit in the toolset's PostgreSQL, which determines the size of connection pools
 SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
 
 
-PRIVILEGES: Mapping[str, Sequence[str]] = {  # name in --allow -> arguments of docker run
+PRIVILEGES: Mapping[str, Sequence[str]] = {  # name in --allow -> arguments for docker run
     "io_uring": ("--security-opt", f"seccomp={SECCOMP}"),
     "privileged": ("--privileged",),
 }
@@ -31,7 +31,7 @@ def is_techempower_folder(implementation: Implementation) -> bool:
 
 
 def parse_allow(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parse arguments such as ``NAME=io_uring,privileged`` into privileges by name; raise UsageError."""
+    """Parse arguments, for example ``NAME=io_uring,privileged``. Return the privileges by name. Raises UsageError."""
     allowed: dict[str, tuple[str, ...]] = {}
     for argument in arguments:
         name, _, value = argument.partition("=")
@@ -46,7 +46,7 @@ def parse_allow(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def build_arguments(implementation: Implementation, environment: str) -> list[str]:
-    """Return the build arguments of the toolset; ``environment`` is the value of ``--results-environment``."""
+    """Return the toolset's build arguments. ``environment`` is the value of ``--results-environment``."""
     values = {
         "BENCHMARK_ENV": environment,
         "TFB_TEST_NAME": implementation.declared_name,
@@ -64,7 +64,7 @@ def run_arguments(
     limits: Mapping[str, str],
     database_host: str | None = None,
 ) -> list[str]:
-    """Return the arguments for ``docker`` to start the server; raise UsageError if ``docker_cmd`` is malformed.
+    """Return the arguments for ``docker`` that start the server. Raises UsageError if ``docker_cmd`` is malformed.
 
     Args:
         implementation: The implementation to start.

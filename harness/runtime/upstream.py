@@ -1,4 +1,4 @@
-"""Runs toolset/upstream, the upstream of the fan-out test: a single process for the whole run, started on demand."""
+"""Runs toolset/upstream, the upstream server of the test type fan-out, as a single process for the whole run."""
 
 import json
 from functools import cache
@@ -14,7 +14,7 @@ CRATE = "upstream"
 
 
 class UpstreamProcess:
-    """A running upstream, which stops when tfb exits."""
+    """A running upstream server, which stops when tfb exits."""
 
     def __init__(self) -> None:
         command = [str(crates.upstream_program()), "--delay-ms", f"{DELAY_MILLISECONDS}"]
@@ -22,9 +22,9 @@ class UpstreamProcess:
         self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # value of UPSTREAM_URL
 
     def reset(self) -> None:
-        """Set the counters to zero, and wait until the upstream has done so."""
+        """Set the counters to zero, and wait until the upstream server has done so."""
         self._send("reset")
-        self.stats()  # the upstream processes the lines in order
+        self.stats()  # the upstream server processes the lines in order
 
     def stats(self) -> UpstreamStats:
         """Return the counters."""
@@ -56,14 +56,14 @@ class UpstreamProcess:
 
 
 def available() -> bool:
-    """Return whether the upstream is built or can be built here."""
+    """Return whether the upstream server has been built or can be built here."""
     return crates.can_provide(CRATE, CRATE)
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:
-    """Return the upstream if one of the implementation's tests calls it; None otherwise, or if it cannot be built.
+    """Return the upstream server if any of the implementation's test types calls it.
 
-    Raises BuildError or StartError.
+    Return None otherwise, or if it cannot be built. Raises BuildError or StartError.
     """
     calls = any(kind.calls_upstream for kind in implementation.test_types.values())
     return _shared() if calls and available() else None

@@ -1,1 +1,1 @@
-"""Estimates, intervals, ranks and stopping rules: pure functions of the records of a run."""
+"""Estimates, intervals, ranks and stopping rules, computed by pure functions from the records of a run."""

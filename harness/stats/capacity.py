@@ -1,9 +1,9 @@
-"""Finds the capacity at a latency goal: which load to try next, and the tables of latency over load.
+"""Finds the capacity at a latency goal, and makes the tables of latency over load.
 
-As in MLPerf's server scenario (Reddi et al., ISCA 2020), a load meets the goal if the share of late requests is at
-most 1 - percentile / 100. A binomial interval shows whether the load was long enough to decide. Requests without a
-response are late. Percentiles are computed within each load and their intervals over processes; requests of different
-processes are never pooled.
+As in MLPerf's server scenario (Reddi et al., ISCA 2020), a load meets the goal if the share of late requests is at most
+1 - percentile / 100. A binomial interval shows whether the load was long enough to decide. Requests without a response
+count as late. Percentiles are computed for each load, and intervals over processes. Requests of different processes are
+never pooled.
 """
 
 import math
@@ -43,28 +43,28 @@ from harness.stats.value_tables import (
     sort_rows,
 )
 
-MAX_BRACKET_WIDTH = 0.05  # relative distance of the two loads at which the search ends
-# Validity checks that fail when a server does not sustain a rate.
+MAX_BRACKET_WIDTH = 0.05  # the search ends when the two loads differ by less than this relative distance
+# Validity checks that fail if a server cannot sustain a rate.
 SATURATION_CHECKS = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
-Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
+Reasons = Mapping[tuple[str, str], str]  # (test type, implementation) -> why the implementation is not ranked
 
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRequests:
-    """Requests of a process at a rate (or factor of the arrivals), pooled over all loads."""
+    """Requests of a process at a rate (or factor of a scenario), pooled over all loads."""
 
     rate: float
     due: int
     late: int
 
     def met(self, goal: LatencyGoal) -> bool:
-        """Return whether at most the goal's share of the requests was late."""
+        """Return whether the share of late requests is at most the share that the goal allows."""
         return self.due > 0 and self.late <= goal.late_share * self.due
 
     def decided(self, goal: LatencyGoal) -> bool:
         """Return whether the interval of the late share (Clopper & Pearson 1934) excludes the goal's share.
 
-        Late requests come in bursts, so the true interval is wider. The check shows only that the load was long
+        Late requests occur in bursts, so the true interval is wider. The check shows only that the load was long
         enough.
         """
         if self.due <= 0:
@@ -75,12 +75,12 @@ class PooledRequests:
 
 
 def _min_requests(goal: LatencyGoal) -> int:
-    """Return how many requests a load without late requests needs to show that it met the goal: 368 for p99."""
+    """Return how many requests show that the goal was met if no request is late: 368 for p99."""
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 
 def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
-    """Return the counts of a trial; None if it missed the goal while the load generator itself was late."""
+    """Return the counts of a trial, or None if the goal was missed because the load generator was late."""
     lagged = any(check.name == "generator-lag" and check.outcome is not Outcome.PASS for check in trial.validity)
     saturated = any(check.name in SATURATION_CHECKS and check.outcome is Outcome.FAIL for check in trial.validity)
     rate, due, late = 0.0, trial.due or 0, trial.late or 0
@@ -94,15 +94,15 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
     missed = late > goal.late_share * due
     if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
         return None
-    # A rate that the server did not sustain builds a backlog. A short load may not show it as latency.
+    # A server that does not sustain a rate builds up a backlog. In a short load, the backlog may not appear as latency.
     return PooledRequests(rate=rate, due=due, late=due if saturated else late)
 
 
 def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
     """Return the highest load of a process that met the goal, and the lowest load above it that missed the goal.
 
-    The loads are cut where the cut contradicts the fewest of them; of equal cuts the lowest is used. Otherwise one
-    stall of the machine at a low rate would be taken for the capacity.
+    The boundary contradicts as few loads as possible. If several boundaries are equally good, the lowest is used.
+    Without this rule, a single stall of the machine at a low rate would be taken for the capacity.
     """
     pooled: dict[float, PooledRequests] = {}
     for one in filter(None, (_load_counts(trial, goal) for trial in trials)):
@@ -118,16 +118,16 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests 
 
 
 def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, seconds: float) -> float | None:
-    """Return the rate of an open loop, or factor of the arrivals, to try next; None ends the search.
+    """Return the next rate of an open loop (or factor of a scenario) to try. None ends the search.
 
-    The search moves outwards until both ends of the bracket exist. It then bisects on the log scale down to
-    ``BRACKET``, and finally repeats an end whose loads were too short to decide.
+    The search first moves outwards until both ends of the bracket exist. It then bisects on the log scale down to
+    ``MAX_BRACKET_WIDTH``. Finally, it repeats an end of the bracket if its loads were too short to decide.
 
     Args:
-        trials: of this process and cell so far.
-        goal: the latency goal.
-        start: closed-loop throughput of the process in requests per second, or the factor it was measured at.
-        seconds: length of one load.
+        trials: Previous trials of this process and cell.
+        goal: The latency goal.
+        start: Closed-loop throughput of the process in requests per second, or the factor of its first load.
+        seconds: Duration of a load.
     """
     low, high = bracket(trials, goal)
     arrivals = any(isinstance(trial.load, Scenario) for trial in trials)
@@ -138,9 +138,9 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     if low:
         return low.rate * 2 if arrivals else min(low.rate * 2, max(low.rate, start) * 1.1)
     if high:
-        # The lowest load that still has enough requests to decide.
+        # The lowest load that still has enough requests for a decision.
         least = _min_requests(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
-        # The search gives up below a hundredth of the load that it started from.
+        # The search ends below a hundredth of the initial load.
         lower = max(high.rate / 2, 0.01 * start, least)
         return lower if lower < high.rate else None
     return start if arrivals else start / 2
@@ -150,7 +150,7 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
 
 
 def latency_tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, ranking_model.LatencyTable]:
-    """Return a latency table for each test type with open-loop loads."""
+    """Return a latency table for each test type that has open-loop loads."""
     goal, by_type = profile_section(info, "open_loop", OpenLoopSettings).goal, {}
     for kind in info.loads:
         mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
@@ -175,10 +175,10 @@ def _capacity_rows(
     info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons,
     closed: Mapping[str, Sequence[float]],
 ) -> tuple[ranking_model.GoalRow, ...]:  # fmt: skip
-    """Return the rows of a capacity table, best first, then unranked rows.
+    """Return the rows of a capacity table: ranked rows with the best first, then unranked rows.
 
-    An implementation has a capacity only if every process met the goal. Leaving out processes that missed the goal
-    would flatter it.
+    An implementation has a capacity only if each process met the goal. Excluding processes that missed the goal would
+    favour the implementation.
     """
     rows, values = [], {}
     for name in (one.name for one in info.implementations if kind in one.test_types):
@@ -215,10 +215,10 @@ def _capacity_rows(
 def _rank_brackets(
     info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]
 ) -> dict[str, ranking_model.Standing]:
-    """Rank brackets: the low ends are displayed, the geometric middles are compared.
+    """Rank brackets by the geometric middle. The displayed capacity is the low end.
 
-    The capacity is uniform within its bracket, which adds a variance of width² / 12. More processes with the same
-    bracket do not reduce it, because all searches try the same loads.
+    The capacity is assumed to be uniformly distributed within the bracket, which adds a variance of width² / 12. More
+    processes with the same bracket do not reduce this variance, because all searches try the same loads.
     """
     values = {name: {(p, 0): math.sqrt(low * high) for p, (low, high) in own.items()} for name, own in brackets.items()}
     tables = ValueTables({SINGLE_TABLE: values}, deployment_by_process(info))
@@ -233,14 +233,14 @@ def _rank_brackets(
 
 
 def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
-    """Return latency at each share of the throughput and at each common rate, in order of rate."""
+    """Return the latency at each share of the throughput and at each common rate, in order of the rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
         if isinstance(trial.load, OpenLoop) and trial.purpose in ("share", "common"):
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
     made = []
     for members in groups.values():
-        # If one process did not sustain the rate, the other processes alone would be a favourable selection.
+        # If a process did not sustain the rate, the remaining processes are a biased selection.
         lost = any(
             check.outcome is Outcome.FAIL and check.name in SATURATION_CHECKS
             for trial in members
@@ -269,11 +269,11 @@ def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]
 def order_results(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
 ) -> ranking_model.OrderResults | None:
-    """Return tables, capacities and operations of a scenario's test type; None for a run without scenarios."""
+    """Return tables, capacities and operations of a scenario. Return None for a run without scenarios."""
     scenario = next((name for name, each in test_types.items() if each.is_scenario), None)
     if scenario is None:
         return None
-    measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # by implementation and factor
+    measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # (implementation, factor) -> trials
     tried: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         if trial.test_type == scenario and isinstance(trial.load, Scenario):
@@ -307,7 +307,7 @@ def _order_table(
     measured: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
 ) -> ranking_model.OrderTable:
-    """Rank implementations at one factor by the response time of the ranked operation."""
+    """Rank implementations at a factor by the response time of the ranked operation."""
     cells = {row.implementation: CellTrials(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
@@ -349,7 +349,7 @@ def _order_table(
 
 
 def _order_points(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model.OrderPoint]:
-    """Yield a point for every operation of every use case, and for every use case as a whole."""
+    """Yield a point for each operation of each use case, and for each complete use case."""
     seen: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
     for load in loads:
         for one in load.arrivals.operations if load.arrivals else ():

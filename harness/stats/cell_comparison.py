@@ -1,4 +1,4 @@
-"""Compares cells: of two runs, of one run, and of the two copies in an A/A run (the noise floor)."""
+"""Compares cells of two runs, of a single run, and of the two copies in an A/A run (for the noise floor)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,13 +37,13 @@ MISSING_EFFECT = Effect(ratio=None, verdict="cannot tell")
 def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B with run A, cell by cell.
 
-    The two sides of ``compare --base`` were measured in the same rounds and are compared within rounds. Separate runs
-    share no rounds. Holm's correction covers all cells of a metric.
+    The two sides of ``compare --base`` were measured in the same rounds, and are compared within rounds. Separate runs
+    have no common rounds. Holm's correction covers all cells of a metric.
 
     Args:
-        a: the earlier run, or base.
-        b: the later run, or head.
-        threshold: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
+        a: The earlier run, or base.
+        b: The later run, or head.
+        threshold: Relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -81,17 +81,17 @@ def ratio(
     confidence: float,
     processes: Sequence[ProcessRecord] = (),
 ) -> Ratio | None:
-    """Return the ratio of cell ``a`` to cell ``b`` with its interval; None if a cell has no figure.
+    """Return the ratio of cell ``a`` to cell ``b`` with an interval, or None if a cell has no figure.
 
-    Cells of the same table are compared within the fit of that table.
+    Cells in the same table are compared within the fit of that table.
 
     Args:
-        trials: of the run.
-        a: implementation, test type and load of the numerator.
-        b: implementation, test type and load of the denominator.
-        metric: a key of ``values.METRICS``.
-        confidence: of the interval; 0.95 means 95 %.
-        processes: of the run, for a metric of whole processes.
+        trials: Trials of the run.
+        a: Implementation, test type and load of the numerator.
+        b: Implementation, test type and load of the denominator.
+        metric: A key of ``cell_values.METRICS``.
+        confidence: Confidence level of the interval; 0.95 means 95 %.
+        processes: Processes of the run, for metrics of whole processes.
     """
     chosen = METRICS[metric]
     if chosen.of_process:
@@ -105,27 +105,27 @@ def ratio(
 
 
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
-    """Return the ratio of two sets of positive values by process that are not part of a run."""
+    """Return the ratio of two sets of positive values that are not part of a run. Keys are process numbers."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
     return ValueTables({SINGLE_TABLE: values}).ratio("a", "b", confidence)
 
 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
-    """Return the largest difference between two copies of an implementation (A/A) that the data allows.
+    """Return the largest difference between two copies of an implementation (A/A) that is consistent with the data.
 
-    A pair consists of the two processes with the same number, averaged over all cells that both have. More pairs reduce
-    the part of the floor that is chance. A lasting advantage of one copy (start order, placement, memory layout)
-    remains; the floor exists to measure it. Differences that cancel over cells could still make ``compare`` call one
-    cell of two copies different, so the floor lies above each of these.
+    A pair consists of the two processes with the same number, averaged over their common cells. More pairs reduce the
+    part of the floor that is due to chance. A lasting advantage of a copy (start order, placement, memory layout)
+    remains, and the floor is meant to include it. ``compare`` could still find a difference in a single cell, where
+    differences do not cancel. The floor therefore exceeds each significant difference of a cell.
 
     Args:
-        trials: of the run.
-        names: of the implementation and of its copy.
-        profile: name of the profile, for the record.
-        measured_at: seconds since 1970, for the record.
+        trials: Trials of the run.
+        names: Names of the implementation and of the copy.
+        profile: Name of the profile, for the record.
+        measured_at: Seconds since 1970, for the record.
 
     Raises:
-        ValueError: there are fewer than two pairs.
+        ValueError: There are fewer than two pairs.
     """
     cells, floors, logs = collect_cells(trials), [], np.empty(0)
     own, copy = ({key[1:]: cell for key, cell in cells.items() if key[0] == name and cell.kept} for name in names)
@@ -154,7 +154,7 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
 
 
 def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
-    """Return B minus A for every cell; both are rows of one table, so effects of rounds cancel."""
+    """Return B minus A for each cell. Both are rows of the same table, so effects of rounds cancel."""
     both = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
     tables, differences = ValueTables.of(both, metric), {}
     for table in tables.fits:
@@ -168,9 +168,9 @@ def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cel
 
 
 def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
-    """Return B minus A for every cell of two separate runs.
+    """Return B minus A for each cell of two separate runs.
 
-    The error shared by processes with the same number does not cancel here and is added to the errors.
+    Processes with the same number share an error. It does not cancel between separate runs, and is therefore added.
     """
     sides = []
     for cells in (a, b):
@@ -179,7 +179,7 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
             standalone = standalone_means(table, compared)
-            if len(table.columns) < 2:  # one process number does not show how much numbers differ
+            if len(table.columns) < 2:  # with a single process number, the variance between numbers is unknown
                 standalone = replace(standalone, squared_error=np.full(len(table.names), np.nan))
             rows |= {(name, kind, load): (standalone, np.asarray([row])) for row, name in enumerate(table.names)}
         sides.append(rows)
@@ -194,7 +194,7 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
 def _effects(
     differences: Mapping[CellKey, Differences], metric: Metric, floor: float, margin: float
 ) -> dict[CellKey, Effect]:
-    """Return ratios with verdicts; ``floor`` and ``margin`` are relative differences."""
+    """Return ratios with verdicts. ``floor`` and ``margin`` are relative differences."""
     p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
@@ -233,7 +233,7 @@ def _larger_floor(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloo
 
 
 def _run_differences(a: RunInfo, b: RunInfo) -> Iterator[str]:
-    """Yield a note for each fact in which the runs differ."""
+    """Yield a note for each property in which the runs differ."""
     for name, left, right in (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),

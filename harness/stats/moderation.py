@@ -1,11 +1,11 @@
 """Moderated variances: the variance of each row, shrunk towards an estimate from the whole run (empirical Bayes).
 
-The expected variance of a process is the contribution of the windows plus a variance between processes, which is the
-same for the whole run. If few processes were measured, the latter is shrunk towards an assumed 5 %. With three or more
-processes, the variance of the individual server counts as well. The weight depends on how much the servers of the run
+The expected variance of a process is the contribution of the windows plus the variance between processes. The latter is
+the same for the whole run. If few processes were measured, it is shrunk towards an assumed 5 %. With three or more
+processes, the variance of the individual server also contributes. The weight depends on how much the servers of the run
 differ in variance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 
-Every standard deviation and variance in this module is of natural logarithms. A standard deviation of 0.05 is
+All standard deviations and variances in this module are of natural logarithms. A standard deviation of 0.05 is
 therefore about 5 %.
 """
 
@@ -19,23 +19,23 @@ from scipy import special
 from harness.stats.table_fit import RowVariances, TableFit, fit_process_values
 from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, FloatArray, estimate_prior_df
 
-CONFIDENCE = 0.95  # of intervals; 1 - CONFIDENCE is the family-wise error of a table's decisions
-MAX_HALF_WIDTH = 300.0  # half-width on the log scale above which an interval counts as unknown
+CONFIDENCE = 0.95  # confidence level of intervals; 1 - CONFIDENCE is the family-wise error of a table's decisions
+MAX_HALF_WIDTH = 300.0  # on the log scale; an interval with a larger half-width counts as unknown
 
-ASSUMED_SD = 0.05  # standard deviation between processes when no server has two processes
-ASSUMED_DF = 3.0  # degrees of freedom of ASSUMED_SD: it supplements an estimate that has fewer
-MAX_DF = 100.0  # degrees of freedom given to a variance that is assumed rather than estimated
-CROSS_TEST_R2 = 0.5  # squared correlation between two test types of a process's deviations from other processes
-# A variance between processes is at least this many standard errors of the windows' noise, which may have hidden it.
+ASSUMED_SD = 0.05  # standard deviation between processes if no server has two processes
+ASSUMED_DF = 3.0  # degrees of freedom to which ASSUMED_SD supplements an estimate
+MAX_DF = 100.0  # degrees of freedom of an assumed variance
+CROSS_TEST_R2 = 0.5  # squared correlation of a process's deviation in two test types
+# Lower bound of the variance between processes, in standard errors of the windows' noise. Noise may hide the variance.
 HIDDEN_NOISE_SE = 0.7
 MIN_PROCESSES_FOR_OWN_VARIANCE = 3
-DEFAULT_PRIOR_DF = 4.0  # degrees of freedom of the run's variance when the run does not show how much servers differ
-SERVER_OUTLIER_ALPHA = 0.02  # level of the test whether a server's variance over all tables exceeds the expectation
+DEFAULT_PRIOR_DF = 4.0  # degrees of freedom of the run's variance if the run does not show how much servers differ
+SERVER_OUTLIER_ALPHA = 0.02  # level of the test for an unexpectedly large variance of a server over all tables
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModeratedVariances:
-    """Moderated variances and degrees of freedom, for each row."""
+    """Moderated variances and their degrees of freedom. Each array has an element for each row."""
 
     variance: FloatArray
     df: FloatArray
@@ -43,20 +43,20 @@ class ModeratedVariances:
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
-    """The prior of a metric's variances, from all tables of a run."""
+    """The prior of a metric's variances, estimated from all tables of a run."""
 
-    between_variance: float  # between processes, without the noise of windows
+    between_variance: float  # variance between processes, without the noise of windows
     between_df: float
-    prior_df: float  # weight of the expected variance in degrees of freedom; infinity: equal servers; NaN: unknown
-    window_prior_df: float  # weight of a table's window variance, relative to a row's window variance
-    window_variance: float  # of a window, pooled over all tables; used for tables with too few rows
+    prior_df: float  # weight of the expected variance, in degrees of freedom; infinity: equal servers; NaN: unknown
+    window_prior_df: float  # weight of a table's window variance relative to a row's window variance
+    window_variance: float  # variance of a window, pooled over all tables; used for tables with too few rows
     window_df: float
-    # Servers with significantly larger differences between processes: pooled variance and degrees of freedom.
+    # Servers with a significantly larger variance between processes -> pooled variance and degrees of freedom.
     variance_outliers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def estimate_prior(tables: Sequence[TableFit]) -> Prior:
-    """Estimate the variance between processes for a run, and how much servers deviate from it."""
+    """Estimate the variance between processes in a run, and how much servers deviate from it."""
     nested = [table for table in tables if table.within.df.any()]
     typical = [(table.within.variance * table.within.df, table.within.df, ~table.within.outliers) for table in nested]
     window_df = sum(float(df[use].sum()) for _, df, use in typical)
@@ -84,7 +84,7 @@ def estimate_prior(tables: Sequence[TableFit]) -> Prior:
 
 
 def _variance_outliers(tables: Sequence[TableFit], prior: Prior) -> dict[str, tuple[float, float]]:
-    """Return variance and degrees of freedom, over all tables, of servers that differ more than expected."""
+    """Return servers with an unexpectedly large variance: name -> variance and degrees of freedom over all tables."""
     by_name: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for table in tables:
         own = table.between
@@ -105,8 +105,8 @@ def _variance_outliers(tables: Sequence[TableFit], prior: Prior) -> dict[str, tu
 def _effective_df(df: FloatArray) -> float:
     """Return the degrees of freedom of a server's variance over several test types.
 
-    The test types of a process share the process's deviation. T test types count as T / (1 + (T - 1) r²) independent
-    test types (Kish 1965, section 5.4, applied to squares).
+    All test types share the deviation of the process. T test types count as T / (1 + (T - 1) r²) independent test types
+    (Kish 1965, section 5.4, applied to squares).
     """
     return float(df.sum() / (1 + (len(df) - 1) * CROSS_TEST_R2))
 
@@ -114,7 +114,7 @@ def _effective_df(df: FloatArray) -> float:
 def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
     """Return the variance of a window for each row, shrunk towards the variance of the table.
 
-    In a table with too few rows, it is shrunk towards the variance of the run.
+    If the table has too few rows, the variance is shrunk towards the variance of the run.
     """
     df = np.where(np.isfinite(table.within.variance), table.within.df, 0.0)
     own = np.where(df > 0, table.within.variance, 0.0)
@@ -134,7 +134,10 @@ def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
 def _shrink(
     own: FloatArray, df: FloatArray, prior_df: float | FloatArray, expected: ModeratedVariances
 ) -> ModeratedVariances:
-    """Return the moderated variance (d0 s0² + d s²) / (d0 + d), with at most ``expected.df`` (Smyth 2004)."""
+    """Return the moderated variance (d0 s0² + d s²) / (d0 + d) (Smyth 2004).
+
+    The degrees of freedom are at most ``expected.df``.
+    """
     weight = np.where(np.isnan(prior_df), DEFAULT_PRIOR_DF, prior_df)
     variance = (weight * expected.variance + df * own) / (weight + df)
     return ModeratedVariances(variance=variance, df=np.minimum(weight + df, expected.df))
@@ -143,8 +146,8 @@ def _shrink(
 def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVariances:
     """Return each variance, shrunk towards the pooled variance of the other rows (Smyth 2004).
 
-    The pooled variance has the weight ``DEFAULT_PRIOR_DF``, but at most half of the other rows' degrees of freedom,
-    because the rows of a process share the process's deviation (``CROSS_TEST_R2``).
+    The weight of the pooled variance is ``DEFAULT_PRIOR_DF``, but at most half of the other rows' degrees of freedom.
+    The reason is that all rows of a process share the deviation of the process (``CROSS_TEST_R2``).
     """
     other_df = df.sum() - df
     pooled = ((variance * df).sum() - variance * df) / np.maximum(other_df, 1e-9)
@@ -153,10 +156,10 @@ def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVari
 
 
 def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, float]:
-    """Estimate the variance between processes by moments; return variance and degrees of freedom.
+    """Estimate the variance between processes by moments. Return the variance and the degrees of freedom.
 
-    The noise of windows is subtracted from the variance of processes. The difference has a lower bound, because the
-    noise may hide the variance of few processes by chance (``HIDDEN_NOISE_SE``).
+    The noise of windows is subtracted from the variance of processes. The difference has a lower bound, because noise
+    may hide the variance of a few processes by chance (``HIDDEN_NOISE_SE``).
     """
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
@@ -179,10 +182,10 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
 
 
 def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:
-    """Return the variance of a process that the run predicts for each row; NaN if unknown.
+    """Return the variance of a process that the run predicts for each row, or NaN if it is unknown.
 
-    The degrees of freedom follow Satterthwaite (1946). In a table without variances of windows, the noise of windows is
-    a part of the variance between processes. That variance is then pooled over the rows of the table.
+    The degrees of freedom follow Satterthwaite (1946). In a table without variances of windows, the variance between
+    processes includes the noise of windows. That variance is then pooled over the rows of the table.
     """
     rows = len(table.names)
     if table.within.df.any():
@@ -201,13 +204,13 @@ def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:
 
 @dataclass(frozen=True, kw_only=True)
 class RowMeans:
-    """Means of the rows of a table on the log scale, ready for comparison."""
+    """Means of a table's rows on the log scale, ready for comparison."""
 
     names: Sequence[str]
     mean: FloatArray
-    squared_error: FloatArray  # squared standard error; NaN where it is unknown
+    squared_error: FloatArray  # squared standard error; NaN if unknown
     df: FloatArray  # degrees of freedom of the squared error
-    moderated: bool  # rows have separate variance estimates; False: all rows share an estimate
+    moderated: bool  # True: rows have separate variance estimates; False: all rows share an estimate
 
     def half_width(self, confidence: float = CONFIDENCE) -> FloatArray:
         """Return the half-width of each mean's interval on the log scale."""
@@ -217,7 +220,7 @@ class RowMeans:
 def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     """Return the means of a table's rows with moderated errors.
 
-    An error is never smaller than the error from the windows of the row.
+    An error is never smaller than the error that follows from the row's windows.
     """
     expected = expected_variance(table, prior)
     prior_df = np.inf if len(table.names) == 2 else prior.prior_df
@@ -231,8 +234,8 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
         variance, df = np.where(has_own, shrunk.variance, variance), np.where(has_own, shrunk.df, df)
     outliers = [prior.variance_outliers.get(name, (0.0, 0.0)) for name in table.names]
     outlier, outlier_df = np.asarray(outliers).reshape(-1, 2).T
-    # An outlier is not shrunk, but the prior adds degrees of freedom. With two degrees of freedom and a common error
-    # for many pairs, even servers with fourfold differences would remain undecided.
+    # The variance of an outlier is not shrunk, but the prior adds degrees of freedom. With only two degrees of freedom
+    # and a common error for many pairs, even fourfold differences between servers would remain undecided.
     outlier_df = outlier_df + np.nan_to_num(np.minimum(outlier_df, prior_df))
     df = np.where(outlier > variance, outlier_df, df)
     variance = np.where(outlier > variance, outlier, variance)
@@ -251,9 +254,10 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
 def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
     """Return the means for display, with the errors of absolute values.
 
-    The error shared by processes with the same number cancels in ratios, but not in absolute values.
+    Processes with the same number share an error. It cancels in ratios, but not in absolute values.
     """
-    removed = np.nansum(table.displayed - table.between.adjusted, axis=0)  # the same for all rows
+    # The removed column effects, which are the same for all rows.
+    removed = np.nansum(table.displayed - table.between.adjusted, axis=0)
     shared = removed / np.maximum((~np.isnan(table.displayed)).sum(axis=0), 1)
     df = max(len(shared) - 1, 1)
     variance = float(((shared - shared.mean()) ** 2).sum()) / df
@@ -262,7 +266,7 @@ def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
 
 
 def add_variance(means: RowMeans, squared_error: FloatArray, df: float) -> RowMeans:
-    """Add an independent squared error to each mean; degrees of freedom follow Satterthwaite (1946)."""
+    """Add an independent squared error to each mean. Degrees of freedom follow Satterthwaite (1946)."""
     total = means.squared_error + squared_error
     with np.errstate(invalid="ignore", divide="ignore"):
         joint = total**2 / (means.squared_error**2 / means.df + squared_error**2 / df)
@@ -277,10 +281,10 @@ def student_half_width(squared_error: FloatArray, df: FloatArray, confidence: fl
 
 
 def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) -> RowMeans:
-    """Return the mean over several tables, for the rows ``names`` that all of them have.
+    """Return the means over several tables, for rows that occur in all of them.
 
-    Each process contributes a single value, because the test types of a process share the process's deviation.
-    Processes that lack a table are excluded.
+    Each process contributes a single value, because all test types share the deviation of the process. Processes that
+    lack a table are excluded.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)
@@ -299,7 +303,7 @@ def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) 
         window_df += df[rows]
     within = RowVariances(variance=from_windows, df=window_df, leverage=np.ones(len(names)))
     joint = fit_process_values(names, columns, values, within)
-    # Variance of a mean of correlated test types, relative to the variance of a single test type.
+    # Variance of a mean over correlated test types, relative to the variance of a single test type.
     of_mean = CROSS_TEST_R2**0.5 + (1 - CROSS_TEST_R2**0.5) * share
     outliers = {name: (variance * of_mean, df) for name, (variance, df) in prior.variance_outliers.items()}
     pooled = replace(

@@ -13,12 +13,13 @@ from harness.stats.ranking_model import Ratio
 from harness.stats.variances import BoolArray, FloatArray
 
 RowIndices = NDArray[np.intp]
-MIN_DF_FOR_FOURTH_MOMENT = 4.5  # a t distribution has a fourth moment above 4 degrees of freedom; 4.5 is a safe margin
+# A t distribution has a fourth moment if it has more than 4 degrees of freedom; 4.5 adds a margin.
+MIN_DF_FOR_FOURTH_MOMENT = 4.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Differences of log means. Each follows ``scale`` times a t distribution; NaN where an error is unknown."""
+    """Differences of log means. Each follows a t distribution multiplied by ``scale``. Unknown errors are NaN."""
 
     value: FloatArray
     squared_error: FloatArray
@@ -30,7 +31,7 @@ class Differences:
         return self.scale * student_half_width(self.squared_error, self.df, confidence)
 
     def ratios(self, confidence: float = CONFIDENCE) -> list[Ratio]:
-        """Return each difference as a ratio, with an interval if it is finite and known."""
+        """Return each difference as a ratio, with an interval if the interval is known and finite."""
         half = self.half_width(confidence)
         ratios = []
         for value, width in zip(self.value.tolist(), half.tolist(), strict=True):
@@ -40,7 +41,7 @@ class Differences:
         return ratios
 
     def p_values(self) -> FloatArray:
-        """Return the two-sided p-value of no difference for each pair."""
+        """Return the two-sided p-value of each difference for the hypothesis that there is no difference."""
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.where(self.value == 0, 0.0, np.abs(self.value) / (self.scale * np.sqrt(self.squared_error)))
             return np.asarray(np.where(np.isnan(self.squared_error), np.nan, 2 * special.stdtr(self.df, -t)))
@@ -50,9 +51,9 @@ def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIn
     """Subtract rows of ``other`` from rows of ``one``, with broadcasting.
 
     The difference of two independent t variables is approximated by a scaled t with the same second and fourth moment
-    (Patil 1965, Biometrika 52). Its tails, where the many pairs of a table are decided, are wider than Welch's. Where
-    a side has too few degrees of freedom for a fourth moment, or both sides share one variance estimate, the smaller
-    degrees of freedom apply to the difference.
+    (Patil 1965, Biometrika 52). Its tails are wider than those of Welch's approximation, and the many pairs of a table
+    are decided in the tails. The smaller degrees of freedom are used instead if a side has too few for a fourth moment,
+    or if both sides share a variance estimate.
     """
     first, second = one.squared_error[rows], other.squared_error[columns]
     df_one, df_other = one.df[rows], other.df[columns]
@@ -71,7 +72,7 @@ def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIn
 
 
 def significant(table: RowMeans, alpha: float) -> BoolArray:
-    """Return the symmetric rows x rows matrix of pairs that differ at the family-wise error ``alpha``."""
+    """Return a symmetric matrix (rows x rows) of the pairs that differ at the family-wise error ``alpha``."""
     differ = np.zeros((len(table.mean), len(table.mean)), dtype=bool)
     known = np.flatnonzero(np.isfinite(table.squared_error))
     first, second = (known[each] for each in np.triu_indices(len(known), 1))
@@ -80,9 +81,9 @@ def significant(table: RowMeans, alpha: float) -> BoolArray:
 
 
 def holm(p_values: FloatArray, alpha: float) -> BoolArray:
-    """Return the hypotheses that Holm's step-down procedure rejects (Holm 1979).
+    """Return which hypotheses Holm's step-down procedure rejects (Holm 1979).
 
-    In ascending order, a p-value is rejected while it is at most ``alpha`` / (hypotheses left).
+    P-values are examined in ascending order. Each is rejected until the first exceeds ``alpha`` / (hypotheses left).
     """
     order = np.argsort(p_values, kind="stable")
     failures = np.flatnonzero(~(p_values[order] <= alpha / np.arange(len(p_values), 0, -1)))
@@ -94,20 +95,20 @@ def holm(p_values: FloatArray, alpha: float) -> BoolArray:
 def ranks(
     table: RowMeans, medians: FloatArray, alpha: float, floor: float = 0.0, *, higher: bool
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield for each row the position by median, the best and worst possible rank, and the tie group; all 1-based.
+    """Yield for each row the position by median, the best and worst possible rank, and the tie group, all 1-based.
 
-    A row beats another if they differ significantly and by at least the machine's noise floor. The interval of row i
-    is [1 + rows that beat i, rows - rows that i beats]. With a family-wise error of 5 % all true ranks lie inside
-    their intervals at the same time with probability 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). The interval is
+    A row beats another row if they differ significantly and by at least the machine's noise floor. The interval of row
+    i is [1 + rows that beat i, rows - rows that i beats]. With a family-wise error of 5 %, all true ranks lie in their
+    intervals simultaneously with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). The interval is
     extended to the position by median, because the test compares mean logarithms instead. A tie group ends before the
-    first row that the leader of the group significantly beats.
+    first row that the group's first row significantly beats.
 
     Args:
-        table: the means that decide.
-        medians: the displayed figure of each row.
-        alpha: family-wise error over all pairs.
-        floor: relative noise of the machine; 0.03 means 3 %.
-        higher: whether a higher figure is better.
+        table: The means that decide.
+        medians: The displayed figure of each row.
+        alpha: Family-wise error over all pairs.
+        floor: Relative noise of the machine; 0.03 means 3 %.
+        higher: Whether a higher figure is better.
     """
     sign, size = (1 if higher else -1), len(medians)
     with np.errstate(invalid="ignore"):

@@ -1,8 +1,8 @@
-"""Compares a run with a published TechEmpower round, on the test types and implementations that both have.
+"""Compares a run with a published TechEmpower round, for the test types and implementations that both measured.
 
-Machines, load generators, networks and rules differ, so throughputs of the two are never divided by each other. Two
-things can be compared: each implementation's throughput relative to the geometric mean of the implementations that
-both measured, and the order of each pair.
+Machines, load generators, networks and rules differ, so throughputs of run and round are never divided by each other.
+Two comparisons are possible: throughput relative to the geometric mean of the common implementations, and the order of
+each pair.
 """
 
 import math
@@ -17,18 +17,18 @@ from harness.errors import UsageError
 from harness.records import safe_read
 from harness.stats.ranking_model import Ranking
 
-MAX_FILE_BYTES = 64 << 20  # limit for a results.json
+MAX_FILE_BYTES = 64 << 20  # maximum size of a results.json
 QUERY_SWEEPS = (
     "query",
     "update",
     "cached-query",
-)  # displayed at their last level; other test types at their best level
+)  # displayed at their last level; other test types are displayed at their best level
 TEST_TYPE_BY_KEY = {"cached_query": "cached-query"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRates:
-    """A published round. ``rates``: test type -> name -> requests per second that the published table shows."""
+    """A published round. ``rates``: test type -> name -> requests per second in the published table."""
 
     name: str
     environment: str
@@ -37,24 +37,25 @@ class PublishedRates:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCell:
-    """An implementation and test type that the round and the run measured."""
+    """An implementation and test type that both the round and the run measured."""
 
     test_type: str
     implementation: str
     round_rank: int
     run_rank: int
-    round_share: float  # relative to the geometric mean of the implementations that both measured
+    round_share: float  # relative to the geometric mean of the common implementations
     run_share: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderAgreement:
-    """Number of pairs of a test type that have the same order in both."""
+    """The number of pairs that have the same order in run and round, for a test type."""
 
     test_type: str
     pairs: int
     same: int
-    reversed_decided: tuple[tuple[str, str], ...]  # (faster, slower) in the run, where its ranks do not overlap
+    # (faster, slower) in the run, if the rank intervals in the run do not overlap
+    reversed_decided: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +64,14 @@ class RoundComparison:
 
     rows: tuple[SharedCell, ...]
     agreements: tuple[OrderAgreement, ...]
-    only_run: tuple[str, ...]  # names that the round lacks
+    only_run: tuple[str, ...]  # names that do not occur in the round
 
 
 def read_round(path: Path) -> PublishedRates:
     """Read a results.json file.
 
     Raises:
-        UsageError: the file cannot be read or is not a TechEmpower results.json.
+        UsageError: The file cannot be read, or is not a TechEmpower results.json.
     """
     try:
         document: Any = safe_read.parse_json(safe_read.read(path, MAX_FILE_BYTES))
@@ -78,7 +79,7 @@ def read_round(path: Path) -> PublishedRates:
         rates: dict[str, dict[str, float]] = {}
         for key, by_name in document["rawData"].items():
             kind = TEST_TYPE_BY_KEY.get(key, key)
-            for name, entries in by_name.items():  # other values of rawData count lines of code
+            for name, entries in by_name.items():  # other members of rawData are line counts
                 if isinstance(entries, list) and (rate := _successful_responses(kind, entries) / seconds) > 0:
                     rates.setdefault(kind, {})[name] = _parse_number(rate)
     except OSError as error:
@@ -93,7 +94,7 @@ def read_round(path: Path) -> PublishedRates:
 
 
 def _successful_responses(kind: str, entries: list[Any]) -> float:
-    """Return the number of successful responses at the level that the table shows; 0 if there is none."""
+    """Return the number of successful responses at the level in the published table, or 0 if there is none."""
     by_level = [
         _parse_number(entry.get("totalRequests") or 0) - _parse_number(entry.get("5xx") or 0) for entry in entries
     ]
@@ -101,7 +102,7 @@ def _successful_responses(kind: str, entries: list[Any]) -> float:
 
 
 def _parse_number(value: float | str) -> float:
-    """Return a number as a float; raises ValueError or OverflowError unless it is finite and not negative."""
+    """Convert a number to float. Raises ValueError or OverflowError unless it is finite and not negative."""
     found = float(value)
     if not math.isfinite(found) or found < 0:
         raise ValueError(f"{value!r:.40} must be a finite number that is not negative")
@@ -109,10 +110,10 @@ def _parse_number(value: float | str) -> float:
 
 
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
-    """Compare the rows of both sides, by test type in the order of the run. A name such as ``x@tree`` counts as ``x``.
+    """Compare run and round by test type, in the order of the run. A name such as ``x@tree`` counts as ``x``.
 
-    The run contributes its leading figure: throughput, or requests per CPU second. The throughput of a server with a
-    machine of its own is proportional to the latter.
+    The run contributes the leading figure: throughput, or requests per CPU second. If a server has a machine to itself,
+    throughput is proportional to requests per CPU second.
     """
     rows: list[SharedCell] = []
     agreements: list[OrderAgreement] = []

@@ -1,4 +1,4 @@
-"""Ranks a run from its records: tables by test type and load, and an overall score."""
+"""Ranks a run from the records: tables by test type and load, and an overall score."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from harness.stats.value_tables import (
     sort_rows,
 )
 
-LIMIT_TAG = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
+LIMIT_TAG = "limit"  # tag of implementations that show the cost of machine, kernel and protocol, and are not ranked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class _RankingInput:
     info: RunInfo
     rules: ProcessLimits
     cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Metric, ValueTables, float]]  # for throughput and CPU per request; with its noise floor
+    tables: Sequence[tuple[Metric, ValueTables, float]]  # for throughput and CPU per request, each with the noise floor
     unranked: Mapping[tuple[str, str], str]
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     startup: Mapping[str, float]
@@ -56,19 +56,19 @@ class _RankingInput:
     processes: Sequence[ProcessRecord]
 
     def loads(self, kind: str) -> list[Load]:
-        """Return the planned loads, then other measured loads."""
+        """Return the planned loads, followed by other measured loads."""
         planned = list(self.info.loads[kind])
         seen = {load: None for own in self.cells[kind].values() for load in own if load not in planned}
         return [*planned, *sorted(seen, key=lambda load: (load.connections, load.label))]
 
     def at(self, kind: str, name: str, load: Load | None) -> tuple[Load | None, CellTrials | None]:
-        """Return load and cell of a row, at the given load or at the row's best load."""
+        """Return the load and cell of a row, at the given load or else at the row's best load."""
         own = self.cells[kind].get(name, {})
         chosen = best_load(own) if load is None else load
         return chosen, own.get(chosen) if chosen is not None else None
 
     def fitted(self, metric: Metric, tables: ValueTables, kind: str, load: Load | None) -> TableFit:
-        """Return the fit of a table at one load, or at each row's best load."""
+        """Return the fit of a table at a load, or at the best load of each row."""
         if (kind, load) in tables.fits:
             return tables.fits[kind, load]
         names = [n for n in self.cells[kind] if (n, kind) not in self.unranked and n not in self.limits]
@@ -79,9 +79,9 @@ class _RankingInput:
 def rank(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[VerificationRecord]
 ) -> ranking_model.Ranking:
-    """Rank every test type at every load, and compute overall scores, latency goals and the order service.
+    """Rank each test type at each load, and compute overall scores, capacities and scenario results.
 
-    A profile that only checks that implementations run gives unranked rows and no score.
+    If the profile only checks that implementations run, rows are unranked and there is no score.
     """
     floor, merged, collected = info.noise_floor, deployment_by_process(info), collect_cells(trials)
     refused, limits = unranked_reasons(info, trials, processes, verdicts), _limits(info)
@@ -122,12 +122,15 @@ def rank(
 
 
 def leading_quantity(info: RunInfo) -> ranking_model.Quantity:
-    """Return the leading figure: CPU per request on a shared or busy machine, where it is the steadier figure."""
+    """Return the leading metric. On a shared or busy machine, it is CPU per request, which varies less."""
     return "cpu" if info.machine.grade in ("C", "D") else "throughput"
 
 
 def _limits(info: RunInfo) -> list[str]:
-    """Return implementations with the tag LIMIT, unless nothing else was run or scores are relative to it."""
+    """Return implementations with the limit tag. The baseline is excluded.
+
+    The list is empty if all implementations have the tag.
+    """
     tagged = [one.name for one in info.implementations if LIMIT_TAG in (tag.lower() for tag in one.tags)]
     return [name for name in tagged if len(tagged) < len(info.implementations) and name != info.reference]
 
@@ -195,7 +198,7 @@ def _make_row(
 
 
 def _relative_to_limit(name: str, kind: str, load: Load, run: _RankingInput) -> tuple[list[str], str]:
-    """Return a flag with the CPU per request relative to the floor; for the floor itself, why it is not ranked."""
+    """Return a flag with CPU per request relative to the floor. For the floor, return why it is not ranked."""
     own, reason = run.cells[kind][name][load], ""
     cpu, rate = own.median(CPU_PER_REQUEST), own.median(THROUGHPUT)
     if name in run.limits:
@@ -208,7 +211,7 @@ def _relative_to_limit(name: str, kind: str, load: Load, run: _RankingInput) -> 
 
 
 def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
-    """Return the closed-loop latency; None if the generator of any process reported no latency."""
+    """Return the closed-loop latency, or None if a process has no reported latency."""
     of_trials = [
         (trial.process, trial.latency, trial.requests)
         for trial in cell.kept
@@ -232,11 +235,11 @@ def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
 def _overall_scores(
     run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRanking]
 ) -> tuple[ranking_model.Score, ...]:
-    """Return geometric means of the ratios to the reference over the test types in which the reference has a figure.
+    """Return the geometric mean of ratios to the baseline, over the test types in which the baseline has a figure.
 
-    A score depends only on the run and its reference, so filtering a view never changes it. (The order by arithmetic
-    means of normalised figures would depend on the reference: Fleming & Wallace 1986.) A missing figure is never
-    counted as 0. Test types with given arrivals are not scored, because their throughput is an input.
+    A score depends only on the run and the baseline, so filtering a view never changes it. With arithmetic means of
+    normalised figures, the order would depend on the baseline (Fleming & Wallace 1986). A missing figure never counts
+    as 0. Scenarios are not scored, because their throughput is an input.
     """
     ratios = {
         kind: {
@@ -267,7 +270,7 @@ def _overall_scores(
     ]
 
     def sort_key(score: ranking_model.Score) -> tuple[int | str, ...]:
-        """Order by the leading figure, then by the other figure."""
+        """Order by the leading metric, then by the other metric."""
         both = (score.cpu, score.throughput) if leading_quantity(run.info) == "cpu" else (score.throughput, score.cpu)
         return *(each.position if each else len(scores) + 1 for each in both), score.implementation
 
@@ -277,7 +280,7 @@ def _overall_scores(
 def _scores(
     run: _RankingInput, metric: Metric, tables: ValueTables, fits: Sequence[TableFit], floor: float
 ) -> dict[str, ranking_model.Standing]:
-    """Return scores with the interval of the ratio to the reference; for a cost, reference over own."""
+    """Return scores with the interval of the ratio to the baseline. For a cost, the ratio is inverted."""
     reference = run.info.reference
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
     if reference not in names:

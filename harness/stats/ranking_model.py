@@ -1,4 +1,4 @@
-"""Models of rankings and comparisons, which the reports and the dashboard display."""
+"""Models of rankings and comparisons, as displayed by reports and the dashboard."""
 
 from typing import Annotated, Literal
 
@@ -23,7 +23,7 @@ class Estimate(Record):
     low: float | None  # None if the variance between processes is unknown
     high: float | None
     processes: int
-    values: tuple[float, ...]  # a value for each process, by process number
+    values: tuple[float, ...]  # a value for each process, in the order of process numbers
 
 
 class Ratio(Record):
@@ -53,7 +53,7 @@ class Standing(Record):
     """Estimate, position and tie group of a row for a quantity. Tie groups are numbered from 1, best first."""
 
     estimate: Estimate
-    position: int  # order of the point estimates, 1-based
+    position: int  # position in the order of point estimates, 1-based
     rank: RankInterval
     tie_group: int
     to_reference: Ratio | None  # this / baseline
@@ -64,30 +64,31 @@ class ClosedLoopLatency(Record):
     """Service times of a closed loop at the row's load, in seconds."""
 
     mean: Annotated[Estimate, Field(alias="mean_seconds")]
-    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # with enough requests
-    maximum: Annotated[float, Field(alias="maximum_seconds")]  # the slowest request of all processes
+    # Only percentiles with enough requests.
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
+    maximum: Annotated[float, Field(alias="maximum_seconds")]  # the slowest request in all processes
 
 
 class Row(Record):
     """An implementation in a table."""
 
     implementation: str
-    load: Load | None = None  # load of the row's figures; None if it has no figures
+    load: Load | None = None  # load at which the figures were measured; None if there are no figures
     throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None  # median over processes
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None  # median over processes
-    errors: int = 0  # sum over all trials of this row
-    flags: tuple[str, ...] = ()  # from validity checks, or "not warmed up", "provisional", ...
+    errors: int = 0  # sum over all trials of the row
+    flags: tuple[str, ...] = ()  # from validity checks, or for example "not warmed up" or "provisional"
     ranked: bool = True
-    reason: str = ""  # why it is not ranked: "verification failed", "missing", "excluded by validity checks: ..."
+    reason: str = ""  # why the row is not ranked, for example "verification failed" or "missing"
     trials: int = 0
-    dropped: int = 0  # trials that a validity check excluded
+    dropped: int = 0  # number of trials that a validity check excluded
     latency: ClosedLoopLatency | None = None
     # Medians over processes.
     response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None  # None: pipelined
     throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
-    threads: float | None = None  # largest number at one time
+    threads: float | None = None  # maximum number at the same time
 
 
 class Table(Record):
@@ -95,21 +96,21 @@ class Table(Record):
 
     test_type: str
     load: Load | None
-    rows: tuple[Row, ...]  # ranked rows by throughput, best first, then unranked rows
+    rows: tuple[Row, ...]  # ranked rows by throughput, best first; then unranked rows
 
 
 class TestTypeRanking(Record):
     """All tables of a test type."""
 
-    __test__ = False  # pytest would collect the class by its name
+    __test__ = False  # prevents pytest from collecting the class
 
     test_type: str
     headline: Table
-    tables: tuple[Table, ...]  # one for each planned load
+    tables: tuple[Table, ...]  # a table for each planned load
 
     @property
     def is_scenario(self) -> bool:
-        """Whether the test type was measured under arrivals of use cases."""
+        """True if the test type was measured under arrivals of use cases."""
         return any(isinstance(table.load, Scenario) for table in (self.headline, *self.tables))
 
 
@@ -121,9 +122,9 @@ class Score(Record):
     """
 
     implementation: str
-    throughput: Standing | None  # None when a scored test type is missing
+    throughput: Standing | None  # None if a scored test type is missing
     cpu: Standing | None
-    ratios: dict[str, float]  # test type -> throughput ratio to the reference
+    ratios: dict[str, float]  # test type -> throughput relative to the baseline
     missing: tuple[str, ...]
 
 
@@ -131,10 +132,11 @@ class RatePoint(Record):
     """An implementation at a rate: a share of its throughput, or the same rate for all implementations."""
 
     purpose: Literal["share", "common"]
-    share: float | None  # of the closed-loop throughput of each process
+    share: float | None  # relative to the closed-loop throughput of each process
     rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the intended send time
-    maximum: Annotated[float | None, Field(alias="maximum_seconds")]  # over all valid loads; grows with their number
+    # Maximum over all valid loads; it grows with their number.
+    maximum: Annotated[float | None, Field(alias="maximum_seconds")]
     flags: tuple[str, ...] = ()
 
 
@@ -142,13 +144,13 @@ class GoalRow(Record):
     """Capacity of an implementation at the latency goal, and its latency over load."""
 
     implementation: str
-    capacity: Standing | None  # requests/s, or the factor of the arrivals
-    above: float | None  # median over processes of the lowest rate or factor that missed the goal
+    capacity: Standing | None  # requests/s, or the factor of a scenario
+    above: float | None  # lowest rate or factor that missed the goal; median over processes
     closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None  # median over processes
     ranked: bool = True
     reason: str = ""
     flags: tuple[str, ...] = ()
-    points: tuple[RatePoint, ...] = ()  # by rate
+    points: tuple[RatePoint, ...] = ()  # in order of the rate
 
 
 class LatencyTable(Record):
@@ -156,7 +158,7 @@ class LatencyTable(Record):
 
     test_type: str
     goal: LatencyGoal
-    rows: tuple[GoalRow, ...]  # ranked rows first, best first
+    rows: tuple[GoalRow, ...]  # ranked rows with the best first, then unranked rows
 
 
 class OrderPoint(Record):
@@ -164,9 +166,9 @@ class OrderPoint(Record):
 
     factor: float
     use_case: str
-    operation: str  # empty for the whole use case, from due time to last response
+    operation: str  # empty for the whole use case, from the due time to the last response
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the due time
-    answered: int  # of all processes
+    answered: int  # number of responses in all processes
     failed: int
 
 
@@ -175,7 +177,7 @@ class OrderRow(Row):
 
     response: Annotated[Standing | None, Field(alias="response_seconds")]  # median of "create order"
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # of "create order"
-    # Without a default: readers recompute a ranking.json that uses an older key.
+    # There is no default value, so that readers recompute a ranking.json that uses an older key.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
 
@@ -184,15 +186,16 @@ class OrderTable(Record):
     """The order service at one factor, by the response time of "create order"."""
 
     factor: float
-    rows: tuple[OrderRow, ...]  # ranked rows first, best first
+    rows: tuple[OrderRow, ...]  # ranked rows with the best first, then unranked rows
 
 
 class OrderResults(Record):
     """Results of the order service: tables by factor, capacity at the goal, and every operation."""
 
-    tables: tuple[OrderTable, ...]  # by factor
+    tables: tuple[OrderTable, ...]  # in order of the factor
     goal: LatencyGoal | None = None
-    capacities: tuple[GoalRow, ...] = ()  # in factors of the arrivals; ranked rows first, best first
+    # In factors of the scenario; ranked rows with the best first, then unranked rows.
+    capacities: tuple[GoalRow, ...] = ()
     points: dict[str, tuple[OrderPoint, ...]] = Field(default_factory=dict)  # by implementation
 
 
@@ -206,8 +209,8 @@ class Ranking(Record):
     leading: Quantity = "throughput"  # metric that leads the summary on this machine
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
     overall: tuple[Score, ...] = ()
-    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
-    orders: OrderResults | None = None  # of a run with the order service
+    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type, for runs with loads at given rates
+    orders: OrderResults | None = None  # for runs with the order service
     noise_floor: NoiseFloor | None = None
     notes: tuple[str, ...] = ()  # "one process of each: ...", ...
 
@@ -216,7 +219,7 @@ class Effect(Record):
     """Ratio and verdict of a metric of a cell, B relative to A."""
 
     ratio: Ratio | None  # B / A; None if a side has no figure
-    verdict: Verdict  # for CPU per request, "faster" is less CPU
+    verdict: Verdict  # for CPU per request, "faster" means less CPU
 
 
 class CellComparison(Record):
@@ -227,7 +230,7 @@ class CellComparison(Record):
     load: Load
     throughput: Effect
     cpu_per_request: Effect
-    reason: str = ""  # why it is missing, with the run: "B: verification failed"
+    reason: str = ""  # why the cell is missing, with the run: "B: verification failed"
 
 
 class Comparison(Record):
@@ -239,5 +242,5 @@ class Comparison(Record):
     interleaved: bool  # A and B were measured in the same rounds
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]
-    noise_floor: NoiseFloor | None = None  # the larger floor of the two runs
+    noise_floor: NoiseFloor | None = None  # the larger noise floor of the two runs
     notes: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Decides which cells need more processes (group sequential testing), from the records alone.
+"""Decides from the records which cells need more processes (group sequential testing).
 
-The data is examined at a few planned looks that share the family-wise error. Testing at 95 % after every process would
-call a true tie different in 22 to 25 % of runs.
+The data is examined at a few planned looks that share the family-wise error. If each additional process were followed
+by a test at 95 %, 22 to 25 % of runs would find a difference between equal implementations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ AnySection = TypeVar("AnySection", bound=ConfigSection)
 
 
 def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
-    """Return a section of the run's profile; the default section if the record lacks it or has other keys."""
+    """Return a section of the run's profile, or the default section if the record lacks it or has different keys."""
     profile = info.settings.get("profile")
     try:
         return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else kind()
@@ -41,16 +41,16 @@ def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySect
 
 
 def planned_looks(rules: ProcessLimits) -> tuple[int, ...]:
-    """Return the numbers of processes at which the data is examined; the last is the maximum."""
+    """Return the numbers of processes at which the data is examined. The last is the maximum."""
     return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
 
 
 def alpha_at(rules: ProcessLimits, processes: int) -> float:
     """Return the family-wise error that the look at this number of processes may spend.
 
-    The spent share grows with the square of the number of processes (Kim & DeMets 1987, rho = 2). Early looks decide
-    clear differences and most of the error remains for the last look. A number between two looks, as in an interrupted
-    run, counts as the next look.
+    The cumulative spending is proportional to the square of the number of processes (Kim & DeMets 1987, rho = 2). Early
+    looks thus decide only clear differences, and most of the error remains for the last look. A number between two
+    looks, as in an interrupted run, counts as the next look.
     """
     counts = planned_looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
@@ -61,10 +61,10 @@ def alpha_at(rules: ProcessLimits, processes: int) -> float:
 def undecided(
     trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: ProcessLimits
 ) -> Sequence[tuple[str, str]]:
-    """Return which of the expected (implementation, test type) need another process; empty if the run is done.
+    """Return the expected (implementation, test type) pairs that need another process. Empty if the run is complete.
 
-    Past looks are replayed. A decision made at a look is final, so a resumed run stops where an uninterrupted run
-    would have stopped.
+    Past looks are repeated. A decision made at a look is final, so a resumed run stops where an uninterrupted run would
+    have stopped.
     """
     done = 1 + max((trial.process for trial in trials), default=-1)
     waiting = expected if done < rules.maximum else ()
@@ -79,7 +79,7 @@ def undecided(
 def _undecided_at_look(
     cells: Mapping[CellKey, CellTrials], expected: Sequence[tuple[str, str]], rules: ProcessLimits, alpha: float
 ) -> set[tuple[str, str]]:
-    """Return what is undecided at a look: rows of the headline tables, and expected rows without a figure."""
+    """Return the undecided pairs at a look: rows of the headline tables, and expected rows without a figure."""
     tables: dict[str, dict[str, CellTrials]] = {kind: {} for _, kind in expected}
     every = group_by_test_type(cells)
     for name, kind in expected:
@@ -98,7 +98,7 @@ def _undecided_at_look(
 
 
 def _undecided_rows(table: RowMeans, rules: ProcessLimits, alpha: float) -> Iterator[str]:
-    """Yield rows whose order relative to a neighbour is neither decided nor a tie within the target half-width."""
+    """Yield neighbouring rows with an order that is neither decided nor a tie within the target half-width."""
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:
         yield table.names[0]

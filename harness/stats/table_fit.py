@@ -1,12 +1,12 @@
-"""Fits one table of log figures: row + round + process number + error, by least squares.
+"""Fits a table of log figures by least squares: row + round + process number + error.
 
-Trials of a round are measured at about the same time, so the effect of a round is the state of the machine then.
-Removing the effects of rounds leaves a value for each process. Removing the effects of process numbers then removes
-effects that all processes with the same number share, for example drift of the machine.
+Trials of the same round are measured at about the same time. The effect of a round is therefore the state of the
+machine at that time. Removing the effects of rounds leaves a value for each process. Removing the effects of process
+numbers then removes effects that processes with the same number share, such as drift of the machine.
 
-The process is the unit of every error. The windows of a process share memory layout and compilation, so more windows
-do not replace a further process (Kalibera & Jones 2013). In a run merged from several deployments, the deployment is
-the unit, because each deployment may favour a server.
+The process is the unit of all errors. The windows of a process share memory layout and compilation, so more windows do
+not replace another process (Kalibera & Jones 2013). In a run merged from several deployments, the deployment is the
+unit, because a deployment may favour a server.
 """
 
 from collections import defaultdict
@@ -22,15 +22,15 @@ from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, BoolArray, FloatArray
 
 Position = tuple[int, int]  # number of the process or deployment, number of the round within it
 
-# A missed effect of process numbers only widens intervals, so the F test may err towards removing the effect.
+# A missed effect of process numbers only widens intervals, so the F test may err towards removing an effect.
 COLUMN_EFFECT_ALPHA = 0.20
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowVariances:
-    """Variances within rows. All arrays have an element for each row."""
+    """Variances within rows. Each array has an element for each row."""
 
-    variance: FloatArray  # of a single value; NaN for a row with fewer than two values
+    variance: FloatArray  # variance of a single value; NaN for a row with fewer than two values
     df: FloatArray  # degrees of freedom of the variance
     leverage: FloatArray  # variance of the row's mean / variance: 1 / count, or more if the row lacks columns
 
@@ -41,7 +41,7 @@ class RowVariances:
 
     @cached_property
     def outliers(self) -> BoolArray:
-        """Mask of the rows with outlying variances in this table."""
+        """Mask of the rows that have outlying variances in this table."""
         return variance_outliers(self.variance, self.df)
 
 
@@ -49,19 +49,19 @@ class RowVariances:
 class AdditiveFit(RowVariances):
     """Additive effects of rows and columns, fitted by least squares."""
 
-    mean: FloatArray  # of each row, at an average column
-    adjusted: FloatArray  # rows x columns: the values minus the column effects
+    mean: FloatArray  # mean of each row at an average column
+    adjusted: FloatArray  # rows x columns: values minus column effects
 
 
 def fit_additive(logs: FloatArray, *, columns: bool = True, excluded: BoolArray | None = None) -> AdditiveFit:
-    """Fit row and column effects; the column effects reduce each row's residual degrees of freedom proportionally.
+    """Fit row and column effects. Column effects reduce the residual degrees of freedom of each row proportionally.
 
-    A table with one row has no column effects.
+    A table with a single row has no column effects.
 
     Args:
-        logs: rows x columns; NaN where a value is missing.
-        columns: False fits row means only.
-        excluded: rows that do not inform the column effects. None finds variance outliers and excludes these.
+        logs: Rows x columns; NaN where a value is missing.
+        columns: Whether to fit column effects in addition to row means.
+        excluded: Rows that do not contribute to the column effects. None finds and excludes variance outliers.
     """
     present = ~np.isnan(logs)
     count = present.sum(axis=1)
@@ -76,8 +76,8 @@ def fit_additive(logs: FloatArray, *, columns: bool = True, excluded: BoolArray 
             design = present[:, estimable].astype(float)
             used = np.where(estimable, logs, np.nan)[informs]
             residuals = np.nan_to_num(used - np.nansum(logs[informs], axis=1, keepdims=True) / count[informs, None])
-            # Normal equations of the columns after eliminating the rows. They are singular: adding a constant to all
-            # columns and subtracting it from all rows changes nothing.
+            # Normal equations of the columns after eliminating the rows. They are singular, because a constant can be
+            # added to all columns and subtracted from all rows.
             own = design[informs]
             inverse = linalg.pinvh(np.diag(own.sum(axis=0)) - (own.T / count[informs]) @ own)
             effect[estimable] = inverse @ residuals.sum(axis=0)[estimable]
@@ -98,23 +98,23 @@ def fit_additive(logs: FloatArray, *, columns: bool = True, excluded: BoolArray 
 
 @dataclass(frozen=True, kw_only=True)
 class TableFit:
-    """A fitted table of natural logarithms of a metric, without moderation by the run's variances."""
+    """A fitted table of a metric's natural logarithms, before moderation by the run's variances."""
 
-    names: Sequence[str]  # of the rows
-    columns: Sequence[int]  # numbers of the processes, or of the deployments
+    names: Sequence[str]  # names of the rows
+    columns: Sequence[int]  # numbers of the processes or deployments
     values: FloatArray  # rows x columns: a value for each process, without the effects of rounds
-    displayed: FloatArray  # rows x columns: the values to display; of a merged run, without the column effects
+    displayed: FloatArray  # rows x columns: the values to display; in a merged run, without column effects
     processes: NDArray[np.int64]  # number of processes of each row
     between: AdditiveFit  # fit of the values of processes
     within: RowVariances  # variances of windows; ``leverage`` applies to the value of a process
 
 
 def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: bool = False) -> TableFit:
-    """Fit positive values given by row name and position. Rows without values are left out.
+    """Fit positive values given by row name and position. Rows without values are omitted.
 
     Args:
-        values: by name, then by position.
-        merged: deployments take the place of processes; each is displayed at the average deployment.
+        values: Row name -> position -> value.
+        merged: Whether deployments replace processes. Each row is then displayed at the average deployment.
     """
     names = [name for name, own in values.items() if own]
     rounds: defaultdict[int, set[int]] = defaultdict(set)
@@ -132,13 +132,13 @@ def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: bool =
 
 
 def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, merged: bool = False) -> TableFit:
-    """Remove the effects of rounds, then of process numbers.
+    """Remove the effects of rounds, and then the effects of process numbers.
 
     Args:
-        names: of the rows.
-        logs: rows x processes x rounds; NaN where a value is missing.
-        columns: numbers of the processes.
-        merged: as for ``fit_values``.
+        names: Names of the rows.
+        logs: Rows x processes x rounds; NaN where a value is missing.
+        columns: Numbers of the processes.
+        merged: As for ``fit_values``.
     """
     of_processes = [fit_additive(logs[:, process, :]) for process in range(logs.shape[1])]
     values = np.stack([each.mean for each in of_processes], axis=1)
@@ -154,9 +154,9 @@ def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, 
 def fit_process_values(
     names: Sequence[str], columns: Sequence[int], values: FloatArray, within: RowVariances, *, merged: bool = False
 ) -> TableFit:
-    """Fit rows x processes with a value for each process.
+    """Fit a table (rows x processes) with a value for each process.
 
-    Without variances of windows, effects of process numbers are removed only if an F test finds them.
+    If there are no variances of windows, effects of process numbers are removed only if an F test finds them.
     """
     between = fit_additive(values)
     if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any():
@@ -171,7 +171,8 @@ def fit_process_values(
 def _columns_differ(rows_only: AdditiveFit, fitted: AdditiveFit) -> bool:
     """Return whether columns have effects, by the F test of a two-way analysis of variance.
 
-    In a table with few rows this test depends on the pairs that the table decides, so callers must not use it there.
+    In a table with few rows, the test depends on the pairs that the table decides. Callers must not use it for such
+    tables.
     """
     before, after = rows_only.sum_of_squares, fitted.sum_of_squares
     df_before, df_after = float(rows_only.df.sum()), float(fitted.df.sum())

@@ -1,4 +1,4 @@
-"""Determines why an implementation is not ranked in a test type, and the caveats of its figures."""
+"""Determines why an implementation is not ranked in a test type, and the caveats of figures."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,14 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
 
-WHOLE_SERVER = "http"  # key of verdicts that apply to the whole server instead of a test type
+WHOLE_SERVER = "http"  # test type in verdicts that apply to the whole server
 VerdictKey = tuple[str, str]  # implementation, test type
 NO_VALID_TRIAL, NOT_REACHED = "no valid trial", "not reached: time was up"
 AT_RATES = "at given rates"
 
 
 def is_ranked(info: RunInfo) -> bool:
-    """Return whether the run's profile ranks implementations; ``smoke`` only checks that they run."""
+    """Return whether the run's profile ranks implementations. The profile ``smoke`` only checks that they run."""
     profile = info.settings.get("profile")
     return not (isinstance(profile, dict) and profile.get("ranked") is False)
 
@@ -50,7 +50,7 @@ def unranked_reasons(
 
 
 def why_no_figure(name: str, test_type: str, load: Load, processes: Sequence[ProcessRecord]) -> str:
-    """Return why a planned cell has no valid trial, by the records of all processes of the run.
+    """Return why a planned cell has no valid trial, according to the records of all processes.
 
     The caller has already excluded failed builds and failed verification.
     """
@@ -67,12 +67,12 @@ def why_no_figure(name: str, test_type: str, load: Load, processes: Sequence[Pro
 
 
 def planned_loads(info: RunInfo, name: str, test_type: str) -> tuple[Load, ...]:
-    """Return the loads that the run planned for a test type of an implementation."""
+    """Return the loads that the run planned for an implementation and test type."""
     return (info.cells.get(name, {}) if info.cells else info.loads).get(test_type, ())
 
 
 def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iterator[tuple[Load, str]]:
-    """Yield every planned load without a valid trial, with the reason."""
+    """Yield each planned load without a valid trial, with the reason."""
     own = [t for t in records.trials if (t.implementation, t.test_type, t.purpose) == (name, test_type, "measure")]
     tried, valid = {trial.load for trial in own}, {trial.load for trial in own if trial.rankable}
     for load in planned_loads(records.info, name, test_type):
@@ -81,7 +81,10 @@ def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iter
 
 
 def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> bool:
-    """Return whether time was up before every load at a given rate, which depends on the process's throughput."""
+    """Return whether the time limit prevented all loads at given rates.
+
+    These rates depend on the throughput of the process.
+    """
     own = (record for record in processes if record.implementation == name)
     late = any(load.kind == "open" for record in own for load in record.unreached.get(test_type, ()))
     return late and not any(
@@ -91,7 +94,7 @@ def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processe
 
 
 def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
-    """Return the cells that an implementation did not reach in time, such as ``json c64, c256``, by test type."""
+    """Return the cells that an implementation did not reach in time, by test type, for example ``json c64, c256``."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
     found = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):
@@ -106,10 +109,10 @@ def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
 def caveats(
     info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, tuple[str, ...]]:
-    """Return what was measured under conditions that differ from this project's rules.
+    """Return the conditions of measurement that differ from this project's rules.
 
-    These are violations of rules that TechEmpower does not have (each check once), stand-in base images, extra
-    privileges of a container, and trials without a check of responses under load.
+    These are: violations of rules that TechEmpower does not have (counted once per check), stand-in base images,
+    additional privileges of a container, and trials without checks of responses under load.
     """
     results = [*_objections(trials)]
     results += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]

@@ -19,12 +19,12 @@ from harness.stats.variances import FloatArray
 
 SINGLE_TABLE = ""  # key of the table if a metric has a single table
 AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)
-TableValues = Mapping[str, Mapping[Position, float]]  # by row name, then by process and round
+TableValues = Mapping[str, Mapping[Position, float]]  # row name -> (process, round) -> value
 
 
 @dataclass(frozen=True)
 class ValueTables:
-    """Positive values of every table of a run. The variances of all tables moderate the variances of each table."""
+    """Positive values of all tables of a run. The variances of all tables moderate the variances of each table."""
 
     values: Mapping[Hashable, TableValues]
     deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment, for a merged run
@@ -33,7 +33,7 @@ class ValueTables:
     def of(
         cls, cells: Mapping[CellKey, CellTrials], metric: Metric, deployments: Mapping[int, int] | None = None
     ) -> "ValueTables":
-        """Group cells into one table for each test type and load."""
+        """Group cells into a table for each test type and load."""
         by_table: defaultdict[Hashable, dict[str, Mapping[Position, float]]] = defaultdict(dict)
         for (name, kind, load), cell in cells.items():
             by_table[kind, load][name] = cell.values(metric)
@@ -41,16 +41,16 @@ class ValueTables:
 
     @cached_property
     def fits(self) -> Mapping[Hashable, TableFit]:
-        """The fit of each table, before the variances of the run are known."""
+        """The fit of each table, before variances are moderated."""
         return {key: self.fit(rows) for key, rows in self.values.items()}
 
     @cached_property
     def prior(self) -> Prior:
-        """The prior of variances from all tables."""
+        """The prior of variances, estimated from all tables."""
         return moderation.estimate_prior(list(self.fits.values()))
 
     def fit(self, rows: TableValues) -> TableFit:
-        """Fit another table, which does not contribute to the prior."""
+        """Fit an additional table, which does not contribute to the prior."""
         if not self.deployments:
             return fit_values(rows)
         rounds_per_process = 1 + max((number for own in rows.values() for _, number in own), default=0)
@@ -69,7 +69,7 @@ class ValueTables:
         return moderated_means(self.fits[key], self.prior)
 
     def ratio(self, a: str, b: str, confidence: float, table: Hashable | TableFit = SINGLE_TABLE) -> Ratio | None:
-        """Return the ratio of row ``a`` to row ``b``, in a table or another fit; None if a row has no figure."""
+        """Return the ratio of row ``a`` to row ``b`` in a table or fit, or None if a row has no figure."""
         fitted = table if isinstance(table, TableFit) else self.fits.get(table)
         if fitted is None or a not in fitted.names or b not in fitted.names:
             return None
@@ -81,14 +81,14 @@ class ValueTables:
         self, reference: str | None, table: TableFit | None = None, *,
         alpha: float = 1 - CONFIDENCE, floor: float = 0.0, higher: bool,
     ) -> dict[str, Standing]:  # fmt: skip
-        """Rank the rows of a table; the default is the only table.
+        """Rank the rows of a table. The default is the only table.
 
         Args:
-            reference: name of the row that ratios refer to.
-            table: another fit.
-            alpha: family-wise error of all decisions of the table.
-            floor: relative noise of the machine; rows closer than this are ties.
-            higher: whether a higher value is better.
+            reference: Name of the row that ratios refer to.
+            table: A different fit.
+            alpha: Family-wise error of all decisions in the table.
+            floor: Relative noise of the machine. Rows with a smaller difference are ties.
+            higher: Whether a higher value is better.
         """
         table = table or self.fits[SINGLE_TABLE]
         compared = moderated_means(table, self.prior)
@@ -96,13 +96,13 @@ class ValueTables:
 
 
 def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
-    """Return each row's estimate over its processes."""
+    """Return the estimate of each row over processes."""
     widths = moderation.standalone_means(table, compared).half_width().tolist()
     return [estimate_from_logs(own[~np.isnan(own)], width) for own, width in zip(table.displayed, widths, strict=True)]
 
 
 def estimate_from_processes(values: Mapping[int, float]) -> Estimate:
-    """Return the median of positive values by process, with Student's interval from these values alone."""
+    """Return the median of positive values by process, with Student's interval from only these values."""
     logs = np.log(list(values.values()))
     own = fit_additive(logs[None], columns=False)
     half_width = moderation.student_half_width(own.variance * own.leverage, own.df, CONFIDENCE)
@@ -110,13 +110,13 @@ def estimate_from_processes(values: Mapping[int, float]) -> Estimate:
 
 
 def estimate_from_logs(logs: FloatArray, width: float) -> Estimate:
-    """Return the median over processes with an interval around the geometric mean.
+    """Return the median over processes, with an interval around the geometric mean.
 
-    The interval is extended to the median where it does not contain it.
+    If the interval does not contain the median, it is extended to the median.
 
     Args:
-        logs: natural logarithm of the value of each process.
-        width: half-width of the interval on the log scale.
+        logs: Natural logarithm of the value of each process.
+        width: Half-width of the interval on the log scale.
     """
     values, center = np.exp(logs), float(logs.mean())
     middle, low, high = float(np.median(values)), None, None
@@ -130,11 +130,11 @@ def estimate_percentiles(
 ) -> dict[str, Estimate]:
     """Return an estimate of each latency percentile over processes.
 
-    A percentile is omitted if a process has too few responses for it in every load.
+    A percentile is omitted if all loads of a process have too few responses for it.
 
     Args:
-        loads: (process, percentiles in seconds by name such as "99", number of responses) of each load.
-        points: the percentiles to return; None returns all.
+        loads: (process, percentiles in seconds by names such as "99", number of responses) for each load.
+        points: The percentiles to return. None returns all.
     """
     values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     processes = set()
@@ -151,7 +151,7 @@ def estimate_percentiles(
 
 
 def sort_rows(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | None]) -> tuple[AnyRow, ...]:
-    """Return ranked rows by position, then the other rows by name."""
+    """Return ranked rows by position, followed by the other rows by name."""
 
     def sort_key(row: AnyRow) -> tuple[bool, int, str]:
         own = standing(row)
@@ -163,15 +163,15 @@ def sort_rows(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | No
 def rank_rows(
     compared: RowMeans, shown: Sequence[Estimate], reference: str | None, alpha: float, floor: float, *, higher: bool
 ) -> dict[str, Standing]:
-    """Return the standing of each row: ordered by displayed median, decided by the means.
+    """Return the standing of each row. Displayed medians determine the order, and means decide differences.
 
     Args:
-        compared: the means that decide which rows differ.
-        shown: the displayed estimate of each row, in the same order.
-        reference: name of the row that ratios refer to.
-        alpha: family-wise error of all decisions.
-        floor: relative noise of the machine.
-        higher: whether a higher value is better.
+        compared: The means that decide which rows differ.
+        shown: The displayed estimate of each row, in the same order.
+        reference: Name of the row that ratios refer to.
+        alpha: Family-wise error of all decisions.
+        floor: Relative noise of the machine.
+        higher: Whether a higher value is better.
     """
     names = list(compared.names)
     if not names:
@@ -193,7 +193,7 @@ def rank_rows(
 
 
 def ratios_to_row(compared: RowMeans, name: str) -> Sequence[Ratio]:
-    """Return the ratio of every row to the named row; the ratio of the named row is exactly 1."""
+    """Return the ratio of each row to the named row. The ratio of the named row to itself is exactly 1."""
     rows, to = np.arange(len(compared.mean)), list(compared.names).index(name)
     ratios = pairs.differences(compared, compared, rows, np.full_like(rows, to)).ratios()
     ratios[to] = Ratio(value=1.0, low=1.0, high=1.0)

@@ -1,4 +1,4 @@
-"""Estimates how much the variances of servers differ: variance outliers, and the prior for other servers."""
+"""Estimates how much the variances of servers differ: the variance outliers, and the prior for other servers."""
 
 from collections.abc import Hashable, Sequence
 
@@ -9,26 +9,26 @@ from scipy import special
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-MIN_SERVERS_FOR_PRIOR = 4  # servers with an estimated variance that are needed to estimate the prior
-# An overestimated prior_df makes every interval of a run too narrow at once. The estimate is therefore a low quantile
+MIN_SERVERS_FOR_PRIOR = 4  # number of servers with an estimated variance that are required to estimate the prior
+# If prior_df were overestimated, all intervals of a run would be too narrow. The estimate is therefore a low quantile
 # of a bootstrap over servers.
 BOOTSTRAP_RESAMPLES = 200
 BOOTSTRAP_QUANTILE = 0.10
-TABLE_OUTLIER_ALPHA = 0.001  # family-wise error over the rows of a table when a variance is called an outlier
+TABLE_OUTLIER_ALPHA = 0.001  # family-wise error over the rows of a table in deciding that a variance is an outlier
 MIN_RELATIVE_VARIANCE = 1e-5  # relative to the median variance; equal figures have variance 0, which has no logarithm
 
 
 def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArray]]) -> float:
     """Return the degrees of freedom d0 of the scaled inverse chi-squared prior of servers' variances.
 
-    The estimate compares how much log variances scatter around the mean of their table with the scatter that chance
-    alone adds (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3). Tables with too few servers are pooled into one.
+    Log variances scatter around the mean of their table. The estimate compares this scatter with the scatter expected
+    by chance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3). Tables with too few servers are pooled into a single table.
 
     Args:
-        tables: for each table, the names, variances and degrees of freedom of its rows; equal lengths.
+        tables: For each table, the names, variances and degrees of freedom of its rows, with equal lengths.
 
     Returns:
-        d0 > 0; infinity when all variances look equal; NaN when too few servers have a variance.
+        d0 > 0. It is infinite if all variances look equal, and NaN if too few servers have a variance.
     """
     pooled = [np.concatenate(each) for each in zip(*tables, strict=True)] if tables else []
     if pooled and max(len(names) for names, _, _ in tables) < MIN_SERVERS_FOR_PRIOR:
@@ -52,7 +52,7 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
     rng = np.random.default_rng(len(observed))
     drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=BOOTSTRAP_RESAMPLES)
     totals = drawn @ sums
-    # Few variances may look equal by chance. The excess is at least its standard error under equal variances.
+    # Few variances may look equal by chance. The excess is therefore at least its standard error under equal variances.
     min_excess = by_chance.mean() * np.sqrt(2 / max(len(observed) - 1, 1))
     prior_dfs = _inverse_trigamma_df(np.maximum((totals[:, 0] - totals[:, 1]) / totals[:, 2], min_excess))
     return float(np.quantile(prior_dfs, BOOTSTRAP_QUANTILE, method="lower"))
@@ -61,8 +61,8 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
 def variance_outliers(variance: FloatArray, df: FloatArray) -> BoolArray:
     """Return which rows have outlying variances.
 
-    An F test against a provisional prior, which is estimated from the median and the quartiles of the log variances
-    (after Phipson et al. 2016, Ann. Appl. Stat. 10). Outliers are not moderated and do not inform the prior.
+    This is an F test against a provisional prior, which is estimated from the median and the quartiles of log variances
+    (after Phipson et al. 2016, Ann. Appl. Stat. 10). Outliers are not moderated, and do not contribute to the prior.
     """
     used = (df > 0) & np.isfinite(variance) & (variance > 0)
     is_outlier = np.zeros(len(used), dtype=bool)
@@ -83,7 +83,7 @@ def variance_outliers(variance: FloatArray, df: FloatArray) -> BoolArray:
 
 
 def _log_variance_scores(variance: FloatArray, df: FloatArray) -> FloatArray:
-    """Return log variances minus the bias that their degrees of freedom cause (Smyth 2004, section 6.2)."""
+    """Return log variances minus the bias due to their degrees of freedom (Smyth 2004, section 6.2)."""
     typical = float(np.median(variance[variance > 0])) if (variance > 0).any() else 1.0
     bounded = np.maximum(variance, MIN_RELATIVE_VARIANCE * typical)
     return np.asarray(np.log(bounded) - special.digamma(df / 2) + np.log(df / 2))
@@ -96,7 +96,7 @@ _LOG_TRIGAMMA_GRID = np.log(special.polygamma(1, np.exp(_LOG_DF_GRID) / 2))
 def _inverse_trigamma_df(excess: FloatArray) -> FloatArray:
     """Return d0 with trigamma(d0 / 2) = excess (Smyth 2004, appendix), interpolated on a grid of log d0.
 
-    The step of the grid is 0.001. An excess of zero or less gives infinity.
+    The step of the grid is 0.001. For an excess of zero or less, the result is infinite.
     """
     log_excess = np.log(np.maximum(excess, 1e-9))
     return np.where(excess <= 1e-9, np.inf, np.exp(np.interp(-log_excess, -_LOG_TRIGAMMA_GRID, _LOG_DF_GRID)))

@@ -1,7 +1,7 @@
 """Test types: their requests, loads and properties.
 
-``registry`` lists all test types. Other packages read the properties of a test type and never compare its name, so that
-a new test type needs only an entry there. Its verification rules are a module of ``harness.verify.checks``.
+``registry`` lists all test types. Other packages use a test type's properties and never compare its name. To add a test
+type, add an entry to the registry and a module with its rules to ``harness.verify.checks``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,27 +15,27 @@ from harness.plan.scenarios import UseCase
 from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
-# Kind of the response: an object with a greeting, a greeting, a row, an array of rows, the page of fortunes, a sum,
+# Kinds of responses: an object with a greeting, a greeting, a row, an array of rows, the page of fortunes, a sum,
 # orders, or the response that a service declares for a request.
 ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "orders", "declared"]
-DECLARED = "declared"  # name in checks for all requests that services declare
-PIPELINE_DEPTH = 16  # as in TechEmpower
-ARRIVALS_CONNECTIONS = 64  # maximum for arrivals
-PREPARED_REQUESTS = 1_000  # copies of a declared request with random values
+DECLARED = "declared"  # name under which checks treat all requests declared by services
+PIPELINE_DEPTH = 16  # requests in flight per connection, as in TechEmpower
+ARRIVALS_CONNECTIONS = 64  # connections for loads with arrivals
+PREPARED_REQUESTS = 1_000  # copies of a declared request, each with different random values
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
-ACCEPT = {  # by response; other responses use ACCEPT_JSON
+ACCEPT = {  # by response shape; other shapes use ACCEPT_JSON
     "greeting": "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7",
     "page": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "orders": "application/json",
     "declared": "*/*",
 }
-MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # by response; other responses are JSON
+MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # by response shape; other shapes use JSON
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBatch:
-    """A number of equal requests, with the number of rows per request."""
+    """A number of identical requests, and the number of rows that each request asks for."""
 
     times: int
     rows: int | None = None
@@ -50,44 +50,44 @@ class TestType:
     name: str  # as in --type and results.json
     response_shape: ResponseShape
     sweep: Sweep = "concurrency"
-    concurrency: tuple[int, ...] = ()  # connections of its loads; empty: from the profile
+    concurrency: tuple[int, ...] = ()  # numbers of connections of the loads; empty: from the profile
     reads_database: bool = False
     writes_database: bool = False
     cached: bool = False  # the server may cache rows instead of querying the database
-    parameter: int | None = None  # number appended to a URL that ends in "=", equal for all loads
-    calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
-    # Requests of brief and thorough verification, sent over many connections at the same time.
+    parameter: int | None = None  # number appended to URLs that end in "="; the same for all loads
+    calls_upstream: bool = False  # needs the upstream server; UPSTREAM_URL contains the address
+    # Requests that brief and thorough verification send over many connections at the same time.
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
     techempower: bool = True  # a test type of TechEmpower, selected by --type all
-    requests: tuple[PreparedRequest, ...] = ()  # for a service: requests to choose from at random
+    requests: tuple[PreparedRequest, ...] = ()  # for a service: the requests to choose from at random
     use_cases: tuple[UseCase, ...] = ()  # for the sweep "arrivals"
-    footnote: str = ""  # footnote of its tables
-    ranked_operation: str = ""  # operation by whose response time implementations are ranked
+    footnote: str = ""  # footnote of the test type's tables
+    ranked_operation: str = ""  # operation that determines the rank by response time
 
     @property
     def scored(self) -> bool:
-        """True for the six test types of TechEmpower's score, which a run measures without --type."""
+        """True for the six test types in TechEmpower's score, which a run measures by default."""
         return self.techempower and not self.cached
 
     @property
     def url_key(self) -> str:
-        """Key of its URL in benchmark_config.json."""
+        """Key of the URL in benchmark_config.json."""
         return f"{self.name.replace('-', '_')}_url"
 
     @property
     def accept(self) -> str:
-        """The Accept header."""
+        """The value of the Accept header."""
         return ACCEPT.get(self.response_shape, ACCEPT_JSON)
 
     @property
     def checked_as(self) -> str:
-        """The name in checks."""
+        """The name under which checks treat the test type."""
         return DECLARED if self.response_shape == "declared" else self.name
 
     @property
     def media_type(self) -> str:
-        """Content-Type of its responses, without parameters."""
+        """Content-Type of responses, without parameters."""
         return MEDIA_TYPES.get(self.response_shape, "application/json")
 
     @property
@@ -97,7 +97,7 @@ class TestType:
 
     @property
     def counts_rows(self) -> bool:
-        """True if a request has a number of rows."""
+        """True if requests specify a number of rows."""
         return self.response_shape == "rows"
 
     @property
@@ -107,15 +107,15 @@ class TestType:
 
     @property
     def open_loop(self) -> bool:
-        """True if its loads are arrivals of use cases instead of requests in a closed loop."""
+        """True if the loads are arrivals of use cases instead of closed loops."""
         return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:
-        """Return a URL with the parameter of the test type if the URL ends in "="."""
+        """Return the URL, with the test type's parameter appended if the URL ends in "="."""
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
     def request_target(self, url: str, load: Load) -> str:
-        """Return the target of requests at a load: the URL and the number of queries, as in TechEmpower."""
+        """Return the target of requests at a load. As in TechEmpower, the number of queries is appended to the URL."""
         return self.target(url) if load.queries is None else f"{url}{load.queries}"
 
     def loads(self, profile: Profile) -> tuple[Load, ...]:

@@ -1,4 +1,4 @@
-"""The registry of test types, in the order of measurement: test types that write to the database are last."""
+"""The registry of test types in the order of measurement. Test types that write to the database come last."""
 
 from harness.plan.testtypes import RequestBatch, TestType
 from harness.plugins import Extensions
@@ -24,13 +24,13 @@ _CORE_TEST_TYPES = (
         thorough=(RequestBatch(times=400),),
         techempower=False,
     ),
-    TestType(  # the greeting after 5 ms, during which other requests must proceed
+    TestType(  # the greeting after 5 ms; meanwhile, the server must process other requests
         name="delay",
         response_shape="greeting",
         parameter=5,
         techempower=False,
     ),
-    TestType(  # the sum of the responses to twenty requests to a slow upstream server
+    TestType(  # sum of the responses to twenty requests to a slow upstream server
         name="fan-out",
         response_shape="sum",
         parameter=20,
@@ -49,7 +49,7 @@ _CORE_TEST_TYPES = (
         response_shape="rows",
         sweep="query",
         reads_database=True,
-        # The number of statements must be exact. The randomness checks use the ids of the requests for 20 rows.
+        # The number of statements must be exact. The randomness checks use the ids from the requests for 20 rows.
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=50, rows=20), RequestBatch(times=20, rows=500)),
     ),
@@ -62,20 +62,21 @@ _CORE_TEST_TYPES = (
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=100, rows=20),),
     ),
-    TestType(  # a page with all fortunes and an additional one, sorted and escaped
+    TestType(  # a page with all fortunes and an additional fortune, sorted and escaped
         name="fortune",
         response_shape="page",
         reads_database=True,
         thorough=(RequestBatch(times=32),),
     ),
-    TestType(  # N random rows, each read, changed and written
+    TestType(  # N random rows, each of which is read, changed and written
         name="update",
         response_shape="rows",
         sweep="query",
         reads_database=True,
         writes_database=True,
         brief=(RequestBatch(times=8, rows=20),),
-        # Requests for 500 rows overlap, which causes deadlocks if a server does not write rows in the order of ids.
+        # Concurrent requests for 500 rows update the same rows. This causes deadlocks unless the server writes rows in
+        # the order of ids.
         thorough=(RequestBatch(times=40, rows=20), RequestBatch(times=8, rows=500)),
     ),
 )
@@ -86,10 +87,10 @@ TEST_TYPES: dict[str, TestType] = {
 
 
 def footnote(test_type: str) -> str:
-    """Return the footnote of a test type's tables; empty if no plugin provides the test type."""
+    """Return the footnote of a test type's tables, or an empty string if the test type is unknown."""
     return TEST_TYPES[test_type].footnote if test_type in TEST_TYPES else ""
 
 
 def ranked_operation(test_type: str) -> str:
-    """Return the operation by whose response time a scenario is ranked; empty if no plugin provides the test type."""
+    """Return the operation by which a scenario is ranked, or an empty string if the test type is unknown."""
     return TEST_TYPES[test_type].ranked_operation if test_type in TEST_TYPES else ""

@@ -1,4 +1,4 @@
-"""The PostgreSQL of a run: connections, scripts of toolset/database, and crashes in the log."""
+"""The PostgreSQL of a run: connections, scripts in toolset/database, and crashes in the log."""
 
 import contextlib
 import re
@@ -14,18 +14,18 @@ from harness.runtime import DatabaseAddress
 
 SCRIPTS = TOOLSET / "database"
 ADMIN_ROLE = "tfb_admin"
-SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role, of which the roles of servers are members
+SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role; the roles of servers are members of it
 REQUIRE_AUTH_SINCE = 160000  # first version of libpq with require_auth
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
-_MAX_BYTES = 1 << 20  # bytes of a log that are searched
+_MAX_BYTES = 1 << 20  # number of bytes of a log that are searched
 
 
 @contextmanager
 def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None = None) -> Iterator[psycopg.Connection]:
-    """Open an autocommit connection; raise StartError, with the reason, if it fails.
+    """Open an autocommit connection. Raises StartError with the reason if it fails.
 
-    The administrator authenticates with SCRAM only. Otherwise, another user's program that took the port while
-    PostgreSQL was down could request the password in plain text.
+    The administrator authenticates only with SCRAM. Otherwise, a program that takes the port while PostgreSQL is down
+    could ask for the password in plain text.
     """
     conninfo = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else ""
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
@@ -49,22 +49,22 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
 
 
 def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
-    """Restore the seeded database and role as the administrator.
+    """Restore the seeded database and role, as the administrator.
 
-    ``owned`` means that the role owns the tables, as TechEmpower folders expect.
+    ``owned`` makes the role the owner of the tables, as TechEmpower folders expect.
     """
     with connect(address, admin=True, name="postgres") as connection:
         execute_script(connection, "restore.sql")
     if owned:
         with connect(address, admin=True) as connection:
             execute_script(connection, "guests.sql")
-    # Statistics of the dropped database only take up space. Verification reports a missing extension.
+    # Statistics of the dropped database only take up space. Verification reports if the extension is missing.
     with contextlib.suppress(psycopg.Error), connect(address, admin=True) as connection:
         connection.execute("SELECT pg_stat_statements_reset()")
 
 
 def execute_script(connection: psycopg.Connection, script: str) -> None:
-    """Run a script of toolset/database; each statement is separate, because some cannot run in a transaction."""
+    """Run a script in toolset/database. Each statement is sent separately, because some cannot run in a transaction."""
     text = (SCRIPTS / script).read_text(encoding="utf-8")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     for statement in code.split(";\n"):
@@ -83,7 +83,7 @@ def file_size(log: Path) -> int:
 def find_backend_crash(log: Path, offset: int) -> str | None:
     """Return the message about a crashed PostgreSQL process after ``offset`` bytes of the log, or None.
 
-    After such a crash, PostgreSQL ends all sessions, so servers lose their connections.
+    After a crash, PostgreSQL ends all sessions, so servers lose their connections.
     """
     try:
         with log.open("rb") as file:

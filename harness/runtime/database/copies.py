@@ -24,8 +24,8 @@ from harness.runtime.database import connect, execute_script, file_size, find_ba
 
 logger = logging.getLogger("tfb.database")
 
-MAX_NAME_BYTES = 63  # PostgreSQL's limit
-RECOVERY_SECONDS = 15.0  # time for PostgreSQL to accept connections after the crash of a process
+MAX_NAME_BYTES = 63  # PostgreSQL's limit for names
+RECOVERY_SECONDS = 15.0  # time for PostgreSQL to accept connections after a process has crashed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,10 @@ class ServerDatabase:
     postgres: Meter
 
     def restore(self) -> None:
-        """Refill the tables while the server is connected; update single rows if it has an open transaction."""
+        """Refill the tables while the server is connected.
+
+        If the server has an open transaction, update single rows instead.
+        """
         with connect(self.address, admin=True) as connection:
             connection.execute("SET lock_timeout = '1s'")
             try:
@@ -47,7 +50,7 @@ class ServerDatabase:
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
-        """Return the meter of PostgreSQL as a whole, since servers are under load one at a time."""
+        """Return the meter of the whole PostgreSQL, because only a single server is under load at a time."""
         return self.postgres
 
 
@@ -63,11 +66,11 @@ class RunDatabase:
         self._copies = 0  # number of private databases
 
     def exit_reason(self) -> str | None:
-        """Return why PostgreSQL has exited, or None while it runs."""
+        """Return why PostgreSQL has exited, or None while it is running."""
         raise NotImplementedError
 
     def start_server(self) -> None:
-        """Start a new server with a new cluster at the same address; raise StartError if it fails."""
+        """Start a new server with a new cluster at the same address. Raises StartError if it fails."""
         raise NotImplementedError
 
     def meter(self) -> Meter:
@@ -75,11 +78,11 @@ class RunDatabase:
         raise NotImplementedError
 
     def crash_reason(self) -> str | None:
-        """Return why PostgreSQL exited or ended its sessions since the last restore, or None if it did not."""
+        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did not."""
         return self.exit_reason() or find_backend_crash(self.log, self.log_offset)
 
     def restore(self) -> None:
-        """Replace the database with a copy of the seeded template; start a new server if PostgreSQL has exited."""
+        """Replace the database with a copy of the seeded template. If PostgreSQL has exited, start a new server."""
         deadline = time.monotonic() + RECOVERY_SECONDS
         while True:
             try:
@@ -97,11 +100,11 @@ class RunDatabase:
 
     @contextmanager
     def private_database(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
-        """Yield a copy of the template with a role for a server, and drop both at the end; raise StartError.
+        """Yield a copy of the template with a role for a server, and drop both at the end. Raises StartError.
 
         While private databases exist, servers cannot connect to the shared database. A server that ignores DBNAME or
-        DBUSER is therefore refused, instead of changing tables that are not verified. TechEmpower folders use the
-        shared database, because the name is part of their source.
+        DBUSER is thus refused, instead of changing tables that are not verified. TechEmpower folders use the shared
+        database, because their source code contains the name.
 
         Args:
             name: Name of the server.
@@ -111,7 +114,7 @@ class RunDatabase:
             self.restore()
             yield ServerDatabase(address=self.address, postgres=self.meter())
             return
-        # Random digits distinguish names that differ in special characters only.
+        # Random digits distinguish names that differ only in special characters.
         suffix = f"{secrets.token_hex(4)}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
         database, user = (f"{prefix}_of_{suffix}"[:MAX_NAME_BYTES] for prefix in ("hello_world", self.address.user))
         password = secrets.token_hex(16)
@@ -138,7 +141,7 @@ class RunDatabase:
 
         try:
             execute_all(makes)
-            # Statistics of dropped databases take up space. Verification reports a missing extension.
+            # Statistics of dropped databases take up space. Verification reports if the extension is missing.
             with contextlib.suppress(psycopg.Error), connect(self.address, admin=True) as connection:
                 connection.execute(
                     "SELECT pg_stat_statements_reset(0, dbid, 0) FROM (SELECT DISTINCT dbid FROM pg_stat_statements "
@@ -154,7 +157,7 @@ class RunDatabase:
             execute_all(drops)
 
     def _count_copy(self, change: int) -> None:
-        """Deny connections to the shared database while private databases exist."""
+        """Forbid connections to the shared database while private databases exist."""
         before, self._copies = self._copies, self._copies + change
         if bool(before) == bool(self._copies):
             return

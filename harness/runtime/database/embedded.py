@@ -1,6 +1,6 @@
-"""A PostgreSQL that tfb starts for a run: in a scratch folder, on a free port of the loopback address.
+"""A PostgreSQL that tfb starts for a run, in a scratch folder and on a free port of the loopback address.
 
-Only tfb knows the administrator's random password. Neither a measured server nor another user of the machine can
+Only tfb knows the administrator's random password. Neither a measured server nor other users of the machine can
 therefore reset the counters that verification uses.
 """
 
@@ -32,7 +32,7 @@ START_SECONDS = 30.0
 
 
 class EmbeddedDatabase(RunDatabase):
-    """A PostgreSQL server as local processes."""
+    """A PostgreSQL server that runs as local processes."""
 
     def __init__(self, tool: Tool, scratch: Path, log: Path, cpus: Sequence[int] | None) -> None:
         password = secrets.token_urlsafe(24)
@@ -45,12 +45,12 @@ class EmbeddedDatabase(RunDatabase):
         self._child: process.Child | None = None
 
     def start_server(self) -> None:
-        """Start PostgreSQL with a new, seeded cluster at the same address; raise StartError if it fails."""
+        """Start PostgreSQL with a new, seeded cluster at the same address. Raises StartError if it fails."""
         self.close()
         data = self._scratch / "data"
         remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
-        if not self.address.port:  # after initdb, during which another program could take the port
+        if not self.address.port:  # choose the port after initdb, during which other programs could take it
             self.address = replace(self.address, port=free_port())
         self.start_postgres()
         try:
@@ -79,7 +79,7 @@ class EmbeddedDatabase(RunDatabase):
         _wait_until_ready(self.address, child, self.log)
 
     def exit_reason(self) -> str | None:
-        """Return how the postmaster has exited, or None while it runs."""
+        """Return how the postmaster has exited, or None while it is running."""
         status = self._child.poll() if self._child else None
         return None if status is None else f"PostgreSQL exited ({process.describe_status(status)}); log: {self.log}"
 
@@ -95,7 +95,7 @@ class EmbeddedDatabase(RunDatabase):
 
 @contextmanager
 def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
-    """Start and seed PostgreSQL; stop it and remove the folder at the end of the block.
+    """Start and seed PostgreSQL. Stop it and remove the folder at the end of the block.
 
     Raises StartError, with the end of the log, if it does not start.
     """
@@ -115,7 +115,7 @@ def seed_database(address: DatabaseAddress) -> None:
     with connect(address, admin=True) as connection:
         for script in ("schema.sql", "seed.sql", "orders.sql"):
             execute_script(connection, script)
-        # Some installations lack the extension, so statements are not counted. Verification reports this.
+        # Some installations lack the extension. Statements are then not counted, which verification reports.
         with contextlib.suppress(psycopg.Error):
             execute_script(connection, "statistics.sql")
         execute_script(connection, "private.sql")
@@ -131,10 +131,10 @@ def free_port() -> int:
 
 
 def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
-    """Create a cluster; raise StartError, with the end of the log, if it fails.
+    """Create a cluster. Raises StartError, with the end of the log, if it fails.
 
-    The scratch folder belongs to PostgreSQL's account, with which other programs may run. Links in it are therefore not
-    followed.
+    The scratch folder belongs to PostgreSQL's account, under which other programs may run. Links in the folder are
+    therefore not followed.
     """
     owner = (account.uid, account.gid) if account else None
     secret = data.parent / "password"
@@ -164,7 +164,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
 
 
 def describe_access_problem(account: process.Account, folder: Path) -> str:
-    """Return a message if an account cannot enter a parent of a scratch folder; otherwise an empty text."""
+    """Return a message if an account cannot enter a parent of a scratch folder, otherwise an empty text."""
     for parent in reversed(folder.parents):
         status = parent.stat()
         shift = 6 if status.st_uid == account.uid else 3 if status.st_gid == account.gid else 0
@@ -188,7 +188,7 @@ def _statistics(tool: Tool) -> str:
 
 
 def _unprivileged() -> process.Account | None:
-    """Return the account for PostgreSQL, which refuses to run as root; None if tfb is not root."""
+    """Return the account for PostgreSQL, which refuses to run as root. None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):

@@ -1,4 +1,4 @@
-"""An external PostgreSQL (``--database-host``), or no database at all."""
+"""An external PostgreSQL (``--database-host``), or no database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from harness.errors import StartError
 from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import connect, execute_script
 
-# Returns whether the tables match toolset/database/orders.sql. tfb deletes no orders of other applications.
+# Returns whether the tables match toolset/database/orders.sql. tfb must not delete orders of other applications.
 HOLDS_ORDERS = b"""
     SELECT count(*) = 7 FROM information_schema.columns WHERE table_schema = 'public' AND (table_name, column_name) IN
         (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'), ('orders', 'total'),
@@ -18,7 +18,7 @@ HOLDS_ORDERS = b"""
 
 
 class NoDatabase:
-    """The database of services that need no database, or that include it."""
+    """The database of services that need no database, or that include a database."""
 
     address = NO_DATABASE
     log: Path | None = None
@@ -31,16 +31,16 @@ class NoDatabase:
         """Return no meter, because there is no database."""
 
     def crash_reason(self) -> None:
-        """Return None, because tfb does not watch the database."""
+        """Return None, because tfb does not monitor the database."""
 
     @contextmanager
     def private_database(self, _name: str, *, empty: bool = False) -> "Iterator[NoDatabase]":
-        """Yield this object for every server."""
+        """Yield this object for each server."""
         yield self
 
 
 class ExternalDatabase(NoDatabase):
-    """An external database. tfb changes rows only, and servers use the database one at a time."""
+    """An external database. tfb changes only rows, and servers use the database one at a time."""
 
     supports_copies = False
 
@@ -57,7 +57,7 @@ class ExternalDatabase(NoDatabase):
 
 @contextmanager
 def external_database(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
-    """Check that the benchmark's tables exist; raise StartError, with the commands that create them, if not."""
+    """Check that the benchmark's tables exist. Otherwise raise StartError with the commands that create them."""
     database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:
         database.restore()

@@ -1,4 +1,4 @@
-"""Reads the database state that a server could change for later servers, before and after it runs.
+"""Reads the database state that a server could change for later servers, before and after the server runs.
 
 Roles, databases, locks and prepared transactions of other servers are ignored.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import psycopg
 
-# A query for each part of the state; %(user)s is the server's role. Long results are replaced by a digest.
+# A query for each part of the state. %(user)s is the server's role. Long results are replaced by a digest.
 QUERIES: Mapping[str, str] = {
     "settings of roles or databases (ALTER ROLE … SET)": """
         SELECT coalesce(string_agg(coalesce(r.rolname, '*') || ': ' || array_to_string(s.setconfig, ', '), '; '
@@ -49,7 +49,7 @@ QUERIES: Mapping[str, str] = {
     "rows of the fortune tables": """
         SELECT md5((SELECT string_agg(id || message, ',' ORDER BY id) FROM fortune)
                    || (SELECT string_agg(id || message, ',' ORDER BY id) FROM "Fortune"))""",
-    # tfb raises all prices by the same amount before a load of orders.
+    # Before a scenario, tfb raises all prices by the same amount.
     "customers, items and their prices": """
         SELECT md5((SELECT string_agg(concat_ws(' ', id, name), ',' ORDER BY id) FROM customer)
                    || (SELECT string_agg(concat_ws(' ', id, name, price - (SELECT min(price) FROM item)), ','
@@ -58,7 +58,7 @@ QUERIES: Mapping[str, str] = {
 
 
 def read_server_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
-    """Return the current state by the names in ``QUERIES``; ``user`` is the server's role."""
+    """Return the current state by the names in ``QUERIES``. ``user`` is the server's role."""
     state = {}
     for name, query in QUERIES.items():
         row = admin.execute(query.encode(), {"user": user}).fetchone()

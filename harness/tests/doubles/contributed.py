@@ -1,6 +1,6 @@
-"""``python -m harness.tests.doubles.contributed`` runs the server of a new folder, with mistakes selected by flags.
+"""Runs the server of a new folder with mistakes: ``python -m harness.tests.doubles.contributed``.
 
-It is the reference server with address and database from environment variables.
+It is the reference server with address and database from environment variables. Flags select the mistakes.
 """
 
 import argparse
@@ -18,15 +18,15 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-BUSY_REQUESTS = 80  # a connection with more requests belongs to a load: verification sends about 50
+BUSY_REQUESTS = 80  # a connection with more requests belongs to a load; verification sends about 50
 PANIC_CONNECTIONS = 4  # number of busy connections before a panic
 
 
 class ContributedServer(ReferenceServer):
-    """The reference server, with mistakes of contributors."""
+    """The reference server with typical mistakes of contributors."""
 
-    nameless = False  # no Server header
-    panics = False  # under load, sometimes
+    nameless = False  # sends no Server header
+    panics = False  # sometimes panics under load
     fails = False  # plaintext has status 500, after an error in the log
     late = False  # connects to the database on demand, with status 503 if that fails
     answered = 0
@@ -53,7 +53,7 @@ class ContributedServer(ReferenceServer):
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
-        """Yield a connection of the pool, or a new one for ``late``."""
+        """Yield a connection from the pool, or a new connection if ``late`` is set."""
         if not self.late:
             with super().connection() as connection:
                 yield connection
@@ -63,7 +63,7 @@ class ContributedServer(ReferenceServer):
 
 
 def database(environment: Mapping[str, str], fixed: Mapping[str, str]) -> DatabaseAddress:
-    """Return the database from environment variables; ``fixed`` has hard-coded values."""
+    """Return the database from environment variables. ``fixed`` contains hard-coded values."""
     values = {**environment, **fixed}
     return DatabaseAddress(
         host=values["DBHOST"],

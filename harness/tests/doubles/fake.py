@@ -1,6 +1,6 @@
-"""``python -m harness.tests.doubles.fake --behaviour NAME`` runs a misbehaving server for json and plaintext.
+"""Runs a misbehaving server for json and plaintext: ``python -m harness.tests.doubles.fake --behaviour NAME``.
 
-It is the reference server without a database, with a deliberate fault. HOST and PORT set the address.
+It is the reference server without a database, with a deliberate fault. HOST and PORT set its address.
 """
 
 import argparse
@@ -21,14 +21,14 @@ from types import FrameType
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-VERIFICATION_REQUESTS = 5_000  # more than verification sends, so only a load exceeds it
+VERIFICATION_REQUESTS = 5_000  # verification sends fewer requests, so only a load exceeds this
 SLOW_SECONDS = 0.05
 FLOOD_LINES = 50_000
 FLOOD = b"x" * (8 << 20)
 
 
 class FakeServer(ReferenceServer):
-    """The reference server; ``trouble`` may replace the reply to a request, given its number."""
+    """The reference server. Given the number of a request, ``trouble`` may return a different reply."""
 
     def __init__(self, host: str, port: int, trouble: Callable[[int], Reply | None]) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class FakeServer(ReferenceServer):
         self._served = 0
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        self._served += 1  # not thread-safe, and need not be exact
+        self._served += 1  # not thread-safe, but need not be exact
         return self._trouble(self._served) or super().reply(session, request)
 
 
@@ -101,9 +101,9 @@ def _die_in_verification(number: int) -> None:
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 BLOCK = b"x" * 65536
-LARGE = 1_000_000  # bytes: just below the limit of a response
-# A Brotli stream (RFC 7932) of 512 meta-blocks of maximum size, truncated in the first block. A decoder allocates
-# 16 MiB before the first byte.
+LARGE = 1_000_000  # bytes; just below the limit of a response
+# A Brotli stream (RFC 7932) of 512 meta-blocks of maximum size, truncated in the first block. A decoder allocates 16
+# MiB before the first byte.
 BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
 ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
 Send = Callable[[bytes], None]
@@ -121,7 +121,7 @@ def _drip(send: Send) -> None:
         time.sleep(0.2)
 
 
-@cache  # takes seconds
+@cache  # the computation takes seconds
 def _gzip_bomb() -> bytes:
     return _body(gzip.compress(bytes(256 << 20), 9), b"Content-Encoding: gzip\r\n")
 
@@ -171,7 +171,7 @@ def _serve(connection: socket.socket, name: str) -> None:
 
 
 def _hostile(name: str) -> None:
-    """Respond to every request with hostile bytes, which exhaust clients without limits."""
+    """Respond to all requests with hostile bytes, which exhaust clients without limits."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if name in LOGS:
         LOGS[name]()
@@ -180,7 +180,7 @@ def _hostile(name: str) -> None:
             threading.Thread(target=_serve, args=(listener.accept()[0], name), daemon=True).start()
 
 
-# Behaviours before the server listens.
+# Faults before the server listens.
 STARTS: Mapping[str, Callable[[], None]] = {
     "exits-at-once": _exit_at_once,
     "never-listens": _never_listen,
@@ -190,7 +190,7 @@ STARTS: Mapping[str, Callable[[], None]] = {
     "prints-a-lot": _flood,
     **{name: partial(_hostile, name) for name in (*RESPONSES, *LOGS, "resets")},
 }
-# Behaviours at a request with a given number; they may return a different reply.
+# Faults at the request with a given number. They may return a different reply.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
     "answers-slowly": _slow,
     "hangs-and-ignores-sigterm": _hang,

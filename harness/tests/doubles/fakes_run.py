@@ -1,4 +1,4 @@
-"""A complete run on fakes: the real workflow in memory, except for its records."""
+"""A complete run on fakes: the real workflow in memory, with real records."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ URLS = {
     "query": "/query?queries=",
     "update": "/update?queries=",
     "order": "/orders",
-}  # other URLs are the test type's name
+}  # other URLs are the name of the test type
 
 
 @dataclass
@@ -49,7 +49,7 @@ class SilentDisplay(Display):
 
 @dataclass
 class FakeRun:
-    """Implementations in a fake world and a folder for records; ``run`` executes the real workflow."""
+    """Implementations in a fake world, and a folder for records. ``run`` executes the real workflow."""
 
     folder: Path
     servers: Mapping[str, Behaviour]
@@ -58,7 +58,7 @@ class FakeRun:
     seed: int = 1
     jit: frozenset[str] = frozenset()
     resume: str | None = None
-    asked: Mapping[str, Any] = field(default_factory=dict)  # more settings
+    asked: Mapping[str, Any] = field(default_factory=dict)  # additional settings
     world: FakeWorld = field(default_factory=FakeWorld)
     display: SilentDisplay = field(default_factory=SilentDisplay)
 

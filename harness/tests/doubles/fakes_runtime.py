@@ -1,4 +1,4 @@
-"""A runtime, databases and load generators in memory, on the clock of the fake world."""
+"""A runtime, databases and load generators in memory, which use the clock of the fake world."""
 
 import json
 import math
@@ -21,9 +21,9 @@ from harness.runtime import Database, DatabaseAddress, Endpoint, GeneratorStart,
 from harness.tests.doubles.fakes_world import FakeProcess, FakeWorld
 from harness.verify.checks.evidence import RequestCounts
 
-ARRIVALS = 7.4  # per second at factor 1
+ARRIVALS = 7.4  # arrivals per second at factor 1
 GOAL_SECONDS = 0.010
-RUNS: list[LoadRun] = []  # all loads; a fake command line is an index
+RUNS: list[LoadRun] = []  # all loads; the command line of a fake generator is an index
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class FakeRunning:
         self._trouble = process.behaviour.trouble.get(process.loads)
 
     def begin(self) -> None:
-        """Open the connections, at once or after a delay."""
+        """Open the connections, either immediately or after a delay."""
         self._process.idle()
         self._begun = self._world.clock.monotonic()
         self._connect()
@@ -126,7 +126,7 @@ class FakeRunning:
 
 
 class FakeSeveral(FakeRunning):
-    """A load generator with two clients, of which the second does not report its start."""
+    """A load generator with two clients. The second client does not report its start."""
 
     def starts(self) -> Sequence[GeneratorStart]:
         first = GeneratorStart(
@@ -137,7 +137,7 @@ class FakeSeveral(FakeRunning):
 
 @dataclass
 class FakeGenerator:
-    """A computed load. Latency in an open loop follows an M/M/1 queue."""
+    """A computed load. The latency of an open loop follows an M/M/1 queue."""
 
     name: Literal["loadgen", "wrk"] = "loadgen"
     program: str = "fake-generator"
@@ -272,7 +272,7 @@ class FakeRuntime:
 
 @dataclass
 class FakeMachines(FakeRuntime):
-    """A runtime on several machines, with a machine that disappears at a given time."""
+    """A runtime on several machines. A machine disappears at a given time."""
 
     side_by_side: bool = False
 

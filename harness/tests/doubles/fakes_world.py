@@ -1,4 +1,4 @@
-"""A fake world in memory with a simulated clock, servers with given CPU per request, and faults on demand."""
+"""A fake world in memory: a simulated clock, servers with given CPU per request, and faults on demand."""
 
 import math
 import random
@@ -21,8 +21,8 @@ class FakeClock(Clock):
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.set_at = math.inf  # when the time of day is set to tomorrow
-        self.drift = 0.0  # of the time of day, relative
+        self.set_at = math.inf  # time at which the time of day is set to the next day
+        self.drift = 0.0  # relative drift of the time of day
 
     def monotonic(self) -> float:
         return self.now
@@ -36,52 +36,52 @@ class FakeClock(Clock):
 
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """True properties and faults of a fake server."""
+    """The true properties and the faults of a fake server."""
 
-    cpu_per_request: float = 50e-6  # seconds when warm, for each row
+    cpu_per_request: float = 50e-6  # seconds for each row, when warm
     rss: float = 100e6  # bytes
     start_seconds: float = 0.5
-    cold: float = 0.0  # extra cost of a cold route, as a multiple of the warm cost
-    warm_cpu_seconds: float = 5.0  # CPU seconds on a route after which a third of the extra cost is left
-    process_spread: float = 0.0  # standard deviation of the logarithm of the cost, between processes
-    window_spread: float = 0.0  # between loads
-    idle_cpu: float = 0.0  # CPUs used without any load
-    status_errors: float = 0.0  # share of responses with other statuses
+    cold: float = 0.0  # additional cost of a cold route, as a multiple of the warm cost
+    warm_cpu_seconds: float = 5.0  # CPU seconds on a route until a third of the additional cost remains
+    process_spread: float = 0.0  # standard deviation of the logarithm of the cost between processes
+    window_spread: float = 0.0  # standard deviation of the logarithm of the cost between loads
+    idle_cpu: float = 0.0  # number of CPUs used without any load
+    status_errors: float = 0.0  # share of responses with a wrong status
     response_bytes: float = RESPONSE_BYTES
-    dies_after: float = math.inf  # seconds of load on a process
+    dies_after: float = math.inf  # seconds of load on a process before it dies
     deaths: int = 1  # number of processes that die; later processes survive
     never_starts: bool = False
-    restarts: bool = False  # its identity changes under load
+    restarts: bool = False  # the server's identity changes under load
     idle_seconds: float = math.inf  # length of alternating periods with and without ``idle_cpu``
     trouble: Mapping[int, str] = field(
         default_factory=dict
-    )  # by number of the load on a process: "fails" or "never ends"
-    connects_after: float = 0.0  # seconds after the start of a load
-    other_connections: int = 0  # of the harness
-    request_bytes: float = 0.0  # on the sockets; 0: unknown
+    )  # number of the load on a process -> "fails" or "never ends"
+    connects_after: float = 0.0  # seconds from the start of a load until the generator connects
+    other_connections: int = 0  # connections of the harness
+    request_bytes: float = 0.0  # bytes per request on the sockets; 0: unknown
     throttled: float | None = None  # throttled seconds per CPU second
     threads: int | None = None
-    sockets: bool = True  # whether socket counters are available
+    sockets: bool = True  # socket counters are available
 
 
 @dataclass
 class FakeWorld:
-    """State that the fakes share."""
+    """State that all fakes share."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     cpus: int = 2
     behaviours: dict[str, Behaviour] = field(default_factory=lambda: defaultdict(Behaviour))
     memory: float = 8e9
-    alive: dict[int, "FakeProcess"] = field(default_factory=dict)  # by port
+    alive: dict[int, "FakeProcess"] = field(default_factory=dict)  # port -> running process
     most_alive: int = 0
     started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    vanishes_at: float = math.inf  # clock time when a machine disappears
+    vanishes_at: float = math.inf  # clock time at which a machine disappears
     vanished: bool = False
-    database_dies_at: float = math.inf  # clock time
-    database_cpus: float = 0.0  # used by PostgreSQL; 0: unknown
-    steal: float = 0.0  # share of the CPUs' time that the hypervisor takes
-    objections: tuple[CheckResult, ...] = ()  # findings in every trial
-    talks: bool = False  # whether the verifier's results contain its arguments
+    database_dies_at: float = math.inf  # clock time at which the database dies
+    database_cpus: float = 0.0  # number of CPUs used by PostgreSQL; 0: unknown
+    steal: float = 0.0  # share of the CPU time that the hypervisor takes
+    objections: tuple[CheckResult, ...] = ()  # findings in all trials
+    talks: bool = False  # the verifier's results contain its arguments
 
     def require_machine(self) -> None:
         """Raise MachineLostError while the machine is lost."""
@@ -95,7 +95,7 @@ class FakeWorld:
 
 
 class FakeProcess:
-    """A process of a fake server, with its resource use and responses so far."""
+    """A process of a fake server, with its resource usage and responses so far."""
 
     def __init__(self, world: FakeWorld, name: str, number: int, log: Path) -> None:
         self.world = world
@@ -106,29 +106,29 @@ class FakeProcess:
         self.random = random.Random(f"1/{name}/{number}")
         self.factor = math.exp(self.random.gauss(0, self.behaviour.process_spread))
         self.cpu = 0.0
-        self.warm: dict[str, float] = defaultdict(float)  # CPU seconds by route
+        self.warm: dict[str, float] = defaultdict(float)  # route -> CPU seconds
         self.loaded = 0.0  # seconds of load
-        self.requests = 0.0  # since the start
+        self.requests = 0.0  # number of requests since the start
         self.connected = 0
         self.dead = False
         self.loads = 0
         self._idle_since = world.clock.monotonic()
 
     def idle(self) -> None:
-        """Add the CPU used without load since the last call."""
+        """Add the CPU time used without load since the last call."""
         now = self.world.clock.monotonic()
         at_work = int(now / self.behaviour.idle_seconds) % 2 == 0
         self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu * at_work
         self._idle_since = now
 
     def capacity(self, queries: int) -> float:
-        """Return the maximum requests per second when warm."""
+        """Return the maximum number of requests per second, when warm."""
         return self.world.cpus / (self.behaviour.cpu_per_request * self.factor * queries)
 
     def work(self, kind: str, queries: int, seconds: float, factor: float, rate: float | None) -> float:
-        """Simulate load, at most ``rate`` requests per second, and return the number of responses.
+        """Simulate a load of at most ``rate`` requests per second. Return the number of responses.
 
-        The cost of a request falls while the route warms up.
+        The cost of a request decreases while the route warms up.
         """
         behaviour = self.behaviour
         if self.loaded + seconds > behaviour.dies_after and self.number < behaviour.deaths:

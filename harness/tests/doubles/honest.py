@@ -1,6 +1,6 @@
-"""Honest servers that meet every requirement differently than the reference server.
+"""Honest servers that meet all requirements in other ways than the reference server.
 
-A finding for any of them is a defect of verification, as serious as a rogue that passes.
+A finding in any of them is a defect of verification, as serious as a rogue that passes.
 """
 
 import contextlib
@@ -152,7 +152,7 @@ def within(begin: str, end: str) -> VariantChange:
 
 @contextmanager
 def committed_by_the_next(self: ReferenceServer) -> Iterator[psycopg.Connection]:
-    """Disable autocommit, and let the next request on the connection end the transaction of a read."""
+    """Disable autocommit. The next request on the connection ends the transaction of a read."""
     with ReferenceServer.connection(self) as line:
         line.commit()
         line.autocommit = False
@@ -249,7 +249,7 @@ def written_by_execute(connection: DatabaseConnection, rows: WorldRows) -> None:
 def written_again(
     self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
 ) -> None:
-    """Write rows once in reverse order, which provokes a deadlock; repeat after a deadlock."""
+    """Write rows once in reverse order, which provokes a deadlock. Repeat the write after a deadlock."""
     with self.lock:
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
         if backwards:
@@ -257,7 +257,7 @@ def written_again(
 
     def from_the_last() -> Iterator[tuple[int, int]]:
         for row in reversed(rows):
-            if self.state["backwards"] == "met":  # avoid further deadlocks, which cost a second each
+            if self.state["backwards"] == "met":  # avoids further deadlocks, which take a second each
                 raise psycopg.errors.DeadlockDetected
             yield row
 

@@ -1,7 +1,7 @@
-"""Honest order services that meet every requirement differently than ``order_server``.
+"""Honest order services that meet all requirements in other ways than ``order_server``.
 
-A finding for any of them is a defect of verification. They imitate frameworks (headers, framing, JSON, problems) and
-data layers (isolation levels and retries, ids from a sequence, one or many statements).
+A finding in any of them is a defect of verification. They imitate frameworks (headers, framing, JSON, problem details)
+and data layers (isolation levels and retries, ids from a sequence, one or many statements).
 """
 
 import json
@@ -26,7 +26,7 @@ from harness.tests.doubles.honest import (
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.order_server import Db, Document, New, OrderServer, RefusedError
 
-LOT = 50  # ids that an object mapper reserves at once
+LOT = 50  # number of ids that an object mapper reserves at a time
 TRIES = 200
 
 
@@ -45,7 +45,7 @@ def located(self: OrderServer, order: Document) -> Reply:
 
 
 def closed_after_errors(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-    """Close the connection after errors, like servers that have not read the whole body."""
+    """Close the connection after errors, like servers that have not read the complete body."""
     reply = OrderServer.reply(self, session, request)
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
 
@@ -61,7 +61,7 @@ def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
 
 
 def otherwise(self: OrderServer, document: object) -> bytes:
-    """Encode members in reverse order, and escape slashes and digits in strings, which JSON allows."""
+    """Encode members in reverse order, and escape slashes and digits in strings. JSON allows both."""
 
     def reverse(value: object) -> object:
         if isinstance(value, Mapping):
@@ -93,7 +93,7 @@ def whole_numbers(self: OrderServer, request: ReceivedRequest) -> Document:
 
 
 def typed_bodies_only(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-    """Respond with 415 to a body whose Content-Type is not JSON or missing."""
+    """Respond with status 415 to a body whose Content-Type is missing or not JSON."""
     if request.body and "json" not in request.headers.get("content-type", ""):
         return self.problem(415, "a body is application/json")
     return OrderServer.reply(self, session, request)
@@ -131,7 +131,7 @@ def added_up_unless_changed(self: OrderServer, db: Db, order: int) -> None:
 
 
 def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
-    """Add the price to the order's total first, which locks the order until the end."""
+    """Add the price to the order's total first, which locks the order until the end of the transaction."""
     with self.transaction(db):
         text = (
             "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s"
@@ -147,7 +147,7 @@ def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: in
 
 
 def looked_at_last(self: OrderServer, db: Db, new: New) -> Document:
-    """Insert first, and let the tables' keys refuse; a refused order has used an id."""
+    """Insert first, and let the tables' keys refuse invalid orders. A refused order has used an id."""
     with self.transaction(db):
         try:
             order = self.insert(db, new.customer, new.card, Decimal(0))
@@ -181,7 +181,7 @@ def one_statement(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Reserve ids of the sequence in lots, like object mappers; the rest of a lot stays unused."""
+    """Reserve ids of the sequence in lots, like object mappers. The rest of a lot remains unused."""
     with self.lock:
         lot: list[int] = self.state.setdefault("lot", [])
         if not lot:

@@ -1,4 +1,4 @@
-"""A small threaded HTTP server for tests, with every step overridable."""
+"""A small threaded HTTP server for tests. Subclasses can override each step."""
 
 import contextlib
 import random
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(kw_only=True)
 class ClientSession:
-    """A connection. Rogues keep state for it in ``state``."""
+    """A connection. ``state`` contains the state that rogues keep for it."""
 
     number: int
     requests: int = 0
@@ -52,7 +52,7 @@ class ClientSession:
 
 
 class HttpDouble:
-    """A server on a free loopback port while the context is open; subclasses define ``reply``."""
+    """A server on a free loopback port while the context is open. Subclasses define ``reply``."""
 
     reasons: ClassVar = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 414: "Too Long"}
 
@@ -60,7 +60,7 @@ class HttpDouble:
         self.state: dict[str, Any] = {}
         self.lock = threading.Lock()
         self.open_connections = 0
-        self.lasting_connections = 0  # open connections of a load, as opposed to brief connections
+        self.lasting_connections = 0  # number of open connections that belong to a load
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
@@ -118,7 +118,7 @@ class HttpDouble:
                 self.lasting_connections -= session.requests > BRIEF_REQUESTS
 
     def converse(self, line: socket.socket, session: ClientSession) -> None:
-        """Respond to the requests of a connection until either side closes it."""
+        """Respond to the requests on a connection until either side closes it."""
         data = b""
         while chunk := line.recv(262_144):
             data += chunk
@@ -176,7 +176,7 @@ class HttpDouble:
         return True
 
     def arrange(self, answers: list[tuple[ReceivedRequest, Reply]]) -> list[tuple[ReceivedRequest, Reply]]:
-        """Return the replies in the order of sending."""
+        """Return the replies in the order in which they are sent."""
         return answers
 
     def refuse(self, line: socket.socket, status: int) -> None:
@@ -202,7 +202,7 @@ class HttpDouble:
         return f"HTTP/1.1 {reply.status} {self.reasons.get(reply.status, 'Other')}"
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Return the header fields; without a type and a length for status 204."""
+        """Return the header fields. For status 204, there is no type and no length."""
         describe_body = [("Content-Type", reply.content_type), ("Content-Length", f"{len(reply.body)}")]
         return [
             ("Server", "reference"),

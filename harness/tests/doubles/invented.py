@@ -1,4 +1,4 @@
-"""Synthetic runs for the dashboard: servers of the fake world with names of real frameworks. No measurements."""
+"""Synthetic runs for the dashboard, with names of real frameworks. They contain no measurements."""
 
 import os
 import tempfile
@@ -18,7 +18,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 
 EntryWords = Sequence[str]
-CellNames = Collection[tuple[str, str]]  # implementation, test type
+CellNames = Collection[tuple[str, str]]  # (implementation, test type)
 
 EPOCH = 1_750_000_000.0
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
@@ -28,7 +28,7 @@ REAL: tuple[EntryWords, ...] = (  # name, language, platform, webserver, databas
     ("es4x", "JavaScript", "Vert.x", "None", "Postgres", "Raw", "Micro"),
     ("express", "JavaScript", "Node.js", "None", "Postgres", "Raw", "Micro"),
 )
-SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two are equal
+SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two are practically equal
 MACHINE = {
     "hostname": "bench-01",
     "os": "Debian GNU/Linux 12",
@@ -53,7 +53,7 @@ def simulated(
     speeds: Mapping[str, float], test_types: Sequence[str] = SIX, *, processes: int = 3, rounds: int = 2,
     seconds: float = 8.0, failing: CellNames = (),
 ) -> RunRecords:  # fmt: skip
-    """Return the records of a run over servers with these speeds; the cells ``failing`` fail verification."""
+    """Return the records of a run over servers with these speeds. The cells in ``failing`` fail verification."""
     usual = profiles.load_profile("standard")
     own = {
         "duration_seconds": seconds,
@@ -77,7 +77,7 @@ def simulated(
 
 
 def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
-    """Copy the single implementation of a run under each name, scaled by its speed, with shortened trials."""
+    """Copy the single implementation of a run under each name. Scale the copy by the speed, and shorten the trials."""
     trials = [
         trial.model_copy(
             update={
@@ -131,7 +131,7 @@ def finished(
 
 
 def implementation(row: EntryWords) -> ImplementationInfo:
-    """Return an implementation as in benchmark_config.json."""
+    """Return an implementation as described by benchmark_config.json."""
     name, language, platform, webserver, database, orm, classification = row
     return ImplementationInfo(
         name=name,
@@ -158,7 +158,7 @@ def implementation(row: EntryWords) -> ImplementationInfo:
 
 
 def verdict(name: str, test_type: str, *, failed: bool) -> VerificationRecord:
-    """Return the verdict of a verification."""
+    """Return a verification record."""
     found = records.verdict(name, test_type)
     clamped = CheckResult(
         check="query-count-clamped", rule="query.3", outcome=Outcome.FAIL,
@@ -169,5 +169,5 @@ def verdict(name: str, test_type: str, *, failed: bool) -> VerificationRecord:
 
 
 def safe(name: str) -> str:
-    """Return a name as a folder name."""
+    """Convert a name to a valid folder name."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:80]

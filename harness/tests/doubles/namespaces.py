@@ -1,8 +1,8 @@
 """Simulated machines made of namespaces, each with an sshd and a Docker engine. Requires root, sshd and Docker.
 
-A bridge in a network namespace connects them. A machine is a process tree with separate mount, host-name, process and
-network namespaces and a tmpfs on /run, so that default paths are as on real hosts. The tests run on the laptop, which
-is only a network namespace and uses this machine's engine for builds.
+A bridge in a network namespace connects the machines. A machine is a process tree with separate mount, host-name,
+process and network namespaces and a tmpfs on /run, so that default paths are as on real hosts. The tests run on the
+laptop. The laptop is only a network namespace, and uses this machine's engine for builds.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ exec /usr/sbin/dockerd --bridge=none --iptables=false --ip6tables=false --cgroup
 def obstacle() -> str | None:
     """Return why such machines cannot be created here, or None if they can.
 
-    Missing privileges, which no package provides, do not fail the check.
+    Missing privileges do not fail the check, because no package provides them.
     """
     if os.geteuid() != 0:
         return f"{NOT_JUDGED}machines made of namespaces need root"
@@ -57,20 +57,20 @@ def obstacle() -> str | None:
 
 @dataclass(kw_only=True)
 class Lab:
-    """The machines, by name in the ssh configuration."""
+    """The simulated machines, by their names in the ssh configuration."""
 
     folder: Path
     tag: str
-    stack: ExitStack  # ends started processes
+    stack: ExitStack  # ends the processes that were started
     nodes: dict[str, process.Child] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment of the laptop."""
+        """The environment of the laptop."""
         return {**os.environ, "TFB_SSH_CONFIG": str(self.folder / "ssh"), "PYTHONPATH": str(REPOSITORY)}
 
     def namespace(self, name: str) -> str:
-        """Return the network namespace of a machine."""
+        """Return the name of a machine's network namespace."""
         return f"tfb-{self.tag}-{name}"
 
     def laptop(self, *arguments: str) -> list[str]:
@@ -85,14 +85,14 @@ class Lab:
         )
 
     def docker(self, name: str, *arguments: str) -> str:
-        """Return the output of a docker command on a machine's engine; empty before the machine has started."""
+        """Return the output of a docker command on a machine's engine. Empty before the machine has started."""
         if (pid := self.inner(name)) is None:
             return ""
         words = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "docker", *arguments]
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
     def inner(self, name: str) -> int | None:
-        """Return the host's process id of a machine's first process, the child of unshare; None before it exists."""
+        """Return this machine's pid of a simulated machine's first process. Return None before it exists."""
         pid = self.nodes[name].pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -101,7 +101,7 @@ class Lab:
         return int(children[0]) if children else None
 
     def start(self, name: str) -> None:
-        """Start a machine with the contents of its disk."""
+        """Start a machine with the current content of the disk."""
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "unshare", "--mount", "--uts", "--ipc"]
         words += ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", str(self.folder / name / "start")]
         with (self.folder / name / "log").open("ab") as log:
@@ -110,7 +110,7 @@ class Lab:
         self.stack.enter_context(process.running(child, grace=0.1))  # the first process of a namespace ignores SIGTERM
 
     def kill(self, name: str) -> None:
-        """Kill a machine and all of its processes, as in a power failure; the kernel closes its connections."""
+        """Kill a machine with all processes, as in a power failure. The kernel closes all connections."""
         inner = self.inner(name)
         self.nodes[name].kill()
         if inner is not None:
@@ -119,7 +119,7 @@ class Lab:
         self.nodes[name].wait(UP_SECONDS)
 
     def hang(self, name: str) -> None:
-        """Stop a machine's engine, which keeps its connections; containers continue."""
+        """Stop a machine's engine, which keeps its connections. Containers continue."""
         self._signal_engine(name, signal.SIGSTOP)
 
     def wake(self, name: str) -> None:
@@ -149,9 +149,9 @@ class Lab:
 
 @contextmanager
 def machines(names: Sequence[str] = NAMES, *, disk: str = "", tag: str = "") -> Iterator[Lab]:
-    """Run the machines until the context exits, then remove everything.
+    """Run the machines until the context exits, and then remove everything.
 
-    ``disk`` is the size of each engine's disk, as for mount; by default the engines share this machine's disk.
+    ``disk`` is the size of each engine's disk in the syntax of mount. By default, engines share this machine's disk.
     """
     folder = Path(tempfile.mkdtemp(prefix="tfb-lab-"))
     with ExitStack() as stack:
@@ -211,7 +211,7 @@ def _configure(lab: Lab, names: Sequence[str], disk: str) -> None:
 
 
 def _remove_groups(tag: str) -> None:
-    """Remove control groups of version 1 that the engines have left, leaves first."""
+    """Remove control groups (version 1) that the engines have left, leaves first."""
     for pattern in (f"tfb-{tag}-*", f"*/tfb-{tag}-*"):
         for folder in Path("/sys/fs/cgroup").glob(pattern):
             for each in sorted((folder, *folder.glob("**/")), key=lambda path: -len(path.parts)):

@@ -1,4 +1,4 @@
-"""An honest order service in Python; each step is a method that a rogue can replace."""
+"""An honest order service in Python. Each step is a method that a rogue can replace."""
 
 import json
 import re
@@ -181,14 +181,14 @@ class OrderServer(ReferenceServer):
         return self.all_prices(db, [item for item, _ in new.wanted])
 
     def all_prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """Return the prices of items; all of them must exist."""
+        """Return the prices of items, all of which must exist."""
         prices = self.prices(db, items)
         if len(prices) != len(items):
             raise RefusedError(400, "an unknown item")
         return prices
 
     def prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """Return the prices of those items that exist."""
+        """Return the prices of the items that exist."""
         known = [item for item in items if 1 <= item <= LARGEST_ITEM]
         return dict(db.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
 
@@ -253,7 +253,7 @@ class OrderServer(ReferenceServer):
             self.add_up(db, order)
 
     def lock_order(self, db: Db, order: int) -> None:
-        """Lock the order's row, so that changes of its items are sequential."""
+        """Lock the order's row, so that changes of the order's items are sequential."""
         self.there(db, order, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE")
 
     def add_up(self, db: Db, order: int) -> None:
@@ -287,5 +287,5 @@ class OrderServer(ReferenceServer):
         return row
 
     def one(self, db: Db, query: str, values: Sequence[object]) -> tuple[Any, ...]:
-        """Return the first row, or an empty one."""
+        """Return the first row, or an empty row if there is none."""
         return db.execute(query.encode(), values).fetchone() or ()

@@ -1,4 +1,4 @@
-"""The project's own folders of frameworks/, as opposed to folders that a contributor adds."""
+"""The project's own folders in frameworks/, as opposed to folders added by contributors."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold
 
 
 def info(run_id: str = "20260101-000000") -> RunInfo:
-    """Return a run of two implementations with two processes each; ``fast`` is the baseline."""
+    """Return a run of two implementations with two processes each. ``fast`` is the baseline."""
     rules = ProcessLimits(minimum=PROCESSES, maximum=PROCESSES)
     found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
     return found.model_copy(update={"run_id": run_id, "name": "invented", "completed_at": 61.0})
@@ -35,7 +35,7 @@ def trial(implementation: str, process: int, throughput: float, *, test_type: st
 
 
 def trials() -> list[Trial]:
-    """Return two trials of every cell; those of ``slow`` with the most queries had errors."""
+    """Return two trials of each cell. ``slow`` had errors at the highest number of queries."""
     found = []
     for implementation, factor in (("fast", 2.0), ("slow", 1.0)):
         for test_type, loads in LOADS.items():
@@ -58,7 +58,7 @@ def process(implementation: str, number: int, status: Literal["ok", "failed", "i
 def verdict(
     implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0
 ) -> VerificationRecord:
-    """Return a verification with one check."""
+    """Return a verification record with a single check."""
     results = (CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
     return VerificationRecord(
         implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,

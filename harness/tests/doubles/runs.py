@@ -1,4 +1,4 @@
-"""Simulated runs as records, from simulated or given values, for tests of the whole ranking."""
+"""Simulated runs as records, for tests of the whole ranking. Their values are either simulated or given."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def trial(
     implementation: str, throughput: float, process: int = 0, round_: int = 0, *, test_type: str = "json",
     load: Load = LOAD, **changes: Any,
 ) -> Trial:  # fmt: skip
-    """Return a trial of one second; by default it saturates a core. ``changes`` sets further fields."""
+    """Return a trial of one second, which saturates a core by default. ``changes`` sets additional fields."""
     made = Trial(
         id=f"{implementation}-{test_type}-{load.label}-{process}.{round_}",
         implementation=implementation, test_type=test_type, load=load, process=process, round=round_,

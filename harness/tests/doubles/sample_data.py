@@ -1,8 +1,8 @@
-"""``python -m harness.tests.doubles.sample_data FOLDER``: deterministic runs for the dashboard and its tests.
+"""Writes deterministic runs for the dashboard and its tests: ``python -m harness.tests.doubles.sample_data FOLDER``.
 
-``small`` is a good run of four implementations, and ``second`` the same a week later. ``hostile`` is full of markup and
-broken values. ``large`` has 500 implementations x 7 test types. ``orders`` is a run of the order service. All trials
-are synthetic, but they are ranked like real trials.
+``small`` is a good run of four implementations, and ``second`` is the same run a week later. ``hostile`` contains
+markup and broken values. ``large`` has 500 implementations x 7 test types. ``orders`` is a run of the order service.
+All trials are synthetic, but they are ranked like real trials.
 """
 
 import argparse
@@ -26,17 +26,17 @@ from harness.tests.doubles.invented import EPOCH, MARKUP, SIX, copied, finished,
 from harness.tests.doubles.records import process as process_of
 
 FAILING = {("es4x", "update")}
-GOAL = LatencyGoal(percentile=99.0, seconds=0.1)  # of the order service
+GOAL = LatencyGoal(percentile=99.0, seconds=0.1)  # goal of the order service
 FACTORS = (1.0, 32.0)
 CAPACITY = 120.0  # highest factor at which the first implementation meets the goal
 
 ORDER_USE_CASES = (
     TEST_TYPES["order"].use_cases if "order" in TEST_TYPES else ()
-)  # none if harness/extras/orders is removed
+)  # empty if harness/extras/orders is removed
 
 
 def write_records(folder: Path, records: RunRecords) -> None:
-    """Write all files of a run with its ranking, and logs of builds and processes."""
+    """Write all files of a run, the ranking, and logs of builds and processes."""
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
@@ -58,7 +58,7 @@ def write_records(folder: Path, records: RunRecords) -> None:
 
 @cache
 def four() -> RunRecords:
-    """Return four implementations x six test types x three processes x two rounds; es4x fails one verification."""
+    """Return four implementations x six test types x three processes x two rounds. es4x fails one verification."""
     return simulated(invented.SPEEDS, failing=FAILING)
 
 
@@ -122,7 +122,7 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 
 
 def order_latency(median: float) -> Latency:
-    """Return the latency of about a thousand responses, with a maximum of three times the median."""
+    """Return the latency of about a thousand responses. The maximum is three times the median."""
     return Latency(
         basis="open-loop, intended send time",
         mean=median,
@@ -135,9 +135,9 @@ def order_latency(median: float) -> Latency:
 
 
 def order_trial(name: str, process: int, factor: float, median: float, *, purpose: Purpose = "measure") -> Trial:
-    """Return a trial with a thousand arrivals of each use case, of which two failed.
+    """Return a trial with a thousand arrivals of each use case, two of which failed.
 
-    A whole arrival takes twice as long as an operation.
+    A complete arrival takes twice as long as an operation.
     """
     one, whole = order_latency(median), order_latency(2 * median)
     operations = tuple(
@@ -164,7 +164,10 @@ def order_trial(name: str, process: int, factor: float, median: float, *, purpos
 
 
 def orders(results: Path, processes: int = 4) -> None:
-    """Write a run of four implementations at two factors; one meets the goal at every factor in its first process."""
+    """Write a run of four implementations at two factors.
+
+    In the first process, one implementation meets the goal at all factors.
+    """
     drawn = random.Random(3)
     items = [implementation(row) for row in invented.REAL]
     rules = ProcessLimits(minimum=processes, maximum=processes)
@@ -200,7 +203,7 @@ def techempower(path: Path) -> None:
 
 
 def scores(path: Path) -> None:
-    """Write rankings for the tests of the page's arithmetic: of one run, and of a subset of its test types."""
+    """Write rankings for tests of the page's arithmetic: of a whole run, and of a subset of its test types."""
     chosen = ("json", "fortune")
     items = [implementation(row) for row in invented.REAL]
     whole = finished(simulated(invented.SPEEDS, processes=4, failing=FAILING), "fixture", items, started_at=0.0)

@@ -1,4 +1,4 @@
-"""A small service with a catalogue of items and its declared requests; ``wrong`` changes its replies."""
+"""A small service with a catalogue of items, and the declared requests. ``wrong`` changes the replies."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ def unchanged(_: ReceivedRequest, reply: Reply) -> Reply:
 
 
 class ServiceDouble(ReferenceServer):
-    """The service. With ``when_busy``, ``wrong`` applies only with more connections than verification opens."""
+    """The service. If ``when_busy`` is set, ``wrong`` applies only with more connections than verification opens."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ServiceDouble(ReferenceServer):
     ) -> None:
         super().__init__()
         self.wrong, self.when_busy = wrong, when_busy
-        self.bodies: list[bytes] = []  # of requests
+        self.bodies: list[bytes] = []  # bodies of requests
         asked = [DeclaredRequest.model_validate(request) for request in requests]
         self.test_types: Mapping[str, TestType] = declared_test_types(asked, Path(), seed=1)
 
@@ -94,5 +94,5 @@ class ServiceDouble(ReferenceServer):
         return wrong(request, right(request))
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Let fields of the reply replace the server's, and do not announce a close."""
+        """Let fields of the reply replace the server's fields, and do not announce that the connection will close."""
         return list(dict(super().headers(replace(reply, close=False))).items())

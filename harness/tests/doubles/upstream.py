@@ -1,4 +1,4 @@
-"""An upstream in the test's process that responds with random integers and counts them."""
+"""An upstream server in the test's process, which responds with random integers and counts them."""
 
 import random
 import time
@@ -9,7 +9,7 @@ from harness.tests.doubles.reference import ReferenceServer
 
 
 class FakeUpstream(ReferenceServer):
-    """An upstream that responds on every path."""
+    """An upstream server that responds on all paths."""
 
     def __init__(self, delay_seconds: float = 0.0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A real run, whose copies the tests damage."""
+"""A real run, and copies of it that the tests damage."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from harness.tests.scene import Scene, new_scene
 
 @pytest.fixture(scope="session")
 def original() -> Iterator[Scene]:
-    """A complete run of two implementations."""
+    """Yield a complete run of two implementations."""
     with new_scene() as scene:
         scene.add("one")
         scene.add("two")
@@ -20,7 +20,7 @@ def original() -> Iterator[Scene]:
 
 @pytest.fixture
 def recorded(original: Scene, scene: Scene) -> Scene:
-    """A copy of the run with its implementations."""
+    """Return a copy of the run with its implementations."""
     for name in ("frameworks", "results"):
         shutil.copytree(original.root / name, scene.root / name, dirs_exist_ok=True)
     return scene

@@ -1,4 +1,4 @@
-"""Broken configurations, profiles and command lines are reported, and do not affect others."""
+"""Tests that broken configurations, profiles and command lines are reported, and do not affect other folders."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def local(**changes: object) -> bytes:
 
 
 def text(language: str) -> bytes:
-    """Return a configuration with JSON text as its language."""
+    """Return a configuration whose language is replaced by JSON text."""
     return document().decode().replace('"X"', language).encode("latin-1")
 
 
@@ -81,7 +81,7 @@ CONFIGS: Mapping[str, Mapping[str, bytes]] = {
 
 
 def listed(scene: Scene, broken: Sequence[str]) -> None:
-    """Assert that valid folders are listed and broken ones reported, without writing elsewhere."""
+    """Check that valid folders are listed and broken folders reported, without writing other files."""
     answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks))
     assert "good" in answer.stdout.split()
     answer.ends(1).says(*(f"Python/{folder}/benchmark_config.json: " for folder in broken))

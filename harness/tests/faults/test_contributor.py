@@ -1,4 +1,4 @@
-"""Mistakes in a new folder are explained once by ``verify`` and ``run``."""
+"""Tests that ``verify`` and ``run`` explain each mistake in a new folder once."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ URLS = {
 
 
 def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, **local: object) -> Path:
-    """Add a folder whose server makes mistakes."""
+    """Add a folder with a server that makes the given mistakes."""
     run = [sys.executable, "-m", "harness.tests.doubles.contributed", *mistakes]
     block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
     entry = {"language": "Python", "database": "Postgres", **(urls or URLS), "local": block}  # type: ignore[dict-item]
@@ -29,7 +29,7 @@ def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, *
 
 
 def verify(scene: Scene, *words: str) -> str:
-    """Return the output of verification, which must fail."""
+    """Run verification, which must fail, and return the output."""
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
     return scene.tfb("verify", "mine", *where, *words).ends(1).text
 
@@ -48,7 +48,7 @@ def verify(scene: Scene, *words: str) -> str:
 def test_hard_coded_database_setting_is_reported(scene: Scene, fixed: list[str], told: str) -> None:
     add(scene, "--fixed", *fixed)
     text = verify(scene)
-    verdicts = [line for line in text.splitlines() if line.startswith("mine: ")]  # they repeat the reason
+    verdicts = [line for line in text.splitlines() if line.startswith("mine: ")]  # these lines repeat the reason
     assert text.count(told) - sum(told in line for line in verdicts) == 1, text
 
 
@@ -88,7 +88,8 @@ def test_only_strict_requires_files_of_a_pull_request(scene: Scene) -> None:
     urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
     path = add(scene, urls=urls)
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
-    assert "README" not in scene.tfb("verify", "mine", *where).ends(0).text  # not a pull request
+    # The file is required only for a pull request.
+    assert "README" not in scene.tfb("verify", "mine", *where).ends(0).text
     text = verify(scene, "--strict")
     for said in ("mine.dockerfile does not exist", "README.md does not exist", "maintainers of benchmark_config.json"):
         assert said in text

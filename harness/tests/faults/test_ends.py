@@ -1,4 +1,4 @@
-"""Runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
+"""Tests of runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from harness.tests.scene import CommandResult, Scene, patience
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
 RUN = ("--test", "good", "--type", "json")
-# Sleeps a minute only in the first build.
+# Sleeps for a minute, but only in the first build.
 SLOW_ONCE = "import pathlib, time\nif not (p := pathlib.Path('built')).exists():\n  p.touch()\n  time.sleep(60)"
 STAGES = ("building", "making database", "starting", "verifying", "warm-up", "measure")
 INT, TERM, HUP, QUIT = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
@@ -26,7 +26,10 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file syste
 
 
 def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], bool]:
-    """Add an implementation that stays in a stage for a while; return whether the run has reached the stage."""
+    """Add an implementation that stays in a stage for a while.
+
+    Return a function that checks whether the run has reached the stage.
+    """
     build = {"build": [sys.executable, "-c", SLOW_ONCE]} if stage == "building" else {}
     scene.add("good", behaviour, **build)
     if stage == "building":
@@ -48,19 +51,19 @@ def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], No
 
 
 def interrupted(scene: Scene, answer: CommandResult) -> None:
-    """Assert the exit status and the recorded status of an interrupted run."""
+    """Check the exit status and the recorded status of an interrupted run."""
     answer.ends(130)
     assert scene.records().info.status == "interrupted"
 
 
 def one_trial(scene: Scene) -> bool:
-    """Return whether a trial is recorded."""
+    """Return whether a trial has been recorded."""
     return any(path.stat().st_size for path in scene.results.glob("*/trials.jsonl"))
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_interrupted_run_cleans_up_and_can_be_resumed(scene: Scene, stage: str) -> None:
-    """Ctrl-C ends the run within ten seconds, without leftovers; --resume completes it."""
+    """Ctrl-C ends the run within ten seconds, without leftovers. --resume completes it."""
     there = prepared(scene, stage)
     began: list[float] = []
 
@@ -79,7 +82,7 @@ def test_interrupted_run_cleans_up_and_can_be_resumed(scene: Scene, stage: str) 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_killed_run_leaves_nothing_and_can_be_resumed(scene: Scene, stage: str) -> None:
-    """After kill -9, processes and folders disappear within seconds; --resume completes the run."""
+    """After kill -9, processes and folders disappear within seconds. --resume completes the run."""
     answer = scene.struck(RUN, prepared(scene, stage), lambda run: run.kill())
     assert answer.status == -signal.SIGKILL
     if stage in ("verifying", "measure"):
@@ -110,7 +113,7 @@ def test_other_signals_end_a_run_like_ctrl_c(scene: Scene, numbers: Sequence[sig
 def test_stubborn_server_does_not_delay_the_end(
     scene: Scene, behaviour: str, stage: str, then: Sequence[signal.Signals]
 ) -> None:
-    """The server is killed in time, even if tfb is killed while it waits."""
+    """The server is killed in time, even if tfb is killed while it is waiting."""
     answer = scene.struck(RUN, prepared(scene, stage, behaviour), signals(*then))
     if signal.SIGKILL in then:
         answer.ends(-signal.SIGKILL, 130)
@@ -119,7 +122,7 @@ def test_stubborn_server_does_not_delay_the_end(
 
 
 def test_stopped_run_continues_to_its_end(scene: Scene) -> None:
-    """After Ctrl-Z and fg the run ends, with status 1 if a trial became invalid."""
+    """After Ctrl-Z and fg, the run ends, with status 1 if a trial became invalid."""
 
     def stop(run: "subprocess.Popen[bytes]") -> None:
         run.send_signal(signal.SIGSTOP)
@@ -131,7 +134,7 @@ def test_stopped_run_continues_to_its_end(scene: Scene) -> None:
 
 
 def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
-    """Ctrl-C stops server and database."""
+    """Ctrl-C stops the server and the database."""
     scene.add("good")
     words = ("--mode", "debug", "--test", "good")
     scene.struck(words, lambda: "stop with Ctrl-C" in scene.log(), signals(INT)).ends(130).says("/json")
@@ -158,7 +161,7 @@ def fill(path: Path) -> None:
 @ROOT
 @pytest.mark.parametrize("moment", ["the first trial", "the second process"])
 def test_run_can_be_resumed_after_a_full_disk(scene: Scene, moment: str) -> None:
-    """Records stay complete, and --resume completes the run when space is free again."""
+    """All records are complete, and --resume completes the run when there is free space again."""
     scene.add("good")
     filler = scene.results / "filler"
     there = scene.at("warm-up") if moment == "the first trial" else lambda: one_trial(scene)

@@ -1,4 +1,4 @@
-"""Damaged files of a run are reported with their line; readable records are shown."""
+"""Tests that damaged files of a run are reported with the line, and that readable records are shown."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from harness.tests.scene import Scene
 pytestmark = pytest.mark.fault
 
 Damage = Callable[[Path], object]
-MANY = 20_000_000  # small values, which need many times their size in a parser
+MANY = 20_000_000  # number of small values, which need many times their size in a parser
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 
 
@@ -54,7 +54,7 @@ def renamed(folder: Path, name: str) -> None:
     (folder / "ranking.json").unlink()
 
 
-NOT_READ: Mapping[str, Damage] = {  # nothing can be shown
+NOT_READ: Mapping[str, Damage] = {  # damage after which nothing can be shown
     "60 MB of empty lists": put("run.json", b'{"a": [' + b"[]," * MANY + b"[]]}"),
     "a time of 1e300": set_value("started_at", 1e300),
     "a device": device,
@@ -62,7 +62,7 @@ NOT_READ: Mapping[str, Damage] = {  # nothing can be shown
 
 
 def lists_others(scene: Scene, original: Scene) -> None:
-    """Assert that the dashboard still lists an undamaged run."""
+    """Check that the dashboard still lists an undamaged run."""
     shutil.copytree(original.folder(), scene.results / "20200101-000000")
     assert "20200101-000000" in [run.run_id for run in ResultsFolder(scene.results).listed().runs]
 
@@ -75,7 +75,7 @@ def test_unreadable_run_json_is_reported(recorded: Scene, original: Scene, damag
     lists_others(recorded, original)
 
 
-SHOWN: Mapping[str, tuple[str, Damage]] = {  # the rest is shown
+SHOWN: Mapping[str, tuple[str, Damage]] = {  # damage after which the remaining records are shown
     "no trials": ("trials.jsonl", lambda folder: (folder / "trials.jsonl").unlink()),
     "half a last line": ("trials.jsonl: line", after("trials.jsonl", b'{"id": ')),
     "a line of 15 MB of lists": ("trials.jsonl: line 1", before("trials.jsonl", b"[" + b"[]," * 5_000_000 + b"[]]\n")),
@@ -85,7 +85,7 @@ SHOWN: Mapping[str, tuple[str, Damage]] = {  # the rest is shown
 
 @pytest.mark.parametrize("damage", SHOWN)
 def test_readable_records_of_a_damaged_run_are_shown(recorded: Scene, original: Scene, damage: str) -> None:
-    """The report names file and line, and needs less than 300 MiB."""
+    """The report names file and line, and needs less than 300 MiB of memory."""
     named, make = SHOWN[damage]
     make(recorded.folder())
     answer = recorded.report().ends(1).says(named)

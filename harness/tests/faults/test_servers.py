@@ -1,4 +1,4 @@
-"""Misbehaving servers, tools and databases are reported, and do not affect other implementations."""
+"""Tests that misbehaving servers, tools and databases are reported, and do not affect other implementations."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ HOSTILE: Mapping[str, Sequence[str]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_responses_do_not_affect_other_servers(scene: Scene, kind: str) -> None:
-    """Endless, huge, compressed, broken or silent responses are reported in bounded time, memory and disk."""
+    """Endless, huge, compressed, broken or missing responses are reported in bounded time, memory and disk space."""
     scene.add("good")
     for name in HOSTILE[kind]:
         scene.add(name, name)
@@ -38,12 +38,12 @@ def test_hostile_responses_do_not_affect_other_servers(scene: Scene, kind: str) 
     assert [path for path in scene.root.rglob("*.log") if path.stat().st_size > LOG_BYTES] == []
 
 
-# ---- one run of everything that fails by itself ----------------------------------------------------------------------
+# ---- a single run with all misbehaving implementations ---------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """A run of every misbehaving implementation and a working one."""
+    """Yield a run of all misbehaving implementations and a working implementation."""
     with new_scene() as scene:
         for name in (
             *("good", "exits-at-once", "never-listens", "answers-500", "dies-in-verification", "dies-under-load"),
@@ -64,7 +64,7 @@ WORKING = ("good", "answers-slowly", "ignores-sigterm", "leaves-a-daemon", "prin
 
 
 def test_working_servers_are_measured_despite_failing_ones(gallery: Scene) -> None:
-    """A run with failures has status "failed", and trials of the working implementations."""
+    """A run with failures has the status "failed", and contains trials of the working implementations."""
     assert gallery.records().info.status == "failed"
     assert set(WORKING) <= gallery.measured()
     assert {name: gallery.why_failed(name) for name in WORKING} == dict.fromkeys(WORKING, "ok: ")
@@ -122,7 +122,7 @@ def test_hanging_tool_affects_only_implementations_that_require_it(scene: Scene)
 
 @pytest.mark.parametrize("says", ["no Lua", "\x1b[2J" + "[" * 100_000], ids=["words", "controls"])
 def test_unexpected_output_of_a_load_generator_is_reported(scene: Scene, says: str) -> None:
-    """The message quotes the output, limited in length; the run continues."""
+    """The message quotes the output with limited length, and the run continues."""
     words = scene.root / "says"
     words.write_text(says, encoding="utf-8")
     path = scene.program("wrk", f'case "$1" in --version) echo "wrk 4.2.0 [epoll]"; exit 1;; esac; cat {words}; exit 2')
@@ -159,7 +159,7 @@ def kill_worker(first: psutil.Process) -> None:
 
 def kill_all(first: psutil.Process) -> None:
     for process in (*first.children(recursive=True), first):
-        with contextlib.suppress(psutil.NoSuchProcess):  # the first death is the end of others
+        with contextlib.suppress(psutil.NoSuchProcess):  # when the first process dies, others may exit
             process.kill()
 
 
@@ -175,7 +175,7 @@ DEATHS: Mapping[str, Callable[[psutil.Process], object]] = {
     ("design", "how"), [*(("interleaved", how) for how in DEATHS), ("techempower", "first process killed")]
 )
 def test_measurements_are_repeated_after_postgres_dies(scene: Scene, design: str, how: str) -> None:
-    """PostgreSQL restarts on its port with the initial data, and all implementations are measured."""
+    """PostgreSQL restarts on the same port with the initial data, and all implementations are measured."""
     scene.profile.write_text(f'design = "{design}"\n{scene.profile.read_text(encoding="utf-8")}', encoding="utf-8")
     for name in ("one", "two"):
         scene.add(name)

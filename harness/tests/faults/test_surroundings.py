@@ -1,4 +1,4 @@
-"""Unusual streams, encodings and virtual environments, and leftovers of killed runs."""
+"""Tests of unusual streams, encodings and virtual environments, and of leftovers of killed runs."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault
 
-STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # shell command, where "$@" is tfb
+STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # shell command, in which "$@" is tfb
     "stdin closed": ('"$@" <&-', (0,), "good"),
     "stdout closed": ('"$@" >&-', (3,), "stdout"),
     "stderr closed": ('"$@" 2>&-', (0,), "good"),
@@ -77,7 +77,7 @@ INTERPRETERS: Mapping[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("what", INTERPRETERS)
 def test_launcher_reports_a_broken_environment(scene: Scene, what: str) -> None:
-    """The virtual environment is broken, and no Python can create another."""
+    """The virtual environment is broken, and no Python can create a new environment."""
     venv = scene.root / "venv"
     (venv / "bin").mkdir(parents=True)
     for name in ("requirements.lock", "requirements-dev.lock"):
@@ -92,7 +92,7 @@ def test_launcher_reports_a_broken_environment(scene: Scene, what: str) -> None:
 
 @contextmanager
 def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
-    """Create a process and a scratch folder of a dead owner; yield a function that reports which are gone."""
+    """Create a process and a scratch folder of a dead owner. Yield a function that reports which are gone."""
     owner = dead()
     process = subprocess.Popen(
         ["sleep", "600"], env={**os.environ, MARK_VARIABLE: f"{owner}.1"}, start_new_session=True
@@ -145,7 +145,7 @@ def test_resources_of_a_living_run_are_not_leftovers(scene: Scene) -> None:
             process.kill()
 
 
-# ---- an engine of no use ---------------------------------------------------------------------------------------------
+# ---- unusable container engines --------------------------------------------------------------------------------------
 
 COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'
 CLIENTS: Mapping[str, str] = {
@@ -157,7 +157,7 @@ CLIENTS: Mapping[str, str] = {
 
 @pytest.mark.parametrize("says", CLIENTS)
 def test_unusable_container_engine_is_reported_before_a_run(scene: Scene, says: str) -> None:
-    """A hanging, stopped or forbidden engine fails the command before anything is written."""
+    """If the engine hangs, is stopped or is forbidden, the command fails before anything is written."""
     scene.image("one")
     path = scene.program("docker", f"{COMPOSE}; {CLIENTS[says]}")
     scene.measure("--test", "one", env=path).ends(3).says(says, "docker-engine")

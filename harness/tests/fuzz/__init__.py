@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of the readers of files, of command output and of the wire."""
+"""Coverage-guided fuzzing of code that reads files, command output and network data."""

@@ -1,7 +1,7 @@
 """Fuzzes all targets for a given time: ``python -m harness.tests.fuzz --seconds 60``.
 
-Inputs that reach new code go to the state folder, and later runs begin with them. So do inputs that break a promise:
-``--replay FILE --target NAME`` runs such an input again.
+Inputs that reach new code are stored in the state folder, and later runs start with them. Inputs that violate a
+contract are stored there, too. ``--replay FILE --target NAME`` runs such an input again.
 """
 
 import argparse
@@ -27,16 +27,16 @@ from harness.tests.fuzz.targets import TARGETS
 
 CRATE = Path(__file__).parent / "rust"
 RUST_TARGETS = tuple(sorted(path.stem.replace("_", "-") for path in (CRATE / "fuzz_targets").glob("*.rs")))
-# Stable compilers know these flags; they are the ones that cargo-fuzz passes, without a sanitizer.
+# Stable compilers know these flags. They are the flags that cargo-fuzz passes without a sanitizer.
 COVERAGE = ("inline-8bit-counters", "pc-table", "trace-compares")
 RUST_FLAGS = (
     "--cfg", "fuzzing", "-Cpasses=sancov-module", "-Cllvm-args=-sanitizer-coverage-level=4",
     *(f"-Cllvm-args=-sanitizer-coverage-{kind}" for kind in COVERAGE),
 )  # fmt: skip
-INPUT_SECONDS = 20  # time limit of an input, for a busy machine: readers take time linear in their input
+INPUT_SECONDS = 20  # time limit of an input on a busy machine; the tested code takes time linear in its input
 MEMORY_MB = 2048
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is for this user alone
-MOST_BYTES = 16_384  # of an input
+MOST_BYTES = 16_384  # maximum size of an input
 WORDS = ("null", "true", "NaN", "1e999", "-0", "1" * 400, "\\ud800", "\\u0000", "[", "{", "\r\n\r\n", "\xff")
 WITHOUT_ATHERIS = f"{NOT_JUDGED}atheris has no package for this machine"
 STATISTICS = re.compile(r"^stat::number_of_executed_units:\s+(\d+)", re.MULTILINE)
@@ -52,7 +52,7 @@ class Fuzzing:
     process: "subprocess.Popen[bytes]"
 
     def figures(self) -> tuple[int, int, int]:
-        """Return executions, covered edges, and features (edges with how often each was passed)."""
+        """Return the number of executions, of covered edges, and of features (edges with hit counts)."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         executions = STATISTICS.search(text)
         edges, features = (COVERED.findall(text) or [("0", "0")])[-1]
@@ -60,7 +60,7 @@ class Fuzzing:
 
 
 def main() -> int:
-    """Run the command line; return 1 when an input broke a promise."""
+    """Run the command line. Return 1 if an input violated a contract."""
     parser = argparse.ArgumentParser(prog="python -m harness.tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="for all targets together (default 60)")
     parser.add_argument(
@@ -82,12 +82,12 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="tfb-fuzz-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        os.environ["TMPDIR"] = folder  # working folder of the targets, deleted at the end
+        os.environ["TMPDIR"] = folder  # working folder of the targets, removed at the end
         return campaign(names, binaries, seconds=given.seconds, jobs=given.jobs)
 
 
 def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int) -> int:
-    """Divide the time among the targets, run ``jobs`` of them at once, and print the figures and all findings."""
+    """Divide the time between the targets, run ``jobs`` of them at a time, and print figures and findings."""
     waiting, running = list(names), list[Fuzzing]()
     each = max(1, round(seconds * min(jobs, len(names)) / len(names)))
     total = failed = 0
@@ -113,7 +113,7 @@ def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int)
 
 
 def _start(name: str, binaries: Path, seconds: int) -> Fuzzing:
-    """Start fuzzing a target with its committed corpus and the inputs kept by earlier runs."""
+    """Start fuzzing a target with the committed corpus and the inputs kept by earlier runs."""
     folder = state_folder() / "fuzz" / name
     kept = folder / "corpus"
     kept.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def _dictionary(name: str) -> Iterator[str]:
 
 
 def _finding(one: Fuzzing) -> Iterator[str]:
-    """Yield the end of a failed target's log, and how its input is run again."""
+    """Yield the end of a failed target's log, and how to run the input again."""
     text = one.log.read_text(encoding="utf-8", errors="replace")
     yield f"{one.name} failed; the end of {one.log}:"
     yield from map(printable, text.splitlines()[-40:])
@@ -156,11 +156,11 @@ def _finding(one: Fuzzing) -> Iterator[str]:
 
 
 def _built() -> Path:
-    """Build the Rust targets, instrumented; return the folder of their programs."""
+    """Build the instrumented Rust targets. Return the folder that contains their programs."""
     output = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = next(line.removeprefix("host: ") for line in output.splitlines() if line.startswith("host: "))
     target = state_folder() / "cargo" / "fuzz"
-    # Without --target the flags would reach build scripts, which have no runtime for the coverage.
+    # Without --target, the flags would apply to build scripts, which lack the coverage runtime.
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--bins", "--target", host]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUSTFLAGS": " ".join(RUST_FLAGS)}
     subprocess.run(command, cwd=CRATE, env=environment, check=True)
@@ -168,7 +168,7 @@ def _built() -> Path:
 
 
 def _skipped() -> None:
-    """Tell ``./tfb check`` that the Python targets were left out."""
+    """Report to ``./tfb check`` that the Python targets were skipped."""
     print(WITHOUT_ATHERIS)
     if path := os.environ.get(SKIPPED_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:

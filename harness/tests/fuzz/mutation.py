@@ -1,4 +1,4 @@
-"""Mutations that keep JSON well formed, so that they reach the code after the parser."""
+"""Mutations that keep JSON well formed, so that inputs reach the code after the parser."""
 
 import copy
 import json
@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-SHARE = 0.5  # of the inputs that are mutated as JSON; the others are mutated as bytes
+SHARE = 0.5  # share of inputs that are mutated as JSON; the others are mutated as bytes
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308, float("nan"), float("inf"),
     "", "0", "x" * 5000, "\x1b[2J", "\u2028", "\ud800", "../..", "/", "$a", "{a}", "1e999", [], {}, [[]], [None] * 50,
@@ -15,7 +15,7 @@ MutationPlace = tuple[Any, Any]  # a list or an object, and an index or a key in
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes | None:
-    """Change a value in a JSON document of an input; return None if no line is a JSON document."""
+    """Change a value in a JSON document of an input. Return None if no line is a JSON document."""
     dice = random.Random(seed)
     lines = [(file, number) for file, part in enumerate(data.split(b"\0")) for number in range(part.count(b"\n") + 1)]
     dice.shuffle(lines)
@@ -29,7 +29,8 @@ def mutated(data: bytes, most: int, seed: int) -> bytes | None:
             for _ in range(dice.randint(1, 3)):
                 _change(document, dice)
             parts[file][number] = json.dumps(document[0]).encode()
-        except (ArithmeticError, ValueError, RecursionError):  # of numbers with thousands of digits, and deep documents
+        # Numbers with thousands of digits, and deeply nested documents.
+        except (ArithmeticError, ValueError, RecursionError):
             continue
         made = b"\0".join(b"\n".join(part) for part in parts)
         return made if len(made) <= most else None
@@ -55,7 +56,7 @@ def _change(document: list[Any], dice: random.Random) -> None:
 
 
 def _places(value: Any) -> Iterator[MutationPlace]:
-    """Yield every place below a list or an object."""
+    """Yield all places below a list or an object."""
     keys = range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else ()
     for key in keys:
         yield value, key

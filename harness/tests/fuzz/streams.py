@@ -1,4 +1,4 @@
-"""Streams of bytes without a network: a connection that reads from memory, and cuts of a stream."""
+"""Byte streams without a network: a connection that reads from memory, and a function that splits streams."""
 
 import random
 import re
@@ -6,29 +6,29 @@ from collections.abc import Iterator, Sequence
 
 from harness.verify.wire import Connection, Response, WireError
 
-PATIENCE = 60.0  # seconds; nothing is waited for
+PATIENCE = 60.0  # seconds; no read ever waits
 MOST_RESPONSES = 20
 HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
 
 
 class Pieces:
-    """A socket whose peer sent these pieces and closed the connection."""
+    """A socket whose peer sent these pieces and then closed the connection."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._left: Iterator[bytes] = iter(pieces)
 
     def settimeout(self, seconds: float) -> None:
-        """Do nothing: no read waits."""
+        """Do nothing, because no read waits."""
 
     def recv(self, count: int) -> bytes:
-        """Return the next piece, and an empty one at the end."""
+        """Return the next piece, or no bytes at the end."""
         piece = next(self._left, b"")
         assert len(piece) <= count
         return piece
 
 
 class RecordedConnection(Connection):
-    """A connection that reads pieces of a recorded stream."""
+    """A connection that reads the pieces of a recorded stream."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self.timeout = PATIENCE
@@ -38,7 +38,7 @@ class RecordedConnection(Connection):
 
 
 def read(pieces: Sequence[bytes], method: str) -> list[Response | str]:
-    """Return the responses of a stream, and the kind of error that ended it."""
+    """Return the responses in a stream, and the kind of error that ended it."""
     connection = RecordedConnection(pieces)
     found: list[Response | str] = []
     for _ in range(MOST_RESPONSES):
@@ -50,7 +50,7 @@ def read(pieces: Sequence[bytes], method: str) -> list[Response | str]:
 
 
 def cut(stream: bytes, dice: random.Random) -> list[bytes]:
-    """Cut a stream into pieces of random sizes."""
+    """Split a stream into pieces of random sizes."""
     most = 2 ** dice.randrange(13)
     found = []
     at = 0
@@ -62,5 +62,5 @@ def cut(stream: bytes, dice: random.Random) -> list[bytes]:
 
 
 def require_head(head: bytes) -> None:
-    """Check that a request has a head that servers read as the one that was meant."""
+    """Check that the head of a request has the format that all servers read in the same way."""
     assert HEAD.fullmatch(head), head

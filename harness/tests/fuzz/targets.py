@@ -1,7 +1,7 @@
-"""Fuzz targets in Python. A target accepts any bytes and fails only if a reader violates its contract.
+"""Fuzz targets in Python. A target accepts any bytes, and fails only if the tested code violates its contract.
 
-A target raises an exception that its reader does not document, or AssertionError. Bytes that stand for several files
-hold them one after the other, separated by NUL.
+A contract is violated by an undocumented exception or an AssertionError. If a target needs several files, its input
+contains them one after the other, separated by NUL.
 """
 
 import atexit
@@ -39,7 +39,7 @@ from harness.verify import wire
 Target = Callable[[bytes], None]
 RecordT = TypeVar("RecordT", bound=Record)
 MODELS: tuple[type[Record], ...] = (Trial, ProcessRecord, VerificationRecord)
-MESSAGE_CHARACTERS = 10_000  # limit for an error message, so that it stays readable
+MESSAGE_CHARACTERS = 10_000  # maximum length of an error message, so that it stays readable
 RUNS = tuple(
     LoadRun(url="http://127.0.0.1:1/json", host="x", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     for load in (ClosedLoop(connections=1), OpenLoop(rate=100.0, connections=1), Scenario(factor=1.0, connections=1))
@@ -48,14 +48,15 @@ RUNS = tuple(
 
 @cache
 def _folder() -> Path:
-    """Make the folder for the files that the targets write; it goes when the process ends."""
+    """Create the folder for the files that targets write. It is removed when the process ends."""
     made = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)  # libFuzzer ends without it: the runner removes TMPDIR
+    # The handler does not run if libFuzzer ends the process. In this case, the runner removes TMPDIR.
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
 
 
 def _written(names: Sequence[str], data: bytes) -> Path:
-    """Write the parts of ``data`` to files of these names; the last file takes what is left."""
+    """Write the parts of ``data`` to files with these names. The last file receives the rest."""
     for name, part in zip(names, data.split(b"\0", len(names) - 1), strict=False):
         (_folder() / name).write_bytes(part)
     for name in names[data.count(b"\0") + 1 :]:
@@ -64,14 +65,14 @@ def _written(names: Sequence[str], data: bytes) -> Path:
 
 
 def _require_message(error: Exception, named: str) -> None:
-    """Check that an error names the file, is not too long, and can be shown."""
+    """Check that an error names the file, is not too long, and is printable."""
     assert named in str(error)
     assert len(str(error)) < MESSAGE_CHARACTERS
     assert is_printable(printable(str(error)))
 
 
 def _require_round_trip(record: RecordT) -> None:
-    """Check that a record is written as it was read."""
+    """Check that writing a record and reading it again yields the same record."""
     assert type(record).model_validate_json(record.to_json()) == record
 
 
@@ -90,7 +91,7 @@ def run(data: bytes) -> None:
 
 
 def lines(data: bytes) -> None:
-    """Check that lines of records are read alike from the beginning and from any later line."""
+    """Check that records are read in the same way from the beginning of a file and from any later line."""
     path = _written(("lines.jsonl",), data) / "lines.jsonl"
     for model in MODELS:
         problems: list[str] = []
@@ -105,7 +106,7 @@ def lines(data: bytes) -> None:
 
 
 def round_results(data: bytes) -> None:
-    """Check that a published results.json becomes positive rates, or is refused by its name."""
+    """Check that a published results.json is converted to positive rates, or rejected with the file's name."""
     path = _written(("results.json",), data) / "results.json"
     try:
         found = published.read_round(path)
@@ -117,7 +118,7 @@ def round_results(data: bytes) -> None:
 
 
 def configuration(data: bytes) -> None:
-    """Check that a benchmark_config.json is read or refused by its name, by our rules and by those for other trees."""
+    """Check that a benchmark_config.json is read or rejected with the file's name, both strictly and leniently."""
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
@@ -135,7 +136,7 @@ def configuration(data: bytes) -> None:
 
 
 def service_file(data: bytes) -> None:
-    """Check that a tfb.toml with the files that it names is read, or refused by a name."""
+    """Check that a tfb.toml and the files it names are read, or rejected with the name of a file."""
     folder = _written((service.FILE, "data.csv", "schema.json", "body.bin"), data)
     try:
         found = service.read_service(folder)
@@ -150,7 +151,7 @@ def service_file(data: bytes) -> None:
 
 
 def profile_file(data: bytes) -> None:
-    """Check that a profile is read, or refused by its name."""
+    """Check that a profile is read, or rejected with the file's name."""
     path = _written(("mine.toml",), data) / "mine.toml"
     try:
         profile.load_profile(str(path))
@@ -159,7 +160,7 @@ def profile_file(data: bytes) -> None:
 
 
 def response(data: bytes) -> None:
-    """Check that a response is parsed equally however it is split, within the limits."""
+    """Check that the result of parsing a response does not depend on how it is split, and stays within the limits."""
     if len(data) < 2:
         return
     method = "HEAD" if data[0] & 1 else "GET"
@@ -173,7 +174,7 @@ def response(data: bytes) -> None:
 
 
 def generator(data: bytes) -> None:
-    """Check that the output of a load generator is a result, or an error with a bounded message."""
+    """Check that output of a load generator becomes a result, or an error with a message of limited length."""
     text = data.decode("utf-8", "replace")
     for made in (Wrk(), Loadgen()):
         for run_ in RUNS:
@@ -193,7 +194,7 @@ def dockerfile_text(data: bytes) -> None:
 
 
 def documents(data: bytes) -> None:
-    """Check that claims.json, a history of verdicts and site.json are read, or refused by their names."""
+    """Check that claims.json, a history of verdicts and site.json are read, or rejected with their names."""
     folder = _written((claims.CLAIMS_FILE, history.FILE, "site.json"), data)
     with suppress(StoreError):
         _require_round_trip(claims.read_claims(folder))
@@ -205,7 +206,7 @@ def documents(data: bytes) -> None:
 
 
 def order_answers(data: bytes) -> None:
-    """Check that the answers to a scenario are read, or refused by file and line."""
+    """Check that the responses in a scenario are read, or rejected with file and line."""
     path = _written(("answers.jsonl",), data) / "answers.jsonl"
     try:
         list(orders.read(path))

@@ -1,4 +1,4 @@
-"""The committed corpus, and documents drawn by structure, break no promise of the readers."""
+"""Tests that the committed corpus and generated documents violate no contract."""
 
 import json
 from pathlib import Path

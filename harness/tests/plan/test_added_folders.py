@@ -1,4 +1,4 @@
-"""Whatever folder a contributor adds, the tests that read ``frameworks/`` stay green: in a copy of the project."""
+"""Tests that new folders in ``frameworks/`` break no other test. They run in a copy of the project."""
 
 import json
 import os
@@ -23,7 +23,7 @@ README = """# {name}
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A copy of the project, without what is built and fetched."""
+    """Return a copy of the project, without built and downloaded files."""
     for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         for root, folders, files in os.walk(REPOSITORY / part):
             folders[:] = [name for name in folders if name not in NOT_COPIED and not name.startswith(".")]
@@ -38,7 +38,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def run(clone: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python program of the copy."""
+    """Run a Python program in the copy."""
     environment = {**os.environ, "PYTHONPATH": str(clone)}
     environment = {key: value for key, value in environment.items() if not key.startswith(("PYTEST_", "COV_"))}
     return subprocess.run(
@@ -48,7 +48,7 @@ def run(clone: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def odd(clone: Path) -> None:
-    """Folders with odd but legal content."""
+    """Create folders with unusual but valid content."""
     document = json.loads((clone / "frameworks" / "Elixir" / "added" / CONFIG_FILE).read_text())
     (entry,) = document["tests"][0].values()
     tagged = {**entry, "tags": ["core", "antipattern"], "display_name": "Ünusual", "dockerfile": "none.dockerfile"}

@@ -1,4 +1,4 @@
-"""The models of benchmark_config.json and the schema that is generated from them."""
+"""Tests of the models of benchmark_config.json, and of the schema generated from them."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ def test_committed_schema_matches_the_models() -> None:
 
 def test_all_implementations_are_valid() -> None:
     found = scan_folders()
-    # A contributor's broken folder is told by every command, and fails no test.
+    # All commands report a contributor's broken folder, but it must not fail a test.
     own = own_folders()
     assert [problem for problem in found.problems if any(f"{folder}/" in problem for folder in own)] == []
     assert own == {one.folder for one in own_implementations()}

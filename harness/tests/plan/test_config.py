@@ -1,4 +1,4 @@
-"""CPU lists of the flags."""
+"""Tests of CPU lists in flags."""
 
 import pytest
 

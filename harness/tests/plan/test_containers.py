@@ -1,4 +1,4 @@
-"""What Dockerfiles say, without an engine: the images that they build upon, and the image that they describe."""
+"""Tests of parsing Dockerfiles: their base images, and the image that they describe."""
 
 import pytest
 

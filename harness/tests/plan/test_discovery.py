@@ -1,4 +1,4 @@
-"""The scan of frameworks/ and the selection by flags."""
+"""Tests of the scan of frameworks/, and of selection by flags."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_values_are_case_insensitive_and_normalised(tmp_path: Path) -> None:
     )
     kept = (found.entry.approach, found.entry.database, found.entry.orm, found.entry.classification)
     assert kept == ("Realistic", "postgres", "Raw", "Micro")
-    assert found.ready_path == "/queries?queries=1"  # of one row
+    assert found.ready_path == "/queries?queries=1"  # for one row
     assert (found.info().project, found.info().framework) == ("x", "Of which it is")
 
 
@@ -64,7 +64,8 @@ def test_antipatterns_are_verified_by_techempower_rules(tmp_path: Path) -> None:
             config("x", default={**ENTRY, "local": {"run": ["x"], "builds": []}}),
             "tests.0.default.local.builds: unknown key; did you mean build?",
         ),
-        (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; allowed are"),  # elsewhere
+        # The key belongs in a different place.
+        (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; allowed are"),
         (config("x", default={"language": "C"}), "has no URL: add at least one of json_url"),
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),
         (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),

@@ -1,4 +1,4 @@
-"""The machines of a run, as flags and layout files name them."""
+"""Tests of the machines given by flags and layout files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Folders of another tree, read as their own toolset reads them."""
+"""Tests of lenient reading of folders in other trees."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ ENTRY = {"language": "C", "json_url": "/json"}
 
 
 def read(tests: object) -> tuple[dict[str, TestEntry], list[str], list[str]]:
-    """Tests by their variants, warnings and problems."""
+    """Return the tests by variant, the warnings and the problems."""
     config, warnings, problems = parse_leniently({"framework": "x", "tests": tests}, folder="x", language="C")
     return config.tests[0], warnings, problems
 

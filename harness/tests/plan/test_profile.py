@@ -1,4 +1,4 @@
-"""The profiles of config/profiles and those of one's own."""
+"""Tests of the profiles in config/profiles and of custom profiles."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Declared requests: what may be said, what is drawn, and what is sent."""
+"""Tests of declared requests: valid keys, random values, and the requests that are sent."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""tfb.toml: what it may say, and the sides that come of it."""
+"""Tests of tfb.toml, and of the implementations made from it."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_each_request_becomes_a_test_type(tmp_path: Path) -> None:
     assert {prepared.target for prepared in side.test_types["item"].requests} == {f"/items/{n}" for n in range(1, 10)}
     several = service.read_service(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
     side = service.service_implementation(several, tmp_path, "base", 1, tmp_path)
-    assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # which keep their shell
+    assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # operators require a shell
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_invalid_file_is_reported_with_its_key(tmp_path: Path, old: str, new: st
 
 
 def test_readiness_uses_a_plain_get_or_any_response(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="tfb init"):  # which writes the file
+    with pytest.raises(ConfigError, match="tfb init"):  # tfb init creates the file
         service.read_service(tmp_path)
     text = GOOD.replace('ready = "/health"\n', "")
     login = text.replace("[request.values]", 'headers = { Authorization = "Bearer x" }\n[request.values]')

@@ -1,4 +1,4 @@
-"""The folders that --frameworks takes: a checkout, a tree, one language, one implementation."""
+"""Tests of the folders that --frameworks accepts: a checkout, a tree, a language, an implementation."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def write(folder: Path, document: object) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout in the layout of TechEmpower's repository."""
+    """Return a checkout with the layout of TechEmpower's repository."""
     root = tmp_path / "FrameworkBenchmarks"
     for language, name in (("C++", "ffead-cpp"), ("Go", "gin"), ("Go", "fiber"), ("JavaScript", "express")):
         write(root / "frameworks" / language / name, {"framework": name, "tests": [{"default": ENTRY}]})
@@ -43,7 +43,7 @@ def checkout(tmp_path: Path) -> Path:
 def test_any_level_of_a_checkout_can_be_named(checkout: Path, part: str, names: list[str]) -> None:
     found = scan_folders(checkout / part)
     assert ([i.name for i in found.implementations], found.problems) == (names, ())
-    assert {i.info().folder.count("/") for i in found.implementations} == {1}  # always Language/name
+    assert {i.info().folder.count("/") for i in found.implementations} == {1}  # relative to the tree: Language/name
 
 
 def test_overlapping_folders_are_read_once(checkout: Path) -> None:

@@ -1,4 +1,4 @@
-"""The files of a run: what is written can be read, and what is broken is named."""
+"""Tests of a run's files: written records can be read, and damaged files are reported by name."""
 
 import json
 import resource
@@ -52,7 +52,7 @@ def test_number_of_reported_problems_is_limited(written: RunStore) -> None:
 def test_full_disk_leaves_no_partial_record(written: RunStore) -> None:
     path = written.folder / "verdicts.jsonl"
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # room for its beginning
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # enough for the beginning of the record
     try:
         with pytest.raises(StoreError, match=r"verdicts\.jsonl: cannot be written: File too large"):
             written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
@@ -82,7 +82,7 @@ def test_too_long_lines_and_documents_are_reported(written: RunStore, monkeypatc
 
 def test_finished_process_has_all_its_trials(written: RunStore) -> None:
     written.add_process(records.process("fast", 2, "interrupted"))
-    written.add_process(records.process("fast", 4, "failed"))  # of another reason than that it never came up
+    written.add_process(records.process("fast", 4, "failed"))  # failed after it had started
     written.add_process(records.process("fast", 5, "failed").model_copy(update={"startup_time": None}))
     written.add_trial(records.trial("fast", 3, 1.0))
     every = {(name, number) for name in ("fast", "slow") for number in (0, 1)} | {("fast", 4)}
@@ -194,7 +194,7 @@ def test_noise_floor_depends_on_machine_and_profile(tmp_path: Path) -> None:
     )
 
 
-LINES = {  # of trials.jsonl
+LINES = {  # lines of trials.jsonl
     "half": '{"id": "cut o\n',
     "no objects": 'words\n[]\n"a"\n\n{"id": 3}\n{"id": "x", "load": {"kind": "shut"}}\n',
     "too many objects": '{"a": [' + "[]," * reader.MAX_LINE_CONTAINERS + "[]]}\n",

@@ -1,4 +1,4 @@
-"""The vocabulary of verdicts."""
+"""Tests of the words used as verdicts."""
 
 import pytest
 

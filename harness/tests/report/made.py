@@ -1,4 +1,4 @@
-"""A run of four implementations with handmade rankings, whose reports are known."""
+"""A run of four implementations with constructed rankings, from which expected reports can be derived."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from harness.tests.doubles import runs
 
 JSON = runs.LOAD
 NAMES = ("vertx-web", "es4x", "resteasy", "express")
-PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # rank intervals of NAMES for both metrics
+PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # rank intervals of NAMES by both metrics
 
 
 def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
@@ -73,7 +73,7 @@ def estimate(value: float) -> Estimate:
 
 
 def standing(value: float, best: float, place: tuple[int, int], position: int) -> Standing:
-    """Return a standing with a position."""
+    """Return a standing at a position."""
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
@@ -83,7 +83,7 @@ def standing(value: float, best: float, place: tuple[int, int], position: int) -
 
 
 def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
-    """Return a row; each position has half the throughput and twice the CPU of the position before."""
+    """Return a row. Each position has half the throughput and twice the CPU usage of the previous position."""
     throughput, cpu = 80_000 / 2 ** (position - 1), 10e-6 * 2 ** (position - 1)
     return Row(
         implementation=name,
@@ -107,7 +107,7 @@ def unranked(name: str, reason: str) -> Row:
 
 
 def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:
-    """Return a test type with a single load."""
+    """Return the table of a test type at a load."""
     return Table(test_type=test_type, load=load, rows=rows)
 
 
@@ -144,5 +144,5 @@ def ranking(
 
 
 def turned(found: Standing | None) -> Standing | None:
-    """Return a score with a given throughput."""
+    """Convert the standing of a figure to the standing of a score, relative to 80,000 requests/s."""
     return found and found.model_copy(update={"estimate": estimate(found.estimate.median / 80_000)})

@@ -1,4 +1,4 @@
-"""Tests of the comparison report: an undecided cell never reads as unchanged."""
+"""Tests of the comparison report. An undecided cell must never read as unchanged."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def compared(*cells: CellComparison) -> Comparison:
             OPEN,
             SAME,
             "cannot tell",
-        ),  # throughput may differ although CPU per request does not, for example due to a lock
+        ),  # throughput may differ although CPU per request does not, for example because of a lock
         (SAME, MISSING, "same"),
         (OPEN, OPEN, "cannot tell"),
         (MISSING, MISSING, "cannot tell"),

@@ -1,4 +1,4 @@
-"""Tests of exports for programs: JSON, and TechEmpower's results.json with its exact keys."""
+"""Tests of exports for programs: JSON, and the exact keys of TechEmpower's results.json."""
 
 import io
 from datetime import datetime
@@ -38,7 +38,10 @@ def test_json_is_the_ranking_itself() -> None:
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    """Return records of two implementations with three trials per cell; ``slow`` had errors at the highest count."""
+    """Return the document of two implementations with three trials per cell.
+
+    ``slow`` had errors at the highest level.
+    """
     trials = []
     for name, factor in (("fast", 2.0), ("slow", 1.0)):
         for number, wobble in enumerate((1.02, 1.0, 0.9)):
@@ -73,7 +76,7 @@ def test_entry_uses_wrk_notation_and_median_trial(document: dict[str, Any]) -> N
     (entry,) = document["rawData"]["json"]["fast"]
     latency = {"latencyAvg": "500.00us", "latencyStdev": "2.00ms", "latencyMax": "1.50s"}
     assert entry == {**latency, "totalRequests": 4000, "startTime": 1001, "endTime": 1003}
-    assert document["rawData"]["query"]["fast"][0]["latencyAvg"] == "0us"  # not known
+    assert document["rawData"]["query"]["fast"][0]["latencyAvg"] == "0us"  # unknown
 
 
 def test_counts_are_scaled_to_the_common_duration() -> None:

@@ -29,7 +29,10 @@ def test_summary_shows_differing_process_counts() -> None:
 
 
 def test_open_rank_has_no_ordinal() -> None:
-    """Server one beats three, but two does not: a group ends before the first server that its leader beats."""
+    """Check a server that is between ranks: server one beats three, but two does not beat three.
+
+    A group ends before the first server that the group's first server beats.
+    """
     said = summarize(
         made.info(), made.ranking(made.rows({"one": (1, 2), "two": (1, 3), "three": (2, 3)})), "json", "cpu"
     )

@@ -55,7 +55,7 @@ def test_junit_separates_failures_and_errors(found: VerificationReport) -> None:
     (failure,) = suite.iter("failure")
     assert failure.text is not None
     assert "expected: 200" in failure.text
-    assert "</testcase>" in failure.text  # as text
+    assert "</testcase>" in failure.text  # as escaped text
     (error,) = root.iter("error")
     assert error.get("message") == "broken failed: exit 1:"
 
@@ -86,7 +86,7 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
 
     found = [failed("http", "server-header"), failed("json", "server-header", "date"), failed("db", "server-header")]
     assert count_violations(found) == 2
-    assert count_violations([*found, *found]) == 2  # from a second process
+    assert count_violations([*found, *found]) == 2  # the same causes in a second process
     assert count_violations([records.verdict("a", "json")]) == 0
 
 

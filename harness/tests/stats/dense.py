@@ -7,7 +7,7 @@ from harness.records.record import Record
 
 
 def luck(*key: object) -> float:
-    """Return a standard normal number that depends only on the key."""
+    """Return a standard normal random number that depends only on the key."""
     return random.Random(repr(key)).gauss(0, 1)
 
 

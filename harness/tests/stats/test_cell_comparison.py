@@ -55,7 +55,7 @@ def test_equal_servers_rarely_differ_on_an_unsteady_machine() -> None:
         different += any(
             cell.throughput.verdict in ("faster", "slower") for cell in compare(sides[0], sides[1], 0.05).cells
         )
-    assert different <= 7  # the 98 % quantile at 5 %
+    assert different <= 7  # the 98 % quantile if 5 % of the runs differ by chance
 
 
 def test_halves_of_one_run_are_compared_within_rounds() -> None:
@@ -78,7 +78,7 @@ def test_ratio_of_values_is_paired_by_process() -> None:
 
 
 def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
-    """Return a run with several tables; ``faster`` scales a speed-up with the position of a server's name."""
+    """Return a run with several tables. ``faster`` is the speed-up per position of a server's name."""
     loads: dict[str, tuple[Load, ...]] = {"json": (LOAD, FEW), "db": (LOAD,), "update": (LOAD,)}
     made = []
     for kind, load in ((kind, load) for kind, own in loads.items() for load in own):
@@ -106,7 +106,7 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
 
 
 def told(found: Comparison) -> dict[str, Any]:
-    """Return a line for each cell, with ratios and verdicts of both metrics."""
+    """Describe each cell on a line, with ratios and verdicts of both metrics."""
 
     def describe(effect: Effect) -> str:
         ratio = effect.ratio

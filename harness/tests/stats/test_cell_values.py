@@ -1,4 +1,4 @@
-"""Tests of metrics of trials, and of the detection of remaining warm-up."""
+"""Tests of the metrics of trials, and of the detection of remaining warm-up."""
 
 import pytest
 
@@ -6,7 +6,8 @@ from harness.records.measurements import Latency
 from harness.stats.cell_values import METRICS, CellTrials
 from harness.tests.doubles.runs import trial
 
-SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microseconds of CPU per request, trial by trial
+# Microseconds of CPU per request in consecutive trials.
+SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -14,13 +15,13 @@ SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microsec
     [
         ([FALLING], False, False),
         ([SETTLED, FALLING], False, False),
-        ([SETTLED], False, True),  # an unsettled warm-up is judged by the trials
-        ([SETTLED[::-1], FALLING[::-1]], False, True),  # rising cost is no sign of warm-up
-        ([FALLING], True, False),  # falling cost counts even after a settled warm-up
+        ([SETTLED], False, True),  # after an unsettled warm-up, the trials decide
+        ([SETTLED[::-1], FALLING[::-1]], False, True),  # a rising cost does not indicate warm-up
+        ([FALLING], True, False),  # a falling cost counts even after a settled warm-up
         ([FALLING], None, False),
         ([(10.0,)], True, True),
         ([(10.0,)], None, True),
-        ([(10.0,)], False, False),  # a single trial after an unsettled warm-up proves nothing
+        ([(10.0,)], False, False),  # after an unsettled warm-up, a single trial proves nothing
         ([(13.0, 10.0, 10.0, 10.0)], False, True),  # the mean is 7 % above the mean of the later half
         ([(16.0, 10.0, 10.0, 10.0)], False, False),
     ],
@@ -62,5 +63,5 @@ def test_what_is_read_of_a_trial() -> None:
     found = {name: (long.median(metric), short.median(metric)) for name, metric in METRICS.items()}
     assert {name for name, (value, _) in found.items() if value is None} == {"threads", "startup-time"}
     assert {name: value for name, (value, _) in found.items() if value} == pytest.approx(known)
-    del known["response-time-p99"]  # 1 % of 499 is less than five
+    del known["response-time-p99"]  # fewer than five of 499 requests are slower than the 99th percentile
     assert {name: value for name, (_, value) in found.items() if value} == pytest.approx(known)

@@ -1,4 +1,4 @@
-"""Tests of the fit with examples computed by hand and simulated runs."""
+"""Tests of the fit, with examples computed by hand and simulated runs."""
 
 import math
 from dataclasses import asdict
@@ -31,7 +31,7 @@ def difference(table: RowMeans, one: str, other: str) -> pairs.Differences:
 
 
 def test_two_servers_are_compared_by_paired_t_test() -> None:
-    from scipy import stats  # imported late, because it takes a second in each process that collects tests
+    from scipy import stats  # import late, because it takes a second in each process that collects tests
 
     a, b = [100.0, 120.0, 90.0, 111.0], [105.0, 131.0, 97.0, 112.0]
     table = compared({"a": {(i, 0): v for i, v in enumerate(a)}, "b": {(i, 0): v for i, v in enumerate(b)}})
@@ -52,13 +52,16 @@ def test_variance_outlier_over_tables_widens_only_its_intervals() -> None:
         {"a": {**calm, "wild": drawn("wild", 100.0, 0.5)}, "b": {**calm, "wild": drawn("s", 100.0, 0.004)}}
     )
     without = difference(compared(calm), "s0", "s1").half_width(0.95)
-    for kind in "ab":  # in the second table its processes agree by chance
+    for kind in "ab":  # in the second table, the outlier's processes agree by chance
         assert difference(seldom.means(kind), "s0", "s1").half_width(0.95) < 1.1 * without
         assert difference(seldom.means(kind), "s0", "wild").half_width(0.95) > 0.3
 
 
 def test_variance_outlier_differs_from_fourfold_server() -> None:
-    """As for fastify in Round 1: three processes 13 % apart have two degrees of freedom, too few for 171 pairs."""
+    """Use the figures of fastify in Round 1.
+
+    Three processes that differ by 13 % have two degrees of freedom, which are too few for 171 pairs.
+    """
     scatter = {**{f"s{n}": (1.2**n, 0.028) for n in range(18)}, "fastify": (4.2, 0.13)}
     drawn = {
         name: {(p, 0): speed * math.exp(deviation * luck("x", name, p)) for p in range(3)}
@@ -80,7 +83,7 @@ def test_window_variance_outlier_widens_only_its_intervals() -> None:
 
 
 def test_effects_of_rounds_are_not_noise() -> None:
-    """The same factors slow both servers, so their ratio within a process is exact."""
+    """The same factors slow both servers down, so their ratio within a process is exact."""
     slow = [1.0, 0.5, 0.8, 0.7]
     table = ValueTables({}).fit(
         {n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))}
@@ -90,7 +93,7 @@ def test_effects_of_rounds_are_not_noise() -> None:
 
 
 def test_windows_do_not_count_as_processes() -> None:
-    """Ten times as many windows cannot narrow an interval below the variance between processes."""
+    """Even ten times as many windows cannot make an interval narrower than the variance between processes."""
     generator, widths = np.random.default_rng(5), []
     for rounds in (5, 50, 500):
         logs = {
@@ -116,7 +119,7 @@ def test_single_process_assumes_five_percent_between_processes() -> None:
 
 
 def test_missing_a_slow_process_number_gives_no_advantage() -> None:
-    """All servers are half as fast in process 1, in which c did not run."""
+    """All servers are half as fast in process 1, in which server c did not run."""
     values = {
         name: {(p, r): speed * (0.5 if p == 1 else 1) * (1 + 0.001 * r) for p in range(3) for r in range(2)}
         for name, speed in (("a", 100.0), ("b", 150.0), ("c", 150.0))
@@ -144,7 +147,7 @@ def test_shared_process_effect_widens_absolute_values_only() -> None:
 
 @pytest.mark.parametrize(("drift", "most"), [(0.0, 0.09), (0.03, 0.13)])
 def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: float) -> None:
-    """Standard deviations are 3 % between processes and 5 % between windows."""
+    """The standard deviations are 3 % between processes and 5 % between windows."""
     generator, held, widths = np.random.default_rng(9), [], []
     for _ in range(80):
         shared, own = generator.normal(size=2) * drift, generator.normal(size=(4, 2)) * 0.03
@@ -182,7 +185,7 @@ def test_prior_df_reflects_how_much_variances_differ() -> None:
     ],
 )
 def test_coverage_false_differences_and_power(name: str, most_false: float, found: tuple[float, float]) -> None:
-    """150 runs estimate a share within ±3.5 %; ``harness.studies.coverage`` prints exact shares."""
+    """Estimate shares within ±3.5 % from 150 runs. ``harness.studies.coverage`` prints exact shares."""
     shown = coverage.simulate(coverage.WORLDS[name], 150, seed=3)
     assert 0.92 <= shown.held <= 0.99
     assert shown.false <= most_false
@@ -193,7 +196,7 @@ def test_coverage_false_differences_and_power(name: str, most_false: float, foun
 
 @pytest.mark.simulation
 def test_pooled_mean_accounts_for_shared_processes() -> None:
-    """Six test types add little information if processes differ equally in all of them, otherwise much."""
+    """If processes differ equally in all six test types, the test types add little information, otherwise much."""
     widths: dict[float, list[float]] = {}
     for shared in (0.0, 1.0):
         world = SimulatedRun(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
@@ -216,7 +219,7 @@ def test_five_hundred_servers_take_no_more_than_seconds() -> None:
 
 
 def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> SimulatedValues:
-    """Return rows 10 % apart; every third row has three times the noise, and another row is an outlier."""
+    """Return rows that differ by 10 %. Every third row has three times the noise, and another row is an outlier."""
     return {
         f"s{row}": {
             (p, r): 100 * math.exp(

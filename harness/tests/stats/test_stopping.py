@@ -21,12 +21,12 @@ RULES = {
     "wide": ProcessLimits(minimum=2, maximum=9, looks=(4, 2, 7), half_width=0.05),
 }
 ALL = [(name, kind) for kind in ("json", "db", "query") for name in "abcde" if (name, kind) != ("e", "db")]
-ALL += [("a", "one"), ("a", "none")]  # a server without competitors, and an unmeasured server
+ALL += [("a", "one"), ("a", "none")]  # a server without competitors, and a server that was not measured
 APART = {"a": 0.0, "b": 0.012, "c": 0.06, "d": 0.3, "e": 0.33}
 
 
 def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
-    """Return trials in which pairs are decided at different looks; ``noise`` is the noise of CPU per request."""
+    """Return trials in which pairs are decided at different looks. ``noise`` is the noise of CPU per request."""
     two = ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queries=20)
     return [
         trial(
@@ -79,10 +79,10 @@ def test_the_looks_share_out_the_error() -> None:
 @pytest.mark.parametrize(
     ("truth", "processes", "noise", "waiting"),
     [
-        ((0, 1, 2), 2, 0.02, EXPECTED),  # every cell waits for the first look
-        ((0, 1, 2), 3, 0.02, []),  # at which clear differences are decided
+        ((0, 1, 2), 2, 0.02, EXPECTED),  # all cells wait for the first look
+        ((0, 1, 2), 3, 0.02, []),  # clear differences are decided at the first look
         ((0.0, 0.0, 2.0), 3, 0.02, EXPECTED[:2]),  # undecided neighbours need more processes
-        ((0.0, 0.0, 2.0), 5, 0.001, []),  # except a tie with a narrow interval
+        ((0.0, 0.0, 2.0), 5, 0.001, []),  # a tie with a narrow interval needs no more processes
         ((0.0, 0.0, 0.0), 10, 0.02, []),  # the maximum ends the run
     ],
 )

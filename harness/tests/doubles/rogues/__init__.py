@@ -1,4 +1,4 @@
-"""Rogues: the reference server with replaced methods, and the check that is meant to catch each."""
+"""Rogues: the reference server with replaced methods, and the check that should catch each rogue."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from typing import Any
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 
-# Replacements of methods by name. Signatures are not declared, because each rogue replaces another method.
+# Method name -> replacement. Signatures are not declared, because each rogue replaces different methods.
 Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 
 
 @dataclass(frozen=True)
 class Rogue:
     name: str
-    test_type: str  # the affected test type; "http" for the server as a whole
-    caught_by: str  # name of the check that is meant for it
-    does: str  # its violation, in a few words
+    test_type: str  # the affected test type; "http" for the whole server
+    caught_by: str  # name of the check that should catch the rogue
+    does: str  # the violation, in a few words
     change: Change
-    base: type[ReferenceServer] = ReferenceServer  # the class that it changes
-    under_load: bool = False  # whether it cheats only under load
-    seconds: float = 1.5  # of the load that reveals it
+    base: type[ReferenceServer] = ReferenceServer  # the class that the rogue changes
+    under_load: bool = False  # the rogue cheats only under load
+    seconds: float = 1.5  # duration of the load that reveals the cheat
 
     def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
         rogue: ReferenceServer = type("RogueServer", (self.base,), dict(self.change))(database, upstream)

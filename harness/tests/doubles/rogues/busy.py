@@ -13,14 +13,14 @@ from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceSe
 from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 
-LASTING = 12  # lasting connections; verification opens 8
-OPEN = 30  # connections at once; verification opens 24, with two requests each
+LASTING = 12  # number of lasting connections; verification opens 8
+OPEN = 30  # number of open connections; verification opens 24, with two requests each
 
 When = Callable[[ReferenceServer, ClientSession], bool]
 
 
 def busy(server: ReferenceServer) -> bool:
-    """Return whether there is a load, also if the machine stalls."""
+    """Return whether there is a load, even if the machine stalls."""
     return server.lasting_connections > LASTING or server.open_connections > OPEN
 
 
@@ -65,7 +65,7 @@ def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, i
 
 
 def rolled_back(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Write and roll back; statements, rows and updates are still counted."""
+    """Write and roll back. Statements, rows and updates are still counted."""
     with connection.transaction(force_rollback=True):
         ReferenceServer.write(self, session, connection, rows)
 
@@ -84,7 +84,7 @@ def leaving(statement: str) -> Change:
 
 
 def fast(self: ReferenceServer, session: ClientSession, after: int = 20) -> bool:
-    """Return whether there is a load, and this connection has sent many requests."""
+    """Return whether there is a load and this connection has sent many requests."""
     session.state["sent"] = session.state.get("sent", 0) + 1
     return busy(self) and session.state["sent"] > after
 

@@ -1,4 +1,4 @@
-"""Rogues of the json and plaintext tests."""
+"""Rogues of the test types json and plaintext."""
 
 from harness.tests.doubles.rogues import Rogue
 

@@ -1,6 +1,6 @@
-"""Rogues that try to distinguish a load from verification, by connections or by database sessions.
+"""Rogues that try to distinguish a load from verification, by connections or database sessions.
 
-Each is honest at low rates, and with few connections.
+All of them are honest at low rates and with few connections.
 """
 
 import html
@@ -32,7 +32,10 @@ def one_in(count: int) -> When:
 
 
 def nobody_else_looks(self: ReferenceServer, session: ClientSession) -> bool:
-    """Return whether there is a load and no other session is visible; the role cannot see other roles' sessions."""
+    """Return whether there is a load and no other session is visible.
+
+    The role cannot see the sessions of other roles.
+    """
     with self.lock:
         asked, others = self.state.get("others", (0.0, 1))
         if time.monotonic() - asked > 0.1:
@@ -48,7 +51,7 @@ def _other_sessions(self: ReferenceServer) -> int:
             row = line.execute(query).fetchone()
             return int(row[0]) if row else 1
     except psycopg.Error:
-        return 0  # not permitted
+        return 0  # the query is not permitted
 
 
 # ---- cheats ----------------------------------------------------------------------------------------------------------
@@ -84,7 +87,7 @@ def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
 
 
 def page_with_a_hole(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes:
-    """Sort and escape once, and insert the current message of row 7 unescaped."""
+    """Sort and escape once, and insert the current message of row 7 without escaping it."""
     message = dict(fortunes)[7]
     if "page" not in self.state:
         self.state["page"] = ReferenceServer.page(self, fortunes).replace(html.escape(message).encode(), b"{hole}")

@@ -1,4 +1,4 @@
-"""Every rogue by name: those that verification catches, and those that only a load reveals."""
+"""All rogues by name: those that verification catches, and those that only a load reveals."""
 
 from harness.tests.doubles.rogues import (
     Rogue,

@@ -17,7 +17,7 @@ Split = tuple[list[ReceivedRequest], bytes, int | None]
 
 
 def field(name: str, value: str | None) -> Change:
-    """Replace or add a header field; None removes it."""
+    """Replace or add a header field. None removes it."""
 
     def headers(self: ReferenceServer, reply: Reply) -> list[tuple[str, str]]:
         kept = [pair for pair in ReferenceServer.headers(self, reply) if pair[0] != name]
@@ -42,7 +42,7 @@ def close_each(self: ReferenceServer, session: ClientSession, request: ReceivedR
 
 
 def close_after(requests: int, beside: int = 0) -> Callable[[ReferenceServer, ClientSession, ReceivedRequest], Reply]:
-    """Close a connection after ``requests`` requests, if more than ``beside`` connections have sent two or more."""
+    """Close a connection after ``requests`` requests if more than ``beside`` connections have sent at least two requests."""
 
     def reply(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
         made = ReferenceServer.reply(self, session, request)

@@ -9,14 +9,14 @@ from harness.tests.doubles.rogues.busy import busy, instead, while_busy
 from harness.tests.doubles.rogues.cunning import another_greeting, from_memory, other_numbers
 from harness.tests.doubles.rogues.updates import nothing
 
-OLD_SECONDS = 3.5  # age of a connection
-HONEST_SECONDS = 2.0  # under load
-BEGINNING_SECONDS = 0.5  # honest at the beginning of each load
-PAUSE_SECONDS = 0.1  # without requests, after which another load begins
+OLD_SECONDS = 3.5  # age from which a connection counts as old
+HONEST_SECONDS = 2.0  # honest period under load
+BEGINNING_SECONDS = 0.5  # honest period at the beginning of each load
+PAUSE_SECONDS = 0.1  # a new load begins after a pause of this length without requests
 
 
 def current_load(self: ReferenceServer) -> tuple[int, float]:
-    """Return the number of the current load, from 0, and its age in seconds."""
+    """Return the number of the current load, counted from 0, and its age in seconds."""
     now = time.monotonic()
     with self.lock:
         found: tuple[int, float, float] = self.state.get("load", (-1, now, 0.0))

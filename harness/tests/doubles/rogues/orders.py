@@ -35,7 +35,7 @@ def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
 
 
 def order_stays(self: OrderServer, db: Db, new: New) -> Document:
-    """Insert the order before checking the items, and forget to roll back."""
+    """Insert the order before checking the items, and omit the rollback."""
     try:
         return OrderServer.create(self, db, new)
     except RefusedError:
@@ -161,7 +161,7 @@ def once_written(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Insert ten orders at once, and use each of them for a later request."""
+    """Insert ten orders at a time, and use each of them for a later request."""
     with self.lock:
         if not (lot := self.state.setdefault("lot", [])):
             text = (
@@ -177,7 +177,7 @@ def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total:
 
 
 def inserted_alone(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Insert on another connection, which commits separately."""
+    """Insert on a different connection, which commits separately."""
     with self.connect() as another:
         return OrderServer.insert(self, another, customer, card, total)
 
@@ -204,7 +204,7 @@ def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 
 def cached_order(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
-    """Cache orders when they are read; only writes through this server invalidate them."""
+    """Cache orders when they are read. Only writes through this server invalidate them."""
     kept = self.state.setdefault("kept", {})
     key = tuple(path)
     if request.method == "GET" and len(path) == 1:

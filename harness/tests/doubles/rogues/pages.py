@@ -1,4 +1,4 @@
-"""Rogues of the fortune test."""
+"""Rogues of the test type fortune."""
 
 import html
 
@@ -20,7 +20,7 @@ def cached(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[
 
 
 def made_up(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Read for four requests at once, and let a join produce the rows of three."""
+    """Read once for four requests, and let a join produce the rows of the other three."""
     if every(self, 4) or "fortunes" not in self.state:
         self.state["fortunes"] = ReferenceServer.fortunes(self, connection)
         connection.execute("SELECT FROM fortune, generate_series(1, 3)")
@@ -28,7 +28,7 @@ def made_up(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple
 
 
 def sorted_in_sql(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Let PostgreSQL add the row and sort."""
+    """Let PostgreSQL add the additional row and sort."""
     text = "SELECT id, message FROM fortune UNION ALL SELECT 0, %s ORDER BY message"
     return connection.execute(text, ("Additional fortune added at request time.",)).fetchall()
 

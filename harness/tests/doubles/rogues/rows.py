@@ -1,4 +1,4 @@
-"""Rogues of the tests that read rows: shapes, counts, values, draws and statements."""
+"""Rogues of the test types that read rows: shapes, counts, values, random draws and statements."""
 
 from collections.abc import Callable
 from functools import partialmethod
@@ -50,7 +50,7 @@ def drawn_from(self: ReferenceServer, ids: Ids, session: ClientSession, count: i
 
 
 def opposite(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Derive every second draw from the previous one."""
+    """Derive every second draw from the previous draw."""
     if (last := session.state.pop("last", None)) is not None:
         return [(i + ROWS // 2 - 1) % ROWS + 1 for i in last]
     session.state["last"] = ReferenceServer.draw(self, session, count)

@@ -1,4 +1,4 @@
-"""Rogues that return stale rows: caches, old snapshots, prefetched rows."""
+"""Rogues that return stale rows: from caches, old snapshots or prefetched rows."""
 
 import psycopg
 
@@ -15,7 +15,7 @@ def decoy_reads(self: ReferenceServer, session: ClientSession, connection: Datab
 
 
 def old_snapshot(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Execute all SELECTs in one transaction that never ends."""
+    """Execute all SELECTs in a single transaction that never ends."""
     if connection.autocommit:
         connection.autocommit = False
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -34,7 +34,7 @@ def read_ahead(self: ReferenceServer, session: ClientSession, connection: Databa
 
 
 def same_count(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Read the fortunes, but render a copy unless their number has changed."""
+    """Read the fortunes, but render a copy unless the number of rows has changed."""
     rows = ReferenceServer.fortunes(self, connection)
     kept: list[tuple[int, str]] = self.state.setdefault("page", rows)
     if len(kept) != len(rows):

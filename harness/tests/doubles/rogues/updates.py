@@ -1,4 +1,4 @@
-"""Rogues of the update test: lost, late, stale, doubled and misplaced writes."""
+"""Rogues of the test type update: lost, late, stale, duplicate and misplaced writes."""
 
 import threading
 import time
@@ -38,7 +38,7 @@ def _write_later(self: ReferenceServer, waiting: list[tuple[float, WorldRows]]) 
 def wrong_in_a_crowd(
     self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
 ) -> None:
-    """Write other numbers while other requests are in progress."""
+    """Write wrong numbers while other requests are in progress."""
     if self.open_connections > 4:
         rows = [(i, number % ROWS + 1) for i, number in rows]
     ReferenceServer.write(self, session, connection, rows)

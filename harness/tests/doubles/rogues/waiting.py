@@ -1,4 +1,4 @@
-"""Rogues of delay and fan-out."""
+"""Rogues of the test types delay and fan-out."""
 
 import contextlib
 import threading
@@ -33,10 +33,10 @@ def extra_call(self: ReferenceServer, count: int) -> bytes:
 
 
 def called_later(self: ReferenceServer, count: int) -> bytes:
-    """Respond with an invented sum, and call the upstream afterwards."""
+    """Respond with an invented sum, and call the upstream server afterwards."""
 
     def call() -> None:
-        with contextlib.suppress(OSError):  # the upstream has stopped
+        with contextlib.suppress(OSError):  # the upstream server has stopped
             for _ in range(count):
                 self.call()
 
