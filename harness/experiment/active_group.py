@@ -24,7 +24,7 @@ from harness.records.trial_record import Purpose, Trial
 
 MAX_FAILED_LOADS = 2  # failed loads of a test type on a process, after which the test type gets no more loads
 WARM_UP_SHARE = 0.4  # maximum share of a group's time for warm-up
-ANY_TIME = 2.0  # value of ``until`` for a load that is not limited by the run's time
+NO_DEADLINE = 2.0  # value of ``until`` for a load that is not limited by the run's time
 
 
 @dataclass
@@ -127,7 +127,7 @@ class ActiveGroup:
             share=share,
             warm_up=tracker.result if tracker and first else None,
             steady=tracker.steady if tracker else None,
-            until=ANY_TIME if must else self.until,
+            until=NO_DEADLINE if must else self.until,
         )
         if isinstance(result, OutOfTime):
             self._skipped.setdefault(cell, purpose)

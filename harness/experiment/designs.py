@@ -29,7 +29,7 @@ GATE_RATE_SHARE = 0.5  # the rate as a share of the slowest side's throughput
 LATER_LOOP_SHARE = 0.5  # length of closed loops in later processes, which set no rate
 MIN_GATE_REQUESTS, MAX_GATE_SECONDS = 50, 10.0  # trials of a slow service last longer
 
-Visits = Callable[[ActiveGroup], Design]  # measurements while a group is running
+GroupMeasurement = Callable[[ActiveGroup], Design]  # measurements while a group is running
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
@@ -73,7 +73,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
 # ---- sequence of processes -------------------------------------------------------------------------------------------
 
 
-def _run_processes(plan: Plan, seed: int, visits: Visits, *, compare_group: bool = False) -> Design:
+def _run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_group: bool = False) -> Design:
     """Measure process after process of every implementation until all comparisons are decided.
 
     Implementations run side by side as far as memory allows.

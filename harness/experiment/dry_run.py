@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.errors import Exit
 from harness.experiment import first_use
-from harness.experiment.first_use import Chore
+from harness.experiment.first_use import FirstUseTask
 from harness.experiment.predicted import Prediction, predict
 from harness.experiment.selection import limit_memory, make_plan, remaining_share
 from harness.host import machine
@@ -19,7 +19,7 @@ from harness.units import format_elapsed
 
 
 def dry_run(
-    settings: Settings, find_chores: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
+    settings: Settings, find_chores: Callable[[Settings, Plan], Sequence[FirstUseTask]] = first_use.find_chores
 ) -> int:
     """Print the predicted run, as text or JSON, and return the exit code."""
     plan = limit_memory(make_plan(settings), settings.results, machine.free_memory())
@@ -54,7 +54,7 @@ def dry_run(
 
 
 def _print_json(
-    plan: Plan, predicted: Prediction, share: float, chores: Sequence[Chore], builds: Mapping[str, float | None]
+    plan: Plan, predicted: Prediction, share: float, chores: Sequence[FirstUseTask], builds: Mapping[str, float | None]
 ) -> None:
     """Print the predicted run as JSON; ``share`` is the remaining share of the plan."""
     count = plan.profile.processes

@@ -10,7 +10,7 @@ from harness.records.run_records import RunRecords
 from harness.report.verification_results import ImplementationVerdict, build_verdict, count_violations
 from harness.stats.unranked import NOT_REACHED, loads_without_figure, unreached_cells
 
-AGAIN = "; started again"
+RETRIED_SUFFIX = "; started again"
 
 
 def final_status(
@@ -57,8 +57,8 @@ def find_failures(records: RunRecords) -> tuple[str, ...]:
 def retried_failures(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
     """Return the failures of processes that a resumed run starts again, including earlier resumptions."""
     failed = (each for each in records.processes if each.status == "failed")
-    now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
-    return (*(each for each in records.info.problems if each.endswith(AGAIN)), *now)
+    now = (f"{_failure(each)}{RETRIED_SUFFIX}" for each in failed if (each.implementation, each.process) not in done)
+    return (*(each for each in records.info.problems if each.endswith(RETRIED_SUFFIX)), *now)
 
 
 def _failure(process: ProcessRecord) -> str:

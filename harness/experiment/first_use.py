@@ -26,7 +26,7 @@ LATEST_RUNS = 20  # runs that are searched for durations of builds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chore:
+class FirstUseTask:
     """An installation or a build that tfb needs once on a machine."""
 
     what: str
@@ -35,7 +35,7 @@ class Chore:
     crate: str = ""  # name of the crate to build
 
 
-def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
+def find_chores(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
     """Return the packages, programs and images that this run has to install or build, except implementations."""
     if settings.hosts.uses_remote_machines:  # the machines of the run are prepared over ssh
         return ()
@@ -46,7 +46,7 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
             return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
         return tuple(
-            Chore(
+            FirstUseTask(
                 what=f"build the image {image}", seconds=IMAGE_SECONDS[image], in_runtime=image != docker.LOADGEN_IMAGE
             )
             for image in missing
@@ -58,7 +58,7 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     chores = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
-        chores.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
+        chores.append(FirstUseTask(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
     if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
         chores.append(_crate("loadgen", "the load generator"))
     if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
@@ -66,8 +66,8 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     return tuple(chores)
 
 
-def _crate(name: str, what: str) -> Chore:
-    return Chore(what=f"build {what} (cargo build)", seconds=CRATE_SECONDS[name], in_runtime=False, crate=name)
+def _crate(name: str, what: str) -> FirstUseTask:
+    return FirstUseTask(what=f"build {what} (cargo build)", seconds=CRATE_SECONDS[name], in_runtime=False, crate=name)
 
 
 def calls_upstream(settings: Settings, plan: Plan) -> bool:
@@ -77,7 +77,7 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
     return called and not hidden and upstream.available()
 
 
-def describe_chores(chores: Sequence[Chore]) -> str:
+def describe_chores(chores: Sequence[FirstUseTask]) -> str:
     """Return a line that announces the chores, or an empty text without chores."""
     if not chores:
         return ""
@@ -86,13 +86,13 @@ def describe_chores(chores: Sequence[Chore]) -> str:
     return f"first use on this machine, about {seconds} before anything is measured: {names}"
 
 
-def describe_stage(chores: Sequence[Chore], purpose: str, *, in_runtime: bool = False) -> str:
+def describe_stage(chores: Sequence[FirstUseTask], purpose: str, *, in_runtime: bool = False) -> str:
     """Return the name of a preparation stage: the purpose, followed by the included chores."""
     included = [chore.what for chore in chores if chore.in_runtime == in_runtime]
     return f"{purpose}: {'; '.join(included)}" if included else purpose
 
 
-def build_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
+def build_upstream(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> None:
     """Build the upstream service if it is needed; otherwise the first start of a server would build it."""
     if any(chore.crate == "upstream" for chore in chores):
         try:

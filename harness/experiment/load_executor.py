@@ -156,6 +156,6 @@ class LoadExecutor:
             run=run,
             folder=folder,
             response_bytes=statistics.fmean(sizes) if sizes else None,
-            idle_meters=[other.server.meter for other in self.others(running)],
+            idle_meters=[other.server.program for other in self.others(running)],
         )
         return observe(self.runtime, self.clock, observed, self.progress.second)

@@ -222,7 +222,7 @@ def debug(settings: Settings) -> int:
                     while text := file.read(LOG_CHUNK):
                         sys.stdout.write(COLOURS.sub("", text).replace("\r\n", "\n"))
                         sys.stdout.flush()
-                    server.meter.require_alive()
+                    server.program.require_alive()
                     time.sleep(0.2)
 
 

@@ -56,13 +56,13 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
     """
     server, run = load.server, load.run
     arguments = load.generator.arguments(run, load.folder)
-    server.meter.require_alive()
-    identity, database_meter = server.meter.identity(), load.database.meter()
-    steal_before = server.meter.steal_ticks()
+    server.program.require_alive()
+    identity, database_meter = server.program.identity(), load.database.meter()
+    steal_before = server.program.steal_ticks()
     database_before = database_meter.read() if database_meter else None
     idle_before = read_all(load.idle_meters)
-    with closing(server.meter.connections(server.endpoint.port)) as connections:
-        windows = LoadWindows(server.meter, connections, run, load.response_bytes)
+    with closing(server.program.connections(server.endpoint.port)) as connections:
+        windows = LoadWindows(server.program, connections, run, load.response_bytes)
         started_at = clock.time()
         with _start_generator(runtime, load, arguments) as running:
             running.begin()
@@ -74,8 +74,8 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
     if status:
         name, how = Path(load.generator.program).name, process.describe_status(status)
         raise LoadError(f"{name} failed ({how}) on {run.url}: {output.strip()[-500:]}")
-    identity_after = server.meter.identity()
-    server.meter.require_alive()
+    identity_after = server.program.identity()
+    server.program.require_alive()
     result = load.generator.result(run, output)
     idle_cpus = cpus_used(idle_before, read_all(load.idle_meters))
     known = [cpus for cpus in idle_cpus if cpus is not None]
@@ -88,7 +88,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
         database_cpu_seconds=(
             database_after.cpu_seconds - database_before.cpu_seconds if database_after and database_before else None
         ),
-        steal_share=_steal_share(steal_before, server.meter.steal_ticks()),
+        steal_share=_steal_share(steal_before, server.program.steal_ticks()),
         connections=windows.max_connections(),
         idle_cpus=tuple(idle_cpus),
         idle_cpu_share=round(max(known), 5) if known else None,
@@ -120,7 +120,7 @@ def _follow(
         try:
             windows.follow(running, clock, load.run.seconds + SLACK_SECONDS, on_window)
         except ServerDiedError:
-            load.server.meter.require_alive()  # raises an error with the exit status and the end of the log
+            load.server.program.require_alive()  # raises an error with the exit status and the end of the log
             raise
         return running.wait(0)
 

@@ -91,7 +91,7 @@ class ProcessLifecycle:
                 self.failures.add_verdict(running, verdict)
                 failed += [(kind, result) for result in verdict.results if result.outcome is Outcome.FAIL]
                 if verdict.outcome is Outcome.FAIL:
-                    running.server.meter.require_alive()
+                    running.server.program.require_alive()
                 self.restore_after(running, kind)
         finally:
             self.failures.report_ignored_variables(running, failed)

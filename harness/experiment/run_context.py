@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from harness.experiment import first_use
-from harness.experiment.first_use import Chore
+from harness.experiment.first_use import FirstUseTask
 from harness.experiment.generators import LoadGenerator
 from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.progress import ProgressTracker
@@ -47,7 +47,7 @@ class Dependencies:
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
     leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
-    first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
+    first_use: Callable[[Settings, Plan], Sequence[FirstUseTask]] = first_use.find_chores
 
 
 @dataclass(frozen=True, kw_only=True)

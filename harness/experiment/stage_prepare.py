@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from harness.experiment import first_use, origin
 from harness.experiment.ending import retried_failures
-from harness.experiment.first_use import Chore
+from harness.experiment.first_use import FirstUseTask
 from harness.experiment.generators import LoadGenerator
 from harness.experiment.predicted import predict
 from harness.experiment.progress import ProgressTracker
@@ -45,7 +45,7 @@ class _Selected:
     plan: Plan
     machine: Machine
     runtime: Runtime
-    chores: Sequence[Chore]
+    chores: Sequence[FirstUseTask]
 
 
 def prepare_new(context: RunContext) -> Prepared:

@@ -125,7 +125,7 @@ class StepExecutor:
             error = raised
         if isinstance(error, LoadError):
             try:
-                running.server.meter.require_alive()
+                running.server.program.require_alive()
             except ServerDiedError as death:
                 error = death
             else:
@@ -223,7 +223,7 @@ class StepExecutor:
         if not step.quiet:
             self.clock.sleep(step.seconds)
             return
-        meters = [self.up[process].server.meter for process in step.quiet if process in self.up]
+        meters = [self.up[process].server.program for process in step.quiet if process in self.up]
         until, after = self.clock.monotonic() + step.seconds, read_all(meters)
         while self.clock.monotonic() < until:
             self.clock.sleep(QUIET_POLL_SECONDS)

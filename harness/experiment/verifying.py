@@ -160,7 +160,7 @@ class Verification:
                         log_begin = self._log.stat().st_size if self._log.exists() else 0
                         self._verdicts.append(self._judged(server, name, database))
                         self._keep_error(self._verdicts[-1], log_begin)
-                        server.meter.require_alive()
+                        server.program.require_alive()
                     self._watch_end(server)
                 except ServerDiedError as error:
                     self._progress.problem(f"while {name} was verified: {error}")
@@ -183,4 +183,4 @@ class Verification:
         runtime = self._made.runtime
         if runtime.name == "docker" and not isinstance(runtime, MultiMachineRuntime):
             self._as_root = process_conduct.find_root_processes(server)
-        self._stop_seconds, self._stopped = server.meter.end(), True
+        self._stop_seconds, self._stopped = server.program.end(), True

@@ -70,7 +70,7 @@ class Summary(NamedTuple):
     lead: str = ""  # order of the implementations
     figures: str = ""  # figures of the best implementations, and ratios to the best
     place: str = ""  # machine and profile
-    surer: str = ""  # how to make the result more certain
+    improvements: str = ""  # how to make the result more certain
 
     def __str__(self) -> str:
         return " ".join(part for part in self if part)

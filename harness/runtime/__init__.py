@@ -91,7 +91,7 @@ class Server:
 
     implementation: Implementation
     endpoint: Endpoint
-    meter: ServerProgram
+    program: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
     upstream: "Upstream | None" = None  # the variable UPSTREAM_URL contains the address
 

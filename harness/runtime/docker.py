@@ -236,7 +236,7 @@ class DockerRuntime:
                 stack.callback(container.stop)
                 # A bridge network assigns an address.
                 endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
-                server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
+                server = Server(implementation=implementation, endpoint=endpoint, program=container, upstream=upstream)
                 server.startup_time = wait_until_ready(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
                 message = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"

@@ -223,7 +223,7 @@ class LocalRuntime:
             stack.enter_context(process.running(child))
             program = LocalProgram(implementation.name, child, log)
             endpoint = Endpoint(host="127.0.0.1", port=port)
-            server = Server(implementation=implementation, endpoint=endpoint, meter=program, upstream=upstream)
+            server = Server(implementation=implementation, endpoint=endpoint, program=program, upstream=upstream)
             try:
                 server.startup_time = wait_until_ready(server, ready_path, began, program.listens_elsewhere)
                 program.require_listening(port)

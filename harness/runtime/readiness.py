@@ -84,14 +84,14 @@ class _StuckDetector:
         if time.monotonic() < self._next_check:
             return
         self._next_check = time.monotonic() + 0.25  # rarely, because the check competes with the server for CPU time
-        crashes = find_crashes(self._server.meter.log)
+        crashes = find_crashes(self._server.program.log)
         crash = f"it crashed as it started: {crashes[0]}" if crashes else ""
         # A supervisor that restarts a crashing worker logs the same crash again.
         if len({re.sub(r"\d+", "", each) for each in crashes}) < len(crashes):
             raise StartError(crash)
         problem = crash or response_problem or (refused and self._listens_elsewhere(self._server.endpoint.port)) or ""
         try:
-            now = self._server.meter.read() if problem else None
+            now = self._server.program.read() if problem else None
         except ServerDiedError:
             return  # the caller checks whether the server is alive
         before = self._first_reading
@@ -129,7 +129,7 @@ def wait_until_ready(
     last_problem = "no connection was accepted; does it listen on the port that PORT names? In a container: on 0.0.0.0"
     stuck_detector = _StuckDetector(server, listens_elsewhere)
     while time.monotonic() - began < READY_SECONDS:
-        server.meter.require_alive()
+        server.program.require_alive()
         refused, lasting_problem = False, ""
         try:
             status, body = http_get(server.endpoint, path, seconds=REQUEST_SECONDS)
@@ -155,5 +155,5 @@ def wait_until_ready(
             last_problem = f"its response to {path} could not be read: {error}"
         stuck_detector.raise_if_stuck(lasting_problem, refused=refused)
         time.sleep(POLL_SECONDS if refused else RESPONSE_POLL_SECONDS)
-    errors = (find_crashes(server.meter.log) or find_errors(server.meter.log, 0))[:1]
+    errors = (find_crashes(server.program.log) or find_errors(server.program.log, 0))[:1]
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*errors, last_problem])}")

@@ -229,7 +229,7 @@ def _rank_brackets(
         lows = tuple(low for low, _ in own.values())
         low = each.low and min(each.low, median(lows))
         shown.append(each.model_copy(update={"median": median(lows), "low": low, "values": lows}))
-    return rank_rows(compared, shown, info.reference, 1 - CONFIDENCE, 0.0, higher=True)
+    return rank_rows(compared, shown, info.reference, 1 - CONFIDENCE, 0.0, higher_is_better=True)
 
 
 def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
@@ -312,7 +312,7 @@ def _order_table(
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
     found = ValueTables({SINGLE_TABLE: values}, deployment_by_process(info)).standings(
-        info.reference, alpha=alpha, higher=False
+        info.reference, alpha=alpha, higher_is_better=False
     )
     rows = []
     for row in table.rows:

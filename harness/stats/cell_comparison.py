@@ -205,7 +205,7 @@ def _effects(
         if is_equivalent(value.low, value.high, margin):
             verdict = "same"
         elif rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
-            verdict = "faster" if (value.value > 1) == metric.higher else "slower"
+            verdict = "faster" if (value.value > 1) == metric.higher_is_better else "slower"
         effects[key] = Effect(ratio=value, verdict=verdict)
     return effects
 

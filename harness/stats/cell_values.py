@@ -35,7 +35,7 @@ class Metric:
     Unknown values are None.
     """
 
-    higher: bool  # whether a higher value is better
+    higher_is_better: bool  # whether a higher value is better
     read: Callable[[Trial], float | None] = lambda _: None
     of_process: Callable[[ProcessRecord], float | None] | None = None
 

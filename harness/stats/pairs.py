@@ -93,7 +93,7 @@ def holm(p_values: FloatArray, alpha: float) -> BoolArray:
 
 
 def ranks(
-    table: RowMeans, medians: FloatArray, alpha: float, floor: float = 0.0, *, higher: bool
+    table: RowMeans, medians: FloatArray, alpha: float, floor: float = 0.0, *, higher_is_better: bool
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield for each row the position by median, the best and worst possible rank, and the tie group, all 1-based.
 
@@ -108,9 +108,9 @@ def ranks(
         medians: The displayed figure of each row.
         alpha: Family-wise error over all pairs.
         floor: Relative noise of the machine; 0.03 means 3 %.
-        higher: Whether a higher figure is better.
+        higher_is_better: Whether a higher figure is better.
     """
-    sign, size = (1 if higher else -1), len(medians)
+    sign, size = (1 if higher_is_better else -1), len(medians)
     with np.errstate(invalid="ignore"):
         lead = sign * (table.mean[:, None] - table.mean)
         beats = significant(table, alpha) & (lead >= np.log1p(floor)) & (lead > 0)

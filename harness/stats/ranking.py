@@ -150,7 +150,11 @@ def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_mod
     alpha = alpha_at(run.rules, len(processes))
     standings = [
         tables.standings(
-            run.info.reference, run.fitted(metric, tables, kind, load), alpha=alpha, floor=floor, higher=metric.higher
+            run.info.reference,
+            run.fitted(metric, tables, kind, load),
+            alpha=alpha,
+            floor=floor,
+            higher_is_better=metric.higher_is_better,
         )
         for metric, tables, floor in run.tables
     ]
@@ -286,13 +290,13 @@ def _scores(
     if reference not in names:
         return {}
     joint = pool_tables(fits, names, tables.prior)
-    joint = joint if metric.higher else replace(joint, mean=-joint.mean)
+    joint = joint if metric.higher_is_better else replace(joint, mean=-joint.mean)
     counts = [min(int(table.processes[list(table.names).index(name)]) for table in fits) for name in names]
     shown = [
         ranking_model.Estimate(median=ratio.value, low=ratio.low, high=ratio.high, processes=count, values=())
         for ratio, count in zip(ratios_to_row(joint, reference), counts, strict=True)
     ]
-    return rank_rows(joint, shown, reference, alpha_at(run.rules, max(counts)), floor, higher=True)
+    return rank_rows(joint, shown, reference, alpha_at(run.rules, max(counts)), floor, higher_is_better=True)
 
 
 def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRanking]) -> Iterator[str]:

@@ -79,7 +79,7 @@ class ValueTables:
 
     def standings(
         self, reference: str | None, table: TableFit | None = None, *,
-        alpha: float = 1 - CONFIDENCE, floor: float = 0.0, higher: bool,
+        alpha: float = 1 - CONFIDENCE, floor: float = 0.0, higher_is_better: bool,
     ) -> dict[str, Standing]:  # fmt: skip
         """Rank the rows of a table. The default is the only table.
 
@@ -88,11 +88,13 @@ class ValueTables:
             table: A different fit.
             alpha: Family-wise error of all decisions in the table.
             floor: Relative noise of the machine. Rows with a smaller difference are ties.
-            higher: Whether a higher value is better.
+            higher_is_better: Whether a higher value is better.
         """
         table = table or self.fits[SINGLE_TABLE]
         compared = moderated_means(table, self.prior)
-        return rank_rows(compared, estimate_rows(table, compared), reference, alpha, floor, higher=higher)
+        return rank_rows(
+            compared, estimate_rows(table, compared), reference, alpha, floor, higher_is_better=higher_is_better
+        )
 
 
 def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
@@ -161,7 +163,13 @@ def sort_rows(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | No
 
 
 def rank_rows(
-    compared: RowMeans, shown: Sequence[Estimate], reference: str | None, alpha: float, floor: float, *, higher: bool
+    compared: RowMeans,
+    shown: Sequence[Estimate],
+    reference: str | None,
+    alpha: float,
+    floor: float,
+    *,
+    higher_is_better: bool,
 ) -> dict[str, Standing]:
     """Return the standing of each row. Displayed medians determine the order, and means decide differences.
 
@@ -171,12 +179,16 @@ def rank_rows(
         reference: Name of the row that ratios refer to.
         alpha: Family-wise error of all decisions.
         floor: Relative noise of the machine.
-        higher: Whether a higher value is better.
+        higher_is_better: Whether a higher value is better.
     """
     names = list(compared.names)
     if not names:
         return {}
-    places = list(pairs.ranks(compared, np.asarray([each.median for each in shown]), alpha, floor, higher=higher))
+    places = list(
+        pairs.ranks(
+            compared, np.asarray([each.median for each in shown]), alpha, floor, higher_is_better=higher_is_better
+        )
+    )
     to_best = ratios_to_row(compared, names[places.index(min(places))])
     to_reference: Sequence[Ratio | None] = [None] * len(names)
     if reference in names:

@@ -70,7 +70,7 @@ def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts 
 def find_root_processes(server: Server) -> tuple[str, ...]:
     """Return the names of a container's processes that run as root."""
     names = []
-    for pid in server.meter.read().pids:
+    for pid in server.program.read().pids:
         with suppress(psutil.Error):  # the process has exited
             process = psutil.Process(pid)
             if process.uids().effective == 0 and process.name() not in INIT_PROCESSES:

@@ -145,7 +145,7 @@ class MachinesRuntime(DockerRuntime):
                 container = RemoteContainer(implementation.name, found, log, machine, run_id, port=port)
                 stack.callback(_quietly, machine, container.stop)
                 endpoint = Endpoint(host=machine.address, port=port)
-                server = Server(implementation=implementation, endpoint=endpoint, meter=container)
+                server = Server(implementation=implementation, endpoint=endpoint, program=container)
                 server.startup_time = wait_until_ready(server, ready_path, began)
             except StartError as error:
                 machine.require_reachable()

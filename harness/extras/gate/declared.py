@@ -10,7 +10,7 @@ from harness.errors import UsageError
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.paired import HEAD
 from harness.extras.gate.session_evidence import describe_violation
-from harness.extras.gate.sides import WAYS
+from harness.extras.gate.sides import TARGET_PREFIXES
 from harness.plan import service
 from harness.plan.requests import Request
 from harness.records.outcome import Outcome
@@ -18,7 +18,7 @@ from harness.records.run_records import RunRecords
 from harness.records.verdicts import Verdict, worst
 
 BASE_DECIDES = ("connections", "language", "name")  # keys of [service] that apply to both sides from base's file
-STARTING = frozenset({"build", "postgres", "service", *WAYS.values(), "dockerfile", "compose"})
+STARTING = frozenset({"build", "postgres", "service", *TARGET_PREFIXES.values(), "dockerfile", "compose"})
 VALUE_SHOWN = 80  # characters of a changed value
 
 
@@ -40,7 +40,7 @@ def compare_declarations(
 
     Raises UsageError if head's file names the URL of a running service, or a command, and base's file does not.
     """
-    asked = any(target and target.startswith(tuple(WAYS)) for target in targets)
+    asked = any(target and target.startswith(tuple(TARGET_PREFIXES)) for target in targets)
     if head.service.url and not base.service.url and not asked:
         raise UsageError(
             f"head's {service.FILE} sets url = {head.service.url!r}, but base's does not: the service at this URL may "

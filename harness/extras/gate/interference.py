@@ -12,8 +12,13 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verdicts import worst
 
-IDLE_CPUS = 0.05  # that head may use on average while base is loaded: a task in the background takes less
-ASKED_CPUS, ASKED_SHARE = 0.005, 0.05  # that base may use while head is loaded: in CPUs, and in shares of head's CPU
+MAX_HEAD_CPUS_UNDER_BASE = (
+    0.05  # that head may use on average while base is loaded: a task in the background takes less
+)
+MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE = (
+    0.005,
+    0.05,
+)  # that base may use while head is loaded: in CPUs, and in shares of head's CPU
 UNEQUAL = 2.0  # factor between the sides: equal background work favours no side
 
 
@@ -41,9 +46,9 @@ def _interference(records: RunRecords, name: str) -> str:
     own = fmean([trial.server.cpu_seconds / trial.duration for trial in of_head if trial.duration] or [0.0])
     under_head = _others(of_head)
     under_base = _others([trial for trial in loads if trial.implementation in (BASE, COPY)])
-    if under_head > max(ASKED_CPUS, ASKED_SHARE * own, UNEQUAL * under_base):
+    if under_head > max(MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE * own, UNEQUAL * under_base):
         return f"base uses {under_head:.3f} CPUs while head is loaded: does head send requests to base?"
-    if under_base > max(IDLE_CPUS, UNEQUAL * under_head):
+    if under_base > max(MAX_HEAD_CPUS_UNDER_BASE, UNEQUAL * under_head):
         return f"head uses {under_base:.2f} CPUs while base is loaded, which slows base"
     return ""
 

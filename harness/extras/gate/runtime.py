@@ -96,7 +96,7 @@ class ServiceRuntime(LocalRuntime):
             where = urlsplit(service.url)
             endpoint = Endpoint(host=where.hostname or "", port=where.port or 80)
             server = Server(
-                implementation=implementation, endpoint=endpoint, meter=RunningService(endpoint=endpoint, log=log)
+                implementation=implementation, endpoint=endpoint, program=RunningService(endpoint=endpoint, log=log)
             )
             wait_until_ready(server, ready_path, began)
             yield server
@@ -112,7 +112,7 @@ class ServiceRuntime(LocalRuntime):
                     "the container has no address: check whether it exited, or whether network_mode is host or none"
                 )
             endpoint = Endpoint(host=host, port=service.port)
-            server = Server(implementation=implementation, endpoint=endpoint, meter=container)
+            server = Server(implementation=implementation, endpoint=endpoint, program=container)
             server.startup_time = wait_until_ready(server, ready_path, began)
             yield server
 

@@ -13,9 +13,13 @@ from harness.host.git import Repository
 from harness.plan import service
 from harness.records import confined
 
-OWN = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # files of verdicts, as git status shows them
+VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # files of verdicts, as git status shows them
 FOLDER = "dir:"
-WAYS = {"cmd:": "start", "image:": "image", "http:": "url"}  # what a target begins with -> the key that it is for
+TARGET_PREFIXES = {
+    "cmd:": "start",
+    "image:": "image",
+    "http:": "url",
+}  # what a target begins with -> the key that it is for
 TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
 NAMES_SHOWN = 3
 
@@ -37,7 +41,7 @@ def copy_side(
     ``usual`` is the file for a side without a tfb.toml. Raises UsageError for a target that cannot be a side.
     """
     way: dict[str, str] = {}
-    for prefix, key in WAYS.items():
+    for prefix, key in TARGET_PREFIXES.items():
         if target and target.startswith(prefix):
             way = {key: target.rstrip("/") if key == "url" else target.removeprefix(prefix)}
     if target and target.startswith("https:"):
@@ -61,7 +65,7 @@ def copy_side(
 def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]:
     """Return a note if base has commits that head lacks: they count as if head had reverted them."""
     targets = (base, head or "HEAD")
-    if any(target.startswith((FOLDER, *WAYS)) for target in targets):
+    if any(target.startswith((FOLDER, *TARGET_PREFIXES)) for target in targets):
         return []
     git = _repository(repository)
     first, second = (git.commit(target) for target in targets)
@@ -118,7 +122,7 @@ def _copy_of_working_tree(git: Repository, place: Path, notes: list[str]) -> Non
         except OSError as error:
             raise UsageError(f"{source} cannot be copied: {error.strerror}") from error
     changed = git.read("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all").names
-    if names := [entry[3:] for entry in changed if not OWN.fullmatch(entry)]:
+    if names := [entry[3:] for entry in changed if not VERDICT_FILES.fullmatch(entry)]:
         notes.append(f"head is the working tree with files that are not committed: {_some(names)}")
 
 

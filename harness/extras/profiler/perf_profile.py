@@ -107,7 +107,7 @@ def _sample(
             return observe(runtime, SYSTEM_CLOCK, load, lambda _: None)
 
     load(8.0)
-    alive = {pid: name for pid in server.meter.read().pids if (name := _name(pid))}
+    alive = {pid: name for pid in server.program.read().pids if (name := _name(pid))}
     if not alive:
         raise StartError(f"{server.implementation.name}: no process of the server is running after the warm-up")
     with ownership.make_scratch_folder("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:

@@ -171,7 +171,7 @@ def test_servers_start_from_the_image_just_built(built: tuple[DockerRuntime, str
     docker("image", "tag", BASE, tag)
     made = implementation(tmp_path, tag.removeprefix("tfb/"), local=LocalRun(run=("false",)))
     with runtime.start(made, NO_DATABASE, tmp_path / "server.log", ready_path="/json") as server:
-        container = server.meter.identity().partition("@")[0]
+        container = server.program.identity().partition("@")[0]
         assert engine.inspect("container", container, "{{.Image}}") == identity
         for limit in ("PidsLimit", "Memory", "MemorySwap"):
             assert int(engine.inspect("container", container, f"{{{{.HostConfig.{limit}}}}}")) > 0

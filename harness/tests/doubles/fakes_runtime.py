@@ -242,7 +242,7 @@ class FakeRuntime:
             yield Server(
                 implementation=implementation,
                 endpoint=Endpoint(host="fake", port=port),
-                meter=process,
+                program=process,
                 startup_time=process.behaviour.start_seconds,
             )
         finally:

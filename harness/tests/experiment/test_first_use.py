@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.experiment import first_use
-from harness.experiment.first_use import Chore, describe_builds, describe_chores, find_chores, past_build_seconds
+from harness.experiment.first_use import FirstUseTask, describe_builds, describe_chores, find_chores, past_build_seconds
 from harness.experiment.selection import make_plan
 from harness.plan.hosts import hosts_from_flags
 from harness.plan.plan import Plan
@@ -26,8 +26,8 @@ from harness.runtime import upstream
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
-GENERATOR = Chore(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen")
-UPSTREAM = Chore(what="build the upstream service", seconds=30.0, in_runtime=False, crate="upstream")
+GENERATOR = FirstUseTask(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen")
+UPSTREAM = FirstUseTask(what="build the upstream service", seconds=30.0, in_runtime=False, crate="upstream")
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     assert find_chores(replace(chosen, runtime="docker"), plan) == ()
 
 
-def run_with(folder: Path, chores: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
+def run_with(folder: Path, chores: Sequence[FirstUseTask], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
     fake = FakeRun(folder, {"a": Behaviour()})
     real: Callable[[], Any] = fake.dependencies
     known = replace(real(), first_use=lambda *_: chores)

@@ -169,7 +169,7 @@ def test_a_verdict_names_a_dead_server(
     real: Callable[..., Any] = FakeVerifier.verify_test_type
 
     def verify_test_type(self: FakeVerifier, server: Any, *args: Any, **named: Any) -> Any:
-        server.meter.dead = True
+        server.program.dead = True
         return real(self, server, *args, **named)
 
     monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
@@ -185,7 +185,7 @@ def test_exceptions_behind_failing_responses_are_quoted(
     real: Callable[..., Any] = FakeVerifier.verify_test_type
 
     def verify_test_type(self: FakeVerifier, server: Any, *args: Any, **named: Any) -> Any:
-        with server.meter.log.open("a") as log:
+        with server.program.log.open("a") as log:
             log.write("2026-11-28 17:10:33 - PG::Bad - no such table:\n\tapp.rb:8:in `block'\n")
         verdict = real(self, server, *args, **named)
         failed = CheckResult(check=check_name, rule="http.2", outcome=Outcome.FAIL, message="status 500")

@@ -12,7 +12,7 @@ import pytest
 from harness.errors import Exit, UsageError
 from harness.experiment import run_setup
 from harness.experiment.dry_run import dry_run
-from harness.experiment.first_use import Chore
+from harness.experiment.first_use import FirstUseTask
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_setup import choose_baseline, read_revision
 from harness.experiment.selection import JIT_PLATFORMS, limit_memory, make_plan
@@ -222,7 +222,9 @@ def test_a_dry_run_prints_plan_and_duration(tmp_path: Path, capsys: pytest.Captu
     profile, frameworks = profiles.load_profile("standard"), tree(tmp_path)
     copy = ControlCopy(suffix="@base", frameworks=(frameworks,))
     chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, control_copy=copy)
-    chores = (Chore(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"),)
+    chores = (
+        FirstUseTask(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"),
+    )
     assert dry_run(chosen, lambda *_: chores) == Exit.OK
     said: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
     assert dry_run(replace(chosen, json=True), lambda *_: chores) == Exit.OK

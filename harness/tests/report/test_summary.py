@@ -75,6 +75,6 @@ def test_summaries_of_empty_single_and_running_runs() -> None:
 def test_summary_names_machine_and_improvements() -> None:
     said = summarize(made.info(machine=made.machine(concerns=("load 10.9 on 2 CPUs",))), made.ranking(), "json", "cpu")
     assert said.place == "Measured on Slow CPU, 2 CPUs, machine grade D, profile quick."
-    assert said.surer == (
+    assert said.improvements == (
         "For a more certain result, use more processes (--profile standard); a quieter machine (load 10.9 on 2 CPUs)."
     )

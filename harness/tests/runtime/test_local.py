@@ -55,8 +55,8 @@ def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
     server_folder = running(sys.executable, "-c", DAEMON)
     with LocalRuntime(work=tmp_path).start(server_folder, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert 0 < server.startup_time < 60
-        first = psutil.Process(int(server.meter.identity().partition("@")[0]))
-        (daemon,) = [psutil.Process(pid) for pid in server.meter.read().pids if pid != first.pid]
+        first = psutil.Process(int(server.program.identity().partition("@")[0]))
+        (daemon,) = [psutil.Process(pid) for pid in server.program.read().pids if pid != first.pid]
         assert daemon not in first.children(recursive=True)
     assert not daemon.is_running()
 

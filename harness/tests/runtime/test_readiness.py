@@ -44,7 +44,7 @@ def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
     return SimpleNamespace(
         implementation=implementation(),
         endpoint=endpoint,
-        meter=SimpleNamespace(read=read, log=Path("/no/log"), require_alive=lambda: None),
+        program=SimpleNamespace(read=read, log=Path("/no/log"), require_alive=lambda: None),
     )
 
 

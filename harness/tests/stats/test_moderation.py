@@ -68,7 +68,7 @@ def test_variance_outlier_differs_from_fourfold_server() -> None:
         for name, (speed, deviation) in scatter.items()
     }
     run = ValueTables({SINGLE_TABLE: drawn})
-    place = run.standings(None, higher=False)["fastify"]
+    place = run.standings(None, higher_is_better=False)["fastify"]
     assert run.prior.variance_outliers.keys() == {"fastify"}
     assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
 
@@ -137,7 +137,7 @@ def test_shared_process_effect_widens_absolute_values_only() -> None:
         name: {(p, r): v * math.exp(generator.normal() * 0.003) for p, v in enumerate(DRIFTING) for r in range(3)}
         for name in "abcd"
     }
-    for standing in ValueTables({SINGLE_TABLE: values}).standings("a", higher=True).values():
+    for standing in ValueTables({SINGLE_TABLE: values}).standings("a", higher_is_better=True).values():
         low, high = standing.estimate.low or 0.0, standing.estimate.high or 0.0
         logs = np.log(DRIFTING)
         half = special.stdtrit(4, 0.975) * logs.std(ddof=1) / math.sqrt(len(logs))
@@ -156,7 +156,7 @@ def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: f
                      for p in range(2) for r in range(5)}
             for i in range(4)
         }  # fmt: skip
-        for each in ValueTables({SINGLE_TABLE: values}).standings(None, higher=True).values():
+        for each in ValueTables({SINGLE_TABLE: values}).standings(None, higher_is_better=True).values():
             low, high = each.estimate.low or 0.0, each.estimate.high or math.inf
             held.append(low <= 1 <= high)
             widths.append(math.log(high / low) / 2)
@@ -264,7 +264,7 @@ def told(run: tuple[SimulatedValues, ...], deployments: dict[int, int] | None = 
     found = [
         {name: describe_standing(row) for name, row in list(standings.items())[:4]}
         for place, each in enumerate(fits)
-        for standings in [tables.standings("s1", each, alpha=0.04, floor=0.01 * place, higher=not place)]
+        for standings in [tables.standings("s1", each, alpha=0.04, floor=0.01 * place, higher_is_better=not place)]
     ]
     names = [name for name in fits[0].names if all(name in each.names for each in fits)]
     joint = pool_tables(fits, names, tables.prior) if len(fits) > 1 else None
