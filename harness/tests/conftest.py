@@ -117,7 +117,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatab
 
 @pytest.fixture(scope="module")
 def database(postgres: EmbeddedDatabase) -> DatabaseAddress:
-    """Return the address of the PostgreSQL server after its tables were seeded again."""
+    """Return the address of the PostgreSQL server after the tables were seeded again."""
     postgres.restore()
     return postgres.address
 

@@ -6,7 +6,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 DATABASE_GROUP = "of a database"
 GROUPS = {  # group -> prefixes of test ids; the first matching group applies
-    # Tests that start PostgreSQL. There are several groups, because a single one would keep a process busy until the
+    # Tests that start PostgreSQL. There are several groups, because a single group would keep a process busy until the
     # end.
     "of honest servers": ("harness/tests/verify/test_honest.py::test_an_honest_variant",),
     "of honest order services": ("harness/tests/verify/test_honest.py", "harness/tests/verify/test_order_evidence.py"),
@@ -14,7 +14,7 @@ GROUPS = {  # group -> prefixes of test ids; the first matching group applies
         "harness/tests/runtime/database/",
         *(f"harness/tests/verify/test_{name}.py" for name in ("database_tables", "trial", "verification")),
     ),
-    # Tests that start containers, or that require that there are none.
+    # Tests that start containers, or require that no container exists.
     "of containers": (
         *(
             f"harness/tests/e2e/test_{name}"
@@ -22,7 +22,7 @@ GROUPS = {  # group -> prefixes of test ids; the first matching group applies
         ),
         "harness/tests/extras/deployments/",
     ),
-    # Tests that share a run of one minute.
+    # Tests that share a run of a minute.
     "of a run of failures": tuple(
         f"harness/tests/faults/test_servers.py::test_{name}"
         for name in ("working_servers", "each_failure", "no_process")
@@ -41,7 +41,7 @@ LEFTOVER_TESTS = re.compile(r"harness/tests/faults/test_surroundings\.py::test_\
 
 
 def group(nodeid: str) -> str:
-    """Return the group of a test: the text after "@" in its parameters, an entry of GROUPS, or the id itself."""
+    """Return the group of a test: the text after "@" in the parameters, an entry of GROUPS, or the id itself."""
     name, at, last = nodeid.rpartition("@")
     if at and "[" in name and last.endswith("]"):
         return last.removesuffix("]")

@@ -97,7 +97,7 @@ class CommandResult:
         return self
 
     def judged(self) -> "CommandResult":
-        """Assert that the command printed no traceback and no control character, and observed its limits."""
+        """Assert that the command printed no traceback and no control character, and stayed within the limits."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
         assert "internal error in tfb" not in self.text, self.text.strip()[-600:]
         assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
@@ -154,13 +154,13 @@ class Scene:
         return path
 
     def program(self, name: str, body: str) -> dict[str, str]:
-        """Write a shell script, and return an environment in which it comes first on PATH."""
+        """Write a shell script, and return an environment in which the script is first on PATH."""
         return {"PATH": f"{script(self.root / 'bin' / name, body).parent}:{os.environ['PATH']}"}
 
     # ---- commands ----------------------------------------------------------------------------------------------------
 
     def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> CommandResult:
-        """Run ``./tfb`` until it exits. ``before`` is the beginning of the command line, for example a wrapper program."""
+        """Run ``./tfb`` until it exits. ``before`` begins the command line, for example with a wrapper program."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
     def run(
@@ -196,7 +196,7 @@ class Scene:
         return (*words, *where, "--runtime", self.runtime, "--profile", str(self.profile), "--no-install")
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
-        """Start a run in the background, and write its output to ``log``."""
+        """Start a run in the background, and write the output to ``log``."""
         with (self.root / "log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, *self.words(*words)],
@@ -216,7 +216,7 @@ class Scene:
         self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]",
         within: float = 60,
     ) -> CommandResult:  # fmt: skip
-        """Start a run, call ``strike`` as soon as ``when`` holds, and wait for the end of the run."""
+        """Start a run, call ``strike`` as soon as ``when`` is true, and wait for the end of the run."""
         run = self.started(*words)
         try:
             self.until(lambda: when() or run.poll() is not None, "the moment", within)
@@ -244,7 +244,7 @@ class Scene:
         return document
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait until a condition holds."""
+        """Wait until a condition is true."""
         end = time.monotonic() + seconds * patience()
         while not when():
             assert time.monotonic() < end, f"after {seconds:.0f} s still not: {what}; {self.log()[-600:]}"
@@ -288,7 +288,7 @@ class Scene:
 
 
 def script(path: Path, body: str) -> Path:
-    """Write an executable shell script, and create its folder."""
+    """Write an executable shell script, and create the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -313,7 +313,7 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
     """Return the exit status and the peak memory in bytes. Kill the command at the time limit."""
     until, peak = time.monotonic() + seconds * patience(), 0
     while child.poll() is None:
-        peak = max(peak, _peak_bytes(child.pid))  # the kernel's own figure would include child processes
+        peak = max(peak, _peak_bytes(child.pid))  # the kernel's figure would include child processes
         if time.monotonic() > until:
             child.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):

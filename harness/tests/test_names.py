@@ -20,7 +20,7 @@ def sources() -> Iterator[Path]:
 
 
 def defined(path: Path) -> Iterator[str]:
-    """Yield the names of the classes and type aliases that a module defines at its top level."""
+    """Yield the names of the classes and type aliases that a module defines at the top level."""
     for node in ast.parse((HARNESS / path).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
             yield node.name

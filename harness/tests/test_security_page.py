@@ -26,5 +26,5 @@ def test_every_named_test_exists() -> None:
 
 def test_every_adversarial_module_is_linked() -> None:
     modules = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / FOLDER).glob("test_*.py")}
-    # Scans check the project's own files.
+    # Scans check the files of this project.
     assert modules - {path for _, path in LINKS} - {f"{FOLDER}/test_scans.py"} == set()

@@ -9,7 +9,7 @@ TOML = '[service]\nstart = "./shop"\n[[request]]\nname = "a"\npath = "/"\n'
 
 
 def git(folder: Path, *words: str, text: str = "") -> str:
-    """Run git as the author of a repository, and return its output."""
+    """Run git as the author of a repository, and return the output."""
     author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
     command = ["git", *author, "-C", str(folder), *words]
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -18,7 +18,7 @@ def git(folder: Path, *words: str, text: str = "") -> str:
 
 
 def repository(folder: Path, **files: str) -> Path:
-    """Create a repository with a committed tfb.toml and the given files; ``__`` in a name stands for a dot."""
+    """Create a repository with a committed tfb.toml and the given files; ``__`` in a name becomes a dot."""
     folder.mkdir(parents=True)
     for name, text in {"tfb__toml": TOML, **files}.items():
         path = folder / name.replace("__", ".")

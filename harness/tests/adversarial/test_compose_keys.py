@@ -303,7 +303,7 @@ COMPOSED = SERVICE.format(way='compose = "compose.yaml"\nservice = "web"')
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the folder in which a comparison stores its sides."""
+    """Yield the folder in which a comparison stores the sides."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     with ownership.make_scratch_folder("gate") as folder:

@@ -145,7 +145,7 @@ def test_images_of_the_user_are_not_leftovers(built: tuple[DockerRuntime, str, s
     docker("image", "tag", BASE, tag)
     assert [(image.name, tag in image.description) for image in images.own_images()] == [
         (identity, True)
-    ]  # the image has lost its tag
+    ]  # the image has lost the tag
     assert images.remove_tag(tag, identity) == []
     assert engine.inspect("image", tag, "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
 
@@ -165,7 +165,7 @@ def test_builds_keep_existing_tags_of_the_user(tmp_path: Path) -> None:
 
 
 def test_servers_start_from_the_image_just_built(built: tuple[DockerRuntime, str, str], tmp_path: Path) -> None:
-    """A second run moves the tag to its own image in the meantime, and then removes that image."""
+    """A second run moves the tag to a different image in the meantime, and then removes that image."""
     runtime, tag, identity = built
     docker("image", "rm", tag)
     docker("image", "tag", BASE, tag)
@@ -187,7 +187,7 @@ def test_simultaneous_runs_do_not_interfere(tmp_path: Path) -> None:
         first.remove_all()
         assert own not in docker("ps", "--all", "--quiet", "--no-trunc")
         assert others in docker("ps", "--quiet", "--no-trunc")
-        assert ownership.owner_state("1.1.1.1") == "unknown"  # belongs to another machine, so clean does not remove it
+        assert ownership.owner_state("1.1.1.1") == "unknown"  # clean does not remove resources of other machines
         assert all(not leftover.certain for leftover in compose.engine_leftovers() if others[:12] in leftover.name)
     finally:
         docker("rm", "--force", others, own, check=False)
@@ -208,7 +208,7 @@ def test_volumes_of_killed_sessions_are_leftovers(tmp_path: Path) -> None:
 
 
 def test_container_logs_cannot_fill_the_disk(tmp_path: Path) -> None:
-    """Nobody reads the log while the container runs, but the last line must be available afterwards."""
+    """tfb does not read the log while the container runs, but the last line must be available afterwards."""
     project = Project(run_id=unique("log"), bridge=False)
     floods = "yes 0123456789012345678901234567890123456789 | head -c 120000000; echo the last line; sleep 600"
     started = docker(

@@ -58,7 +58,7 @@ PLACES = ("reason", "base", "head", "note", "later")
 
 
 def result(place: str, payload: str) -> GateResult:
-    """Return a failed comparison with an untrusted text in one field."""
+    """Return a failed comparison with an untrusted text in a field."""
     log = f"head could not be built: make failed:\n{payload}\nlog: x"
     reasons = {"reason": payload, "later": log}
     failed = RequestVerdict(request="item", verdict="failed", reason=reasons.get(place, "broken") or "broken")

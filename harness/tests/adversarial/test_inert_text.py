@@ -75,7 +75,7 @@ def require_inert(text: str) -> None:
 
 
 def printed(capsys: pytest.CaptureFixture[str], command: Callable[[], object]) -> tuple[str, str]:
-    """Call a command, and return what it printed to stdout and stderr."""
+    """Call a command, and return the output on stdout and stderr."""
     cli.guarded(lambda: (command(), 0)[1])
     found = capsys.readouterr()
     return found.out, found.err
@@ -249,7 +249,7 @@ TEXTS = {"text", "softbreak"}
 
 
 def inline(document: str) -> tuple[list[str], list[str]]:
-    """Return the types of a document's blocks and of its inline elements."""
+    """Return the types of a document's blocks and inline elements."""
     tokens = PARSER.parse(document)
     blocks = [token.type for token in tokens]
     return blocks, [child.type for token in tokens for child in token.children or ()]

@@ -35,7 +35,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives PostgreSQL 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """The result of a command and its peak memory."""
+    """The result and the peak memory of a command."""
 
     status: int
     text: str
@@ -43,7 +43,7 @@ class Ended:
 
 
 def tfb(*words: str, limits: Sequence[tuple[int, int]] = (), before: Sequence[str] = ()) -> Ended:
-    """Run a command and wait for its end."""
+    """Run a command until it ends."""
 
     def limited() -> None:
         for limit, most in limits:

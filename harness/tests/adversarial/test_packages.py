@@ -91,7 +91,7 @@ def test_apt_may_remove_nothing(apt: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def crontab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put a replacement for crontab on PATH that records its arguments and its user. No build needs crontab."""
+    """Put a replacement for crontab on PATH that records arguments and user. No build needs crontab."""
     noted = tmp_path / "noted"
     noted.mkdir()
     noted.chmod(0o777)

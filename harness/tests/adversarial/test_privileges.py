@@ -29,7 +29,7 @@ HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt",
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Yield a service folder that all accounts can enter. Its programs record the user that runs them."""
+    """Yield a service folder that all accounts can enter, with programs that record the user."""
     place = Path(tempfile.mkdtemp(prefix="tfb-privileges-"))
     place.chmod(0o755)
     (place / "noted").mkdir(mode=0o777)
@@ -165,7 +165,7 @@ for act in (kill, environment, lambda: open(f"/proc/{pid}/mem", "rb")):
 
 
 def attack(pid: int, account: process.Account | None) -> list[str]:
-    """Return the attacks that succeed on a process: killing it, reading its environment, opening its memory."""
+    """Return the attacks that succeed on a process: killing, reading the environment, opening the memory."""
     reader, writer = os.pipe()
     env = {"PATH": "/usr/bin:/bin"}
     with os.fdopen(writer, "wb") as out:
@@ -197,7 +197,7 @@ def test_servers_cannot_kill_or_read_each_other() -> None:
 
 @pytest.mark.skipif(not confined(), reason="Landlock confines signals from Linux 6.12 on")
 def test_servers_of_ordinary_users_are_confined() -> None:
-    """All servers share a UID. A process outside the confinement stands for tfb."""
+    """All servers share a UID. A process outside the confinement represents tfb."""
     same = None
     if os.geteuid() == 0:  # root's capabilities would bypass the restriction
         same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READ_CAPABILITY,))
@@ -210,7 +210,7 @@ def test_servers_of_ordinary_users_are_confined() -> None:
 
 
 def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
-    """The server may signal its workers and move files between its folders, and tfb can stop it."""
+    """The server may signal workers and move files between folders, and tfb can stop the server."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     (tmp_path / "a" / "file").touch()

@@ -1,4 +1,4 @@
-"""Attack: a pull request manipulates the regression gate by its tfb.toml, its build or background processes."""
+"""Attack: a pull request manipulates the regression gate by tfb.toml, the build or background processes."""
 
 import json
 import os
@@ -475,7 +475,7 @@ def test_a_build_as_root_writes_nowhere_else(target: str, tmp_path: Path) -> Non
 
 @as_root
 def test_build_accounts_reach_programs_in_private_homes(tmp_path: Path) -> None:
-    """Root's toolchains are in its private home, and gcc checks access to them with access(2)."""
+    """Root's toolchains are in a private home, and gcc checks access to them with access(2)."""
     program = tmp_path / "closed" / "tool"
     program.parent.mkdir(mode=0o700)
     program.write_text("x")

@@ -87,7 +87,7 @@ def test_the_launcher_ignores_programs_beside_it(path: str, hostile: Path, tmp_p
 
 @pytest.mark.parametrize("flags", [["-m", "harness"], ["-c", "from harness.__main__ import script; script()"]])
 def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Path, tmp_path: Path) -> None:
-    """The folder of tfb comes first on the search path, as in an environment with tfb installed."""
+    """The folder of tfb is first on the search path, as in an environment with tfb installed."""
     (hostile / "harness" / "__init__.py").unlink()
     for name in ("sitecustomize", "usercustomize", "runpy"):  # Python imports these modules before tfb runs
         (hostile / f"{name}.py").unlink()
@@ -154,7 +154,7 @@ def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
 
 
 def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
-    """The state folder contains programs that tfb runs, so its permissions must not depend on the umask."""
+    """The state folder contains programs that tfb runs, so the umask must not affect the permissions."""
     code = (
         "import os; os.umask(0); from harness.host import environment; environment.secure_process(); "
         "from harness.records import safe_write; from pathlib import Path; "

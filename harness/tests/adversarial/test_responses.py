@@ -187,7 +187,7 @@ STREAMS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 @contextmanager
 def serving(stream: Iterator[bytes]) -> Iterator[Endpoint]:
-    """Start a server that sends bytes to its first client and then remains silent."""
+    """Start a server that sends bytes to the first client and then remains silent."""
     over = threading.Event()
 
     def serve(listener: socket.socket) -> None:

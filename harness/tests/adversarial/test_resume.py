@@ -51,7 +51,7 @@ def attack(tmp_path: Path) -> Path:
 
 
 def received(tmp_path: Path, *command: str, status: str = "interrupted") -> RunInfo:
-    """Create a run that comes from another user, and return its run.json."""
+    """Create a run of a different user, and return run.json."""
     info = records.info("sent").model_copy(update={"status": status, "command": command})
     records.stored(tmp_path / "results" / "sent", info, records.trials())
     return info
@@ -62,7 +62,7 @@ def resume(tmp_path: Path, *words: str) -> int:
 
 
 def own(tmp_path: Path) -> tuple[Path, RunInfo]:
-    """Create a run of this user, and return its folder and run.json."""
+    """Create a run of this user, and return the folder and run.json."""
     FakeRun(tmp_path, {"one": Behaviour()}).run()
     (folder,) = list_runs(tmp_path / "results")
     return folder, store.read_info(folder)
@@ -250,7 +250,11 @@ def test_folders_replaced_after_the_check_are_rejected(tmp_path: Path) -> None:
     settings = FakeRun(tmp_path, {"one": Behaviour()}).settings()
     other = replace(settings, frameworks=(tmp_path / "evil",))
     mark = json.loads((folder / origin.FILE).read_text(encoding="utf-8"))
-    for seal in (mark["seal"], "", None):  # another process replaces the file between ``is_own`` and the second reading
+    for seal in (
+        mark["seal"],
+        "",
+        None,
+    ):  # a process replaces the file between ``is_own`` and the second reading
         exchanged = {"places": origin.list_places(other), "seal": seal}
         (folder / origin.FILE).write_text(json.dumps(exchanged), encoding="utf-8")
         with pytest.raises(UsageError, match="names other folders or machines than at the start"):

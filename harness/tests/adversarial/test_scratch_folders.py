@@ -1,4 +1,4 @@
-"""Attack: another user creates files in /tmp under tfb's names. Commands still work and do not remove the files."""
+"""Attack: a different user creates files in /tmp under tfb's names. Commands still work and do not remove the files."""
 
 import os
 import shutil

@@ -243,7 +243,7 @@ expect = { json = { ok = true } }
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
 def test_a_comparison_hides_secrets_and_keeps_volumes(tmp_path: Path, callers: None) -> None:
-    """The service prints its environment and sends its token in responses."""
+    """The service prints the environment and sends a token in responses."""
     volume, folder = unique("acme-data"), tmp_path / "shop"
     folder.mkdir()
     text = f"""

@@ -36,7 +36,7 @@ with ExitStack() as stack:
     sys.stdin.readline()
     process.stop_all()
 """
-NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # makes each process record its PID
+NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # makes each process record the PID
 SLEEPER = f"import os, sys, time; {NOTE}; time.sleep(600)"
 WITHOUT_ENVIRONMENT = f"os.execve(sys.executable, [sys.executable, '-c', {SLEEPER!r}, sys.argv[1]], {{}})"
 DAEMON = f"""
@@ -177,7 +177,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
 
 
 def kill_both(harness: "subprocess.Popen[bytes]") -> None:
-    """Kill tfb and its guardian. Stop both first, so that neither can react to the death of the other."""
+    """Kill tfb and its guardian. Stop both first, so that neither can react to the end of the other."""
     pids = (guardian_of(harness), harness.pid)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in pids:

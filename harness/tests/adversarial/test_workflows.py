@@ -79,7 +79,7 @@ def test_the_action_installs_only_locked_packages() -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Create a repository with an implementation, and a branch ``head`` that stands for the pull request."""
+    """Create a repository with an implementation, and a branch ``head`` that represents the pull request."""
     folder = tmp_path / "repository"
     for name in ("harness/judge.py", "tfb", CONFIG.format("Rust/axum"), CONFIG.format("Java/old")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +220,7 @@ def test_linked_verdict_files_are_not_posted(tmp_path: Path) -> None:
 
 
 def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
-    """The pull request creates links at the paths of verdicts, and its servers print CI commands."""
+    """The pull request creates links at the paths of verdicts, and the servers print CI commands."""
     victim, shop, temp = tmp_path / "victim", tmp_path / "shop", tmp_path / "temp"
     for folder in (shop, temp / "tfb" / "bin"):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""``./tfb check`` provides tools, runs stages, and reports failed and skipped ones."""
+"""``./tfb check`` provides tools, runs stages, and reports failed and skipped stages."""
 
 import os
 import re

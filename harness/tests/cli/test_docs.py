@@ -1,4 +1,4 @@
-"""The documentation's links and commands are valid, and its terms follow the glossary."""
+"""The documentation's links and commands are valid, and terms follow the glossary."""
 
 import re
 from collections.abc import Iterator, Sequence

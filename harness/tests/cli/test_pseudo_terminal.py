@@ -117,7 +117,7 @@ def test_root_is_asked_before_the_progress_display(
 def test_the_launcher_asks_before_installing_venv(
     answer: str, clone: Path, tmp_path: Path, started: Callable[..., Terminal]
 ) -> None:
-    """Python lacks ensurepip, and apt-get installs nothing, so the command fails after the question."""
+    """Python lacks ensurepip, and apt-get does not install it, so the command fails after the question."""
     programs = tmp_path / "bin"
     fails = 'case "$*" in *ensurepip* | *venv*) exit 1 ;; esac'
     script(programs / "python", f'{fails}; exec {sys.executable} "$@"')

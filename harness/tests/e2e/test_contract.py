@@ -22,12 +22,12 @@ NAMES = ("es4x", "express", "resteasy", "vertx-web")
 WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
 WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
 WITH_DATABASE = (*WORLD, "/fortunes")
-PATIENCE_SECONDS = 30.0  # time limit of a recovery, which takes one or two seconds on an idle machine
+PATIENCE_SECONDS = 30.0  # time limit of a recovery, which takes at most two seconds on an idle machine
 READY_SECONDS = 240.0  # time limit for starting four servers on a busy machine
 
 
 class StartedServers:
-    """The core servers with a database and an upstream service. ``at_start`` has their statuses without the database."""
+    """The core servers with a database and an upstream service; ``at_start`` has statuses without the database."""
 
     def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
         self.database = database

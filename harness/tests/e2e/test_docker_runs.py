@@ -17,7 +17,7 @@ from harness.tests.scene import PROGRAM, CommandResult, Scene, docker, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
-BUILD_SECONDS = 12  # replaces the usual limit of one hour
+BUILD_SECONDS = 12  # replaces the usual limit of an hour
 MEMORY_MIB = 48
 UPSTREAM = "FROM debian:trixie-slim\nCOPY server.pl /\nENV HOST=0.0.0.0 PORT=3000\n"
 QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS = {BUILD_SECONDS}\n{PROGRAM}"
@@ -36,7 +36,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """Run all misbehaving images together with a well-behaved one."""
+    """Run all misbehaving images together with a well-behaved image."""
     with new_scene() as scene:
         for name in ("good", "exits-at-once", "never-listens", "out-of-memory", "dies-under-load"):
             scene.image(f"e2e-{name}", name)
@@ -102,7 +102,7 @@ def test_an_interrupted_run_leaves_no_container(scene: Scene, number: signal.Sig
 
 
 def test_clean_removes_containers_of_killed_runs(scene: Scene) -> None:
-    """Clean removes the containers of a killed run, but keeps the containers of a running one."""
+    """Clean removes the containers of a killed run, but keeps the containers of an active run."""
     scene.image("e2e-one")
     labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.own_identity()}")
     scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
@@ -167,7 +167,7 @@ def test_verify_rejects_root_and_ignored_sigterm(scene: Scene) -> None:
 
 
 def test_upstream_folders_reach_the_database_by_name(scene: Scene) -> None:
-    """The folder uses a port of its own and has no local block, like the folders in TechEmpower's repository."""
+    """The folder uses a separate port and has no local block, like the folders in TechEmpower's repository."""
     name, entry = "e2e-upstream", {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
     starts = "getent hosts tfb-database && exec perl /server.pl"
     scene.image(name, dockerfile=f"{UPSTREAM}CMD {json.dumps(['sh', '-c', starts])}\n")

@@ -89,7 +89,7 @@ def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.Complete
 
 @pytest.mark.needs("postgres", ">=12")
 def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
-    """The service also creates its database table when it starts."""
+    """The service also creates a database table when it starts."""
     text = (shop / "server.py").read_text(encoding="utf-8").replace("\nROUNDS", f"{TABLE}\nROUNDS")
     (shop / "server.py").write_text(text, encoding="utf-8")
     file = shop / "tfb.toml"

@@ -2,7 +2,7 @@
 
 The smoke run (test_smoke) measures the core implementations. With ``./tfb check --all``, it measures all
 implementations in Docker. Verification measures nothing, so folders are verified in parallel. The variants of a folder
-share a build and are therefore verified in sequence. Folders with the most variants come first.
+share a build and are therefore verified in sequence. Folders with the most variants are verified first.
 """
 
 import json

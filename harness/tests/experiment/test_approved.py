@@ -148,7 +148,7 @@ def of_cells(folder: Path) -> FakeRun:
 
 
 def of_a_service(folder: Path) -> FakeRun:
-    """Return a run of a service that declares its requests and uses a private database."""
+    """Return a run of a service with declared requests and a private database."""
     kind = TestType(
         name="pay",
         response_shape="declared",

@@ -155,7 +155,7 @@ def answer(step: Step) -> StepResult | None:
 
 
 def says(step: Measure) -> dict[str, object]:
-    """Return changes to trials: server ``a`` is slow, all others reach the latency goal at 3,000 requests/s."""
+    """Return changes to trials: server ``a`` is slow, the other servers reach the latency goal at 3,000 requests/s."""
     cell = step.cell
     if isinstance(cell.load, OpenLoop):
         late = cell.load.rate / 2 if cell.load.rate > 3_000 else 0

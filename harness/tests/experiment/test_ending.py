@@ -1,4 +1,4 @@
-"""The end of a run whose time is over, and the length of the measuring time."""
+"""The end of a run when the time is over, and the length of the measuring time."""
 
 import json
 from dataclasses import replace
@@ -152,7 +152,7 @@ def test_techempowers_order_does_not_rest_without_time(tmp_path: Path) -> None:
     assert outcome.records.info.status == "incomplete"
     assert fake.world.clock.monotonic() - 1_000.0 < 70.0
     named = [line for line in outcome.failures if line.startswith("b ")]
-    assert len(named) == 3  # one line for each test type, which names all loads
+    assert len(named) == 3  # a line for each test type, which names all loads
     assert all(line.endswith(LATE) for line in named)
 
 

@@ -1,4 +1,4 @@
-"""Load generators: the command line of a load, and the result from the output of one or more clients."""
+"""Load generators: the command line of a load, and the result from the output of all clients."""
 
 import base64
 import json
@@ -161,7 +161,7 @@ LINE: dict[str, Any] = {
 
 
 def lines(*changes: Mapping[str, object]) -> str:
-    """Return the output of wrk on several clients, one line for each client."""
+    """Return the output of wrk on several clients, with a line for each client."""
     return "Running 15s test\n" + "\n".join(json.dumps({**LINE, **each}) for each in changes)
 
 

@@ -33,7 +33,7 @@ def binary() -> str:
 
 
 def run(binary: str, url: str, *options: str) -> dict[str, Any]:
-    """Run loadgen, and return its last output line."""
+    """Run loadgen, and return the last line of the output."""
     words = [binary, "--start-at-once", "--linger-seconds", "0.2", *options, url]
     output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
     assert len(parse_totals(output, url)) == 1

@@ -80,7 +80,7 @@ CASES = {
 
 
 def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
-    """Run a load; return its total, the maximum number of waiting requests, and the ascending true latencies in ms."""
+    """Run a load; return the total, the maximum number of waiting requests, and the ascending true latencies."""
     with tool(crates.reference_server_program(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
@@ -124,7 +124,7 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
 
 @pytest.mark.parametrize("name", CASES)
 def test_latency_matches_the_record_of_the_server(name: str, tmp_path: Path) -> None:
-    """Require one matching load. Without a match, judge the quietest load if the machine was quiet."""
+    """Require a single matching load. Without a match, judge the quietest load if the machine was quiet."""
     crates.loadgen_program()
     crates.reference_server_program()
     failed: dict[float, AssertionError] = {}  # by the share of time during which other programs used the machine

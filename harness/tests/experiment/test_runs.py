@@ -1,4 +1,4 @@
-"""Complete runs on simulated servers with known cost: trials measure the true values, and failures are reported."""
+"""Complete runs on simulated servers with given cost: trials measure the true values, and failures are reported."""
 
 import itertools
 import math
@@ -300,7 +300,7 @@ def test_an_interrupted_run_continues_on_resume(tmp_path: Path, after: int) -> N
     assert max(ids.values()) == 1
     expected, left = (next(line for line in one.display.lines if "expected end" in line) for one in (fake, again))
     assert (expected.rpartition("(")[2] != left.rpartition("(")[2]) is bool(finished)
-    # An uninterrupted run; the resumed run must also use all of its time.
+    # An uninterrupted run; the resumed run must also use the whole time.
     whole = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()
     assert 0.9 * len(whole.records.trials) < len(outcome.records.trials) <= len(whole.records.trials)
 

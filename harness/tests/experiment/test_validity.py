@@ -1,4 +1,4 @@
-"""Every validity check, with values below and above its limit and with unknown values."""
+"""Every validity check, with values below and above the limit and with unknown values."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def two(**changes: object) -> tuple[ClientUsage, ClientUsage]:
 
 SHORT = SOUND.model_copy(update={"duration": 2.0})
 FREE = {"cpu_per_request": None}
-IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # one response per connection every 40 ms
+IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # a response per connection every 40 ms
 LATE: Changes = {"lag_p99": 1e-3}
 WRK: Changes = {"generator": "wrk"}
 

@@ -1,4 +1,4 @@
-"""The rule that decides when a server is warm: its conditions, its error rates on noisy windows, and its records."""
+"""The rule that decides when a server is warm: conditions, error rates on noisy windows, and records."""
 
 import math
 import random
@@ -92,7 +92,7 @@ def test_the_rule_separates_warm_from_cold_with_noise(
 ) -> None:
     """Simulate noisy windows.
 
-    ``cold`` is the accepted share of servers that the rule calls warm although their cost has yet to decline by 20 %. A
+    ``cold`` is the accepted share of servers that the rule calls warm although a decline of 20 % is still ahead. A
     few windows cannot detect a slow decline. Trials detect it later, because ``stats`` compares the halves of a cell's
     trials.
     """

@@ -32,7 +32,7 @@ assert outcome.exit_code == 0, outcome.records.problems
 
 
 def without(extra: str, target: Path) -> Path:
-    """Copy the repository without an extra, its tests, and the implementations and claims of its test types."""
+    """Copy the repository without an extra: its code, tests, and implementations and claims of its test types."""
     ignored = shutil.ignore_patterns("__pycache__", "node_modules", ".*", "target", "dist")
     for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         shutil.copytree(REPOSITORY / part, target / part, ignore=ignored)

@@ -78,7 +78,7 @@ recommends 'IO::Socket::IP';
 
 @pytest.fixture
 def fakes(tmp_path: Path) -> Path:
-    """Create fake package managers that come first on PATH and record installed packages in the file ``asked``."""
+    """Put fake package managers first on PATH; they record installed packages in the file ``asked``."""
     folder = tmp_path / "bin"
     script(folder / "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
     script(folder / "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')

@@ -78,7 +78,7 @@ def found(evidence: Evidence, rule: str) -> list[str]:
 
 
 class Listening(ReferenceServer):
-    """A server that records the head of each request by its connection."""
+    """A server that records the head of each request by connection."""
 
     def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         super().__init__(database, upstream)

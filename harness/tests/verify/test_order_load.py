@@ -47,7 +47,7 @@ def step(operation: str, status: int | None, text: str = "") -> dict[str, object
 
 
 def arrival(use_case: str, number: int | None, *steps: Mapping[str, object]) -> dict[str, object]:
-    """Return an arrival. Its responses arrive 10, 20 and 30 ns after the beginning of the load."""
+    """Return an arrival whose responses are received 10, 20 and 30 ns after the beginning of the load."""
     timed = [{**one, "received_ns": 10 * place if one["status"] else None} for place, one in enumerate(steps, 1)]
     return {"use_case": use_case, "variables": VARIABLES, "order": number, "steps": timed, "complete": True}
 

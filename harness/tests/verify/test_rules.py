@@ -1,4 +1,4 @@
-"""Results of checks under TechEmpower's rules: some findings fail, others only warn."""
+"""Results of checks under TechEmpower's rules: findings that fail, and findings that only warn."""
 
 from dataclasses import replace
 

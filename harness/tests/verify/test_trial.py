@@ -90,7 +90,7 @@ class Trials:
 
 @contextmanager
 def trials(double: Rogue | type[ReferenceServer], database: DatabaseAddress) -> Iterator[Trials]:
-    """Run a server double on seeded tables from its start to its end, and yield its trials."""
+    """Start a server double on seeded tables, yield its trials, and stop it."""
     with FakeUpstream(DELAY_SECONDS) as upstream:
         server = (double.server if isinstance(double, Rogue) else double)(database, upstream.url)
         running = Trials(server=server, database=database, upstream=upstream)
@@ -149,7 +149,7 @@ class TestWithGenerator:
 def make_trial(
     server: Server, test_type: str, database: DatabaseAddress, load: Load = SINGLE, verifier: Verifier | None = None
 ) -> TrialVerification:
-    """Return the verification of a trial whose load is sent by the test itself."""
+    """Return the verification of a trial in which the test sends the load."""
     kind = server.implementation.test_types[test_type]
     context = TrialContext(server=server, test_type=kind, load=load, database=database, seconds=1.0, rate=10.0, seed=1)
     return (verifier or Verifier()).verify_trial(context)

@@ -1,4 +1,4 @@
-"""Claims about two servers, and runs with known results."""
+"""Claims about two servers, and runs with given results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

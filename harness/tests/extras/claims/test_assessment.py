@@ -25,7 +25,7 @@ def test_context_does_not_affect_the_verdict() -> None:
 
 
 def test_unreachable_rate_needs_a_larger_machine() -> None:
-    """Server, generator and database need more than one CPU at 2500 requests/s."""
+    """Server, generator and database need several CPUs at 2500 requests/s."""
     dear = trials({"b": [1.0] * 9}, validity=[made.validity_check("errors", Outcome.FAIL)])  # excluded trials
     measured = run_of([*dear, *trials(STEADY)])
     one = measured.trials[-1]  # a trial of b, which has the higher CPU time per request

@@ -1,4 +1,4 @@
-"""Remote machines and containers with fake docker and ssh programs. A process stands for each container."""
+"""Remote machines and containers with fake docker and ssh programs. Each container is simulated by a process."""
 
 import json
 import os
@@ -51,7 +51,7 @@ exec sleep 60
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with both programs, which comes first on PATH."""
+    """Return a folder with both programs, and put the folder first on PATH."""
     for name, text in (("docker", DOCKER), ("ssh", SSH)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

@@ -145,7 +145,7 @@ def mend(lab: Lab) -> None:
         else:
             lab.wake(name)
     lab.await_up(*machines.NAMES)
-    for name in machines.NAMES:  # leftovers of a machine that could not be reached at the end of its run
+    for name in machines.NAMES:  # leftovers of a machine that could not be reached at the end of the run
         if left_there := lab.docker(name, "ps", "--all", "--quiet").split():
             lab.docker(name, "rm", "--force", *left_there)
 
@@ -161,7 +161,7 @@ def test_full_remote_disk_is_named_with_machine(tmp_path: Path) -> None:
 
 
 def _measuring(results: Path) -> bool:
-    """Return whether the run has completed its warm-up."""
+    """Return whether the run has completed the warm-up."""
     found = list(results.glob("*/progress.json"))
     return bool(found) and '"c32"' in found[0].read_text()
 

@@ -174,7 +174,7 @@ def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
 
 
 def test_lost_trials_of_head_affect_the_verdict() -> None:
-    """Head keeps up in only one of four rounds. This round alone would yield the verdict "same"."""
+    """Head keeps up in a single round of four. This round alone would yield the verdict "same"."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for flag, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
         lost = changed(records, HEAD, lambda t, flag=flag: failing(flag)(t) if t.round else {})  # type: ignore[misc]

@@ -67,7 +67,7 @@ def test_second_round_keeps_first_and_extends_history(runs: list[Path], tmp_path
     assert {path: path.read_bytes() for path in (site / "rounds/round-1").iterdir()} == first
     assert [one.name for one in read(site).rounds] == ["Round 1", "Round 2"]
     text = (site / "implementations/es4x.html").read_text()
-    assert text.index("Round 2") < text.index("Round 1")  # the newest round comes first
+    assert text.index("Round 2") < text.index("Round 1")  # the newest round is listed first
     with pytest.raises(StoreError, match="is already published"):
         publish(runs[:1], site, name="Round 1", published_at=0.0)
 

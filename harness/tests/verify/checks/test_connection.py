@@ -61,7 +61,7 @@ def test_probes_of_the_reference_server_are_as_approved() -> None:
     with Listening() as server:
         found = gather(server.endpoint, ["/json", "/plaintext"], timeout=10.0)
         asked = server.told
-    del found["oversized"]  # the server may close the connection before its response is read
+    del found["oversized"]  # the server may close the connection before the response is read
     shown = {name: " ".join(f"{r.status} {r.body.decode()}" for r in one.responses) for name, one in found.items()}
     after = {name: f"{one.error} {one.closed} {one.alive}" for name, one in found.items()}
     approve("verify-odd-asked", {"asked": asked, "answers": shown, "after": after})

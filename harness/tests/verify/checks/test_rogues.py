@@ -26,7 +26,7 @@ OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and
 # Checks of declared expectations, tested in test_expectations.py.
 OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}
 
-# Rogues with a database that belong to the fast tests, one for each test type.
+# Rogues with a database that belong to the fast tests: a rogue for each test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
 
 Found = Mapping[str, CheckResult]  # check name -> result
@@ -44,7 +44,7 @@ class Gallery:
             stalled = "answered" in found and rogue.caught_by not in found  # the responses were too slow for a result
             if found and not stalled:
                 break
-            found = self._once(rogue)  # for example, a delayed thread may read two segments as one
+            found = self._once(rogue)  # for example, a delayed thread may read two segments at once
         return found
 
     def _once(self, rogue: Rogue) -> Found:

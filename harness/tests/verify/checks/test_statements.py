@@ -1,4 +1,4 @@
-"""Statement counts of a load are compared with its responses."""
+"""Statement counts of a load are compared with the responses."""
 
 from dataclasses import replace
 from typing import cast

@@ -20,10 +20,10 @@ SHARE = 300  # number of checked responses
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """A simulated server that updates rows for one second, with snapshots of its table."""
+    """A simulated server that updates rows for a second, with snapshots of the table."""
 
     requests: int = 2500  # requests during the second, if the server does not pause
-    late: float = -0.01  # seconds from a response to its write; negative if the write comes first, as in honest servers
+    late: float = -0.01  # seconds from a response to the write; negative for honest servers
     latency: float = 0.012
     runs: Callable[[float], bool] = lambda _: True  # whether the server runs at a time; otherwise it pauses
     adds: int | None = None  # constant that is added to the old numbers, instead of drawing random numbers

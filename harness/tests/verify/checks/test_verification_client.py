@@ -1,4 +1,4 @@
-"""Requests that verification sends, and the limits of its client."""
+"""Requests that verification sends, and the limits of the client."""
 
 import itertools
 from dataclasses import replace
