@@ -61,7 +61,7 @@ class ProcessLifecycle:
         running.refusal_watch = RefusalWatch.start(address, self.database.log)
         if not implementation.is_service:
             self.verifier.start_process(address)
-        # The stack runs callbacks in reverse order, so it audits the final state after it has stopped the server.
+        # The stack runs callbacks in reverse order, so it checks the final state after the server has stopped.
         running.stack.push(lambda error_type, *_: None if error_type else self._audit_final_state(running))
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
