@@ -115,9 +115,8 @@ class LoadWindows:
         """Return the responses per request, estimated from bytes on the sockets, or None if unknown."""
         last = max((read for read in self._socket_readings() if read), key=lambda read: read.bytes_sent, default=None)
         first = self._first.sockets
-        if (
-            first is None or last is None or not result.requests or self._load.requests
-        ):  # the sizes of declared requests vary
+        # The sizes of declared requests (``_load.requests``) vary.
+        if first is None or last is None or not result.requests or self._load.requests:
             return None
         requests = (last.bytes_sent - first.bytes_sent) / self._load.request_bytes
         responses = (last.bytes_received - first.bytes_received) / (result.bytes / result.requests)

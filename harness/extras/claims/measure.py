@@ -40,11 +40,8 @@ JAVA_CONDITION = ">=21"  # version requirement of claims' programs, which use vi
 PROGRAM_STARTS = 5  # number of fresh starts of a claim's program
 PROGRAM_SECONDS = 120.0  # time limit for a start
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
-EXCLUDED_SECTIONS = {
-    "description",
-    "interleaved",
-    "processes",
-}  # sections of a profile that do not affect whether runs are comparable
+# Sections of a profile that do not affect whether runs are comparable.
+EXCLUDED_SECTIONS = {"description", "interleaved", "processes"}
 EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")  # settings that are compared separately or that may differ
 
 CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads

@@ -74,9 +74,8 @@ class Isolation:
     roots: Mapping[str, Path]  # side -> folder
     homes: Path  # parent folder of the versions' homes
     builders: Mapping[str, Account | None] = field(default_factory=dict)  # version -> account; None: tfb's account
-    before: dict[str, dict[str, Fingerprint]] = field(
-        default_factory=dict
-    )  # base and control copy -> path -> fingerprint
+    # Side (base or control copy) -> path -> fingerprint.
+    before: dict[str, dict[str, Fingerprint]] = field(default_factory=dict)
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
     above: FolderWatch | None = None  # watches the parent folders of base since before the build of head
     closed: tuple[Path, ...] = ()  # further folders that no side may write to

@@ -114,17 +114,8 @@ InvalidBodies = Iterator[tuple[str, object]]  # (defect of the body, body)
 MAX_ID = 2**63 - 1  # maximum id
 LINE = {"itemId": 3, "quantity": 2}
 INVALID_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
-INVALID_IDS: CallValues = (
-    "1",
-    1.5,
-    None,
-    True,
-    0,
-    -1,
-    SEEDED_ROWS + 1,
-    2**31,
-    10**30,
-)  # invalid ids of a customer or an item
+# Invalid ids of a customer or an item.
+INVALID_IDS: CallValues = ("1", 1.5, None, True, 0, -1, SEEDED_ROWS + 1, 2**31, 10**30)
 INVALID_QUANTITIES: CallValues = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
 NON_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
 INVALID_CARDS: CallValues = ("4" * 11, "4" * 20, *NON_DIGITS, int(CARD), None)

@@ -143,9 +143,8 @@ def test_images_of_the_user_are_not_leftovers(built: tuple[DockerRuntime, str, s
     runtime, tag, identity = built
     runtime.close()
     docker("image", "tag", BASE, tag)
-    assert [(image.name, tag in image.description) for image in images.own_images()] == [
-        (identity, True)
-    ]  # the image has lost the tag
+    # The image has lost the tag.
+    assert [(image.name, tag in image.description) for image in images.own_images()] == [(identity, True)]
     assert images.remove_tag(tag, identity) == []
     assert engine.inspect("image", tag, "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
 

@@ -250,11 +250,8 @@ def test_folders_replaced_after_the_check_are_rejected(tmp_path: Path) -> None:
     settings = FakeRun(tmp_path, {"one": Behaviour()}).settings()
     other = replace(settings, frameworks=(tmp_path / "evil",))
     mark = json.loads((folder / origin.FILE).read_text(encoding="utf-8"))
-    for seal in (
-        mark["seal"],
-        "",
-        None,
-    ):  # a process replaces the file between ``is_own`` and the second reading
+    # Another process replaces the file after ``is_own`` has read it.
+    for seal in (mark["seal"], "", None):
         exchanged = {"places": origin.list_places(other), "seal": seal}
         (folder / origin.FILE).write_text(json.dumps(exchanged), encoding="utf-8")
         with pytest.raises(UsageError, match="names other folders or machines than at the start"):

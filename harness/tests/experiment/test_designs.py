@@ -208,9 +208,8 @@ def test_all_sides_get_the_rate_of_the_slowest() -> None:
     def trial_changes(step: Measure) -> dict[str, object]:
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
-    loads = measured(
-        steps_of(replace(gate(), memory_limit=1.0), trial_changes=trial_changes)
-    )  # the sides run side by side even with little memory
+    # The sides run side by side even with little memory.
+    loads = measured(steps_of(replace(gate(), memory_limit=1.0), trial_changes=trial_changes))
     rates = {step.cell.load.rate for step in loads if isinstance(step.cell.load, OpenLoop)}
     assert rates == {62.0}  # half of the throughput of b, rounded to two digits
     assert isinstance(loads[0].cell.load, ClosedLoop)
@@ -314,10 +313,7 @@ def test_a_load_must_leave_time_to_stop_processes() -> None:
 
 def test_without_time_each_test_type_is_measured_once() -> None:
     steps = steps_of(plan_of("a", short(time_seconds=1.0)))
-    assert [s.round for s in measured(steps) if s.purpose == "measure"] == [
-        0,
-        0,
-    ]  # even without time, each test type is measured once
+    assert [s.round for s in measured(steps) if s.purpose == "measure"] == [0, 0]
     assert isinstance(steps[-1], Stop)
 
 

@@ -216,10 +216,8 @@ def test_a_suspended_generator_reports_the_actual_load_time(binary: str) -> None
 def test_invalid_loads_are_refused(
     binary: str, listening: bool, options: Sequence[str], status: int, said: str
 ) -> None:
-    with (
-        ScriptedServer() as server,
-        socket.socket() as taken,
-    ):  # the port stays reserved, because it is bound without listening
+    # ``taken`` reserves a port without listening on it.
+    with ScriptedServer() as server, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = server.endpoint.url("/x") if listening else f"http://127.0.0.1:{taken.getsockname()[1]}/"
         command = [binary, "--duration", "1", *options, url]

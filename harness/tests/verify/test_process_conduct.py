@@ -68,11 +68,8 @@ def test_a_blank_folder_has_violations(folder: Path) -> None:
         (DOCKERFILE.replace("COPY . .", "COPY server lib* /app/"), "folder.1", "copies server, lib*, which the folder"),
         (DOCKERFILE.replace("COPY . .", "COPY ../x ."), "folder.1", "copies ../x"),
         (DOCKERFILE.replace("COPY . .", "COPY README.md ./ ./"), "folder.1", "pass"),
-        (
-            DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."),
-            "folder.1",
-            "pass",
-        ),  # only the container engine can evaluate this pattern
+        # Only the container engine can evaluate this pattern.
+        (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),
         (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
         (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),
         (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts a different command than local.run"),

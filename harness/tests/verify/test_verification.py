@@ -69,13 +69,11 @@ def test_the_reference_server_passes_every_check(
         of_time = thorough and name in ("http", "delay")  # time determines the number of requests
         ran = [result.check for result in verdict.results]
         known = {c.name for c in CHECKS.values() if c.applies(name) and not c.rule.startswith(("declared", "load"))}
-        assert not thorough or known - {*ran} == (
-            set() if name == "http" else {"date-moves"}
-        )  # the check date-moves needs several seconds
+        # The check date-moves needs several seconds, so it runs only for "http".
+        assert not thorough or known - {*ran} == (set() if name == "http" else {"date-moves"})
         asked = [] if of_time else reference.told
-        checks = [
-            check for check in ran if thorough and (name == "json" or check not in common)
-        ]  # a brief verification runs fewer checks
+        # A brief verification runs fewer checks.
+        checks = [check for check in ran if thorough and (name == "json" or check not in common)]
         common = common or ran
         summary = f"{verdict.outcome}, database {'changed' if changed else 'unchanged'}"
         found[name] = {"": ", ".join((summary, *checks)), "bytes": " ".join(map(str, verdict.response_bytes.values()))}

@@ -341,9 +341,8 @@ class Evidence:
     snapshots: list[TableSnapshot] = field(default_factory=list)
     complete: bool = True  # whether ``concurrent`` contains all requests instead of a sample
     rows_per_response: float = 0.0  # for a sample: rows that the load wrote, divided by the number of sampled responses
-    age_pairs: Mapping[tuple[float, bool], int] = field(
-        default_factory=dict
-    )  # for a sample: ``values.count_age_pairs``
+    # For a sample: the result of ``values.count_age_pairs``.
+    age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
     statements: Sequence[NormalisedStatement] | None = None  # None if not counted, or not counted exactly
     uncounted_reason: str | None = None  # reason why statements could not be counted
     distinct_statements: int = 0  # number of different statements since the start of the server

@@ -43,9 +43,8 @@ _LISTS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_PREPARES = re.compile(
-    r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL
-)  # EXECUTE is counted under the text of PREPARE
+# EXECUTE is counted under the text of PREPARE.
+_PREPARES = re.compile(r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL)
 # Work on rows in the database: function calls, string concatenation, and sorting by other columns than id.
 _DATABASE_WORK = re.compile(
     r"""
@@ -112,9 +111,8 @@ class StatementSnapshot:
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int
-    open_statements: tuple[
-        str, ...
-    ]  # last statements of open transactions, which are counted when the transactions end
+    # Last statements of open transactions, which are counted when the transactions end.
+    open_statements: tuple[str, ...]
 
     def since(self, earlier: "StatementSnapshot") -> tuple[NormalisedStatement, ...] | None:
         """Return the counts between two snapshots, or None if the view was too small for exact counts."""
