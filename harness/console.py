@@ -57,7 +57,7 @@ class InertStream(_Lines):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self.commands = stream  # stream for tfb's own CI commands
+        self.commands = stream  # stream for CI commands of tfb
         self.rich_proxied_file = _Lines(stream)  # rich writes to this attribute, so its control sequences remain
 
     def write(self, text: str) -> int:
@@ -67,7 +67,7 @@ class InertStream(_Lines):
 
 
 def write_commands(text: str) -> None:
-    """Write CI commands to stdout. In all other output, such commands are escaped."""
+    """Write CI commands to stdout. In all other output, commands are escaped."""
     sys.stdout.flush()
     getattr(sys.stdout, "commands", sys.stdout).write(text)
 

@@ -84,7 +84,7 @@ class InstalledPlugin:
 
 @cache
 def installed() -> Sequence[InstalledPlugin]:
-    """Return all plugins whose class can be imported. Report the others on stderr."""
+    """Return all plugins whose class can be imported. Report all other plugins on stderr."""
     found = []
     for name, distribution, target in (*_own_entry_points(), *_installed_entry_points()):
         try:

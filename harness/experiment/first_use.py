@@ -97,7 +97,7 @@ def build_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
     if any(chore.crate == "upstream" for chore in chores):
         try:
             crates.upstream_program()
-        except TfbError as error:  # every server that calls the service will fail to start, and report this error
+        except TfbError as error:  # every server that calls the service reports this error when it fails to start
             progress.problem(str(error))
 
 

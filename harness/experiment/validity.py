@@ -151,7 +151,7 @@ def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | 
     """Compare the bytes per response with the verified size. Truncated or different responses deviate from it.
 
     ``value`` is the relative deviation from the nearer end of the verified range. The bytes include unfinished
-    responses, so a difference of one pipeline per connection is tolerated.
+    responses, so a difference of a pipeline per connection is tolerated.
     """
     limit = 0.02
     if isinstance(trial.load, Scenario):
@@ -191,7 +191,7 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     """Compare throughput X times mean latency R with the number of connections N (Little's law, 1961).
 
     Each connection sends one request at a time. ``value`` is (X R - N) / N. Requests that are unfinished at the end are
-    not counted, so a deviation of one mean latency is tolerated. Pipelined loads have no latency.
+    not counted, so a deviation of a mean latency is tolerated. Pipelined loads have no latency.
     """
     limit = 0.10
     if not _is_closed(trial):
@@ -308,7 +308,7 @@ RULES: Mapping[str, Rule] = {
     "idle-servers": _above(lambda trial: trial.idle_cpu_share, IDLE_CPUS, "idle servers busy"),
     "witness": _witness,
 }
-# A breach of these rules excludes the trial from the ranking, and a breach of all others adds a flag.
+# A breach of these rules excludes the trial from the ranking. A breach of any other rule adds a flag.
 EXCLUDING_RULES = {
     *("errors", "connections", "response-size", "unasked", "overrun", "restarted", "wrong-answers"),
     *("achieved-rate", "unfinished", "generator-lag"),

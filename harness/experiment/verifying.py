@@ -108,7 +108,7 @@ class Verification:
             address = self._made.database.address
             at = f"PostgreSQL at {address.host}:{address.port}"
             self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
-        if not mistakes:  # a mistake with the database quotes the log on its own
+        if not mistakes:  # the report of a database mistake already quotes the log
             self._verdicts = [_quoting(self._logged.get(each.test_type), each) for each in self._verdicts]
         if self._verdicts:  # without verdicts, the server never started, and only the problems matter
             self._judge_conduct(mistakes, began)

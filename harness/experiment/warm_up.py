@@ -17,7 +17,7 @@ from harness.records.trial_record import WarmUp
 # CPU time per request may decline by this factor between two spans of windows of a steady server.
 MAX_STEADY_DECLINE = 1.05
 BURST_SECONDS = 2.0  # maximum length of a burst
-PAUSE_SECONDS = 1.5  # maximum pause between two bursts if only one server remains
+PAUSE_SECONDS = 1.5  # maximum pause between two bursts if only a single server remains
 FINAL_PAUSE_SECONDS = 8.0  # maximum pause after the last burst
 
 
@@ -37,7 +37,7 @@ class WarmUpTracker:
         self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
         self.ended = False  # set if the load failed, the server died, or the time is over
         self.seconds = 0.0  # total length of all loads
-        self.seconds_to_steady: float | None = None  # start of the later one of the two spans that agreed
+        self.seconds_to_steady: float | None = None  # start of the later of the two spans that agreed
         self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, seconds before the window)
         self._warm_up = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
 
@@ -67,7 +67,7 @@ class WarmUpTracker:
         return self.steady
 
     def add_burst(self, burst: WarmUpResult) -> None:
-        """Add a burst. Its whole length counts, even if the windows cover less time."""
+        """Add a burst. The whole length counts, even if the windows cover less time."""
         before = self.seconds
         windows = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in burst.windows]
         for window in windows:

@@ -72,7 +72,7 @@ class ConcurrentChanges:
 
     @property
     def snapshots(self) -> list[TableSnapshot]:
-        """Return snapshots of written world tables, including one before and one after the load."""
+        """Return snapshots of written world tables, from before the load to after it."""
         later = [
             TableSnapshot({name: parse_table_text(text) for name, text in texts.items()}, *interval)
             for texts, *interval in self._snapshots

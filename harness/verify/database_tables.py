@@ -58,8 +58,7 @@ class DatabaseTables:
     def commit(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
         """Execute statements in a transaction.
 
-        The database reads its own clock before and after the commit. The interval therefore does not include round
-        trips.
+        The database reads the server-side clock before and after the commit, so round trips do not widen the interval.
 
         Returns:
             The rows of each statement, and an interval in epoch seconds within which the changes became visible.
@@ -203,9 +202,9 @@ class DatabaseTables:
 
 
 def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[float, float]:
-    """Return the minimum and the maximum number of seconds by which another clock is ahead of this process's clock.
+    """Return the minimum and the maximum number of seconds by which a clock is ahead of this process's clock.
 
-    Each reading of the other clock lies between two readings of this process's clock. The bounds are the intersection
+    Each reading of that clock lies between two readings of this process's clock. The bounds are the intersection
     of these intervals.
     """
     low, high = float("-inf"), float("inf")
@@ -219,7 +218,7 @@ def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[
 def open_tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
     """Connect to the database, as the administrator if possible.
 
-    The connection never fetches rows by index, because such rows are attributed to the server.
+    The connection never fetches rows by index, because these rows would be attributed to the server.
     """
     with connect(database, admin=database.admin_user is not None) as connection:
         for method in ("indexscan", "indexonlyscan", "bitmapscan"):

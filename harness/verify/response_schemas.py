@@ -20,7 +20,7 @@ from pathlib import Path
 from harness.host import process
 from harness.verify import schema_worker
 
-WAIT_SECONDS = 60.0  # wall time of a comparison, in addition to the child's limit for CPU time
+WAIT_SECONDS = 60.0  # maximum wall time of a comparison; the child limits its CPU time
 MAX_CACHED_RESULTS = 4_096
 NO_ORPHANS = sys.maxsize  # start time that no process exceeds, because this child does not start processes
 
@@ -117,7 +117,7 @@ class SchemaValidator:
             # With -P, Python imports no modules from the current folder or from the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            # SIGINT, unlike SIGTERM, does not end the process in the middle of a comparison if a run is interrupted.
+            # Unlike SIGTERM, SIGINT does not end the child in the middle of a comparison when a run is interrupted.
             options = process.ProcessOptions(cwd=Path("/"), env=environment, stop_signal=signal.SIGINT)
             self._child = process.Child(
                 command, options, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL

@@ -89,7 +89,7 @@ class Connection:
             raise WireError("closed", f"the server closed the connection during the request: {error}") from error
 
     def receive(self, method: str = "GET") -> Response:
-        """Return the next response after reading its last byte. Raises WireError."""
+        """Return the next response after reading the last byte. Raises WireError."""
         deadline = time.monotonic() + self.timeout
         for _ in range(MAX_INTERIM_RESPONSES + 1):
             head = self._head(deadline)
@@ -234,7 +234,7 @@ class Connection:
 
 
 def _parse_head(data: bytes) -> Response:
-    """Parse a head without the empty line at its end."""
+    """Parse a head without the empty line at the end."""
     first, *rest = data.split(b"\r\n")
     match = _STATUS_LINE.match(first)
     if not match:

@@ -48,7 +48,7 @@ CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> te
 
 
 def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
-    """Return the distinct cells. The heaviest load comes first, because servers are warmed up with the first load."""
+    """Return the distinct cells. The heaviest load is first, because it also warms up the servers."""
     found: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))
     for cell in order:

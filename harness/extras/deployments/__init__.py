@@ -1,4 +1,4 @@
-"""Declares the plugin for runs on several machines, and for merging such runs."""
+"""Declares the plugin for runs on several machines, and for merging runs."""
 
 from collections.abc import Mapping
 from typing import ClassVar

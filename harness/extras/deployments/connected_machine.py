@@ -20,7 +20,7 @@ logger = logging.getLogger("tfb.machines")
 
 OPEN_SECONDS = 20.0
 CALL_SECONDS = 10.0
-SETTLE_SECONDS = 1.0  # a forwarded stream may end slightly before its ssh session
+SETTLE_SECONDS = 1.0  # a forwarded stream may end slightly before the ssh session
 LOST_GRACE_SECONDS = 0.1  # time in which docker clients of a lost engine may exit
 # Use the host keys of the user's ssh configuration, never prompt, and end the session after four silent seconds.
 SSH = (
@@ -33,7 +33,7 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 @dataclass(kw_only=True)
 class ConnectedMachine:
-    """A machine with a connection to its Docker engine."""
+    """A machine whose Docker engine is connected."""
 
     name: str
     address: str  # address at which the other machines reach it
@@ -80,13 +80,13 @@ class ConnectedMachine:
         return ["docker", *self.at, *arguments]
 
     def end(self, child: process.Child) -> None:
-        """Stop a long-running docker command. Before that, wait a second for it to end on its own."""
+        """Stop a long-running docker command. Before that, give the command a second to end."""
         if self.lost is None:
             child.wait(1.0)
         child.stop(grace=LOST_GRACE_SECONDS if self.lost else process.STOP_SECONDS)
 
     def send(self, image: str) -> None:
-        """Send a local image to the machine, unless its engine already has the same image."""
+        """Send a local image to the machine, unless the engine there already has the same image."""
         here, there = (inspect("image", image, at) for at in ((), self.at))
         if here and there and there["Id"] == here["Id"]:
             return

@@ -108,7 +108,7 @@ class Generators:
         ended = True
         for machine, _, program in self._parts:
             status = program.wait(seconds if ended else 0.0)
-            if status:  # a generator failed, so the results of the others are useless
+            if status:  # a generator failed, so all other results are useless
                 machine.require_reachable(SETTLE_SECONDS)
                 self.interrupt()
                 return status

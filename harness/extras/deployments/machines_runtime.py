@@ -78,7 +78,7 @@ class MachinesRuntime(DockerRuntime):
 
     @property
     def side_by_side(self) -> bool:
-        """Return False, because the machine runs one server at a time."""
+        """Return False, because the machine runs a single server at a time."""
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""A running container on another machine, with the interface of a local container.
+"""A running container on a remote machine, with the interface of a local container.
 
 The machine's engine provides the state of the container. A reader (toolset/meter) provides the counters. The reader is
 a container on the same machine: for each line that it receives, it sends a line with the counters. Times refer to the
@@ -34,7 +34,7 @@ NAMESPACES = (
 
 
 class RemoteContainer(Container):
-    """A running container on another machine, whose output is appended to ``log`` until ``close``.
+    """A running container on a remote machine. Its output is appended to ``log`` until ``close``.
 
     The output stream ends together with the container, so checking whether the container runs adds no work under load.
     If ``port`` is 0, sockets are not read. Raises StartError if the container exits immediately.
@@ -173,7 +173,7 @@ class RemoteContainer(Container):
 
 @dataclass(frozen=True)
 class RemoteConnections:
-    """Counters of connections to a container's port, read on its machine and expressed from the clients' side."""
+    """Counters of connections to a container's port, read on the server's machine, from the clients' side."""
 
     container: RemoteContainer
 

@@ -25,7 +25,7 @@ RUN = "doctor"
 
 
 def roles(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[RoleMachine, ...]:
-    """Return each machine with all its roles. Raises MachineLostError and EnvironmentLacksError."""
+    """Return each machine with all of the roles. Raises MachineLostError and EnvironmentLacksError."""
     every = [("server", hosts.server), ("database", hosts.database)]
     every += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
     found = []
@@ -69,7 +69,7 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
 
 
 def measure_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[MachineLink, ...]:
-    """Measure the links from the server to each client and from the database to the server, one after another."""
+    """Measure the links from the server to each client and from the database to the server, in sequence."""
     server = known[hosts.server]
     found = [_link(server, known[client], run_id) for client in hosts.clients if client != hosts.server]
     if isinstance(hosts.database, Host) and hosts.database != hosts.server:

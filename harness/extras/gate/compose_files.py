@@ -76,7 +76,7 @@ def _read(file: Path) -> list[yaml.Node]:
 
 
 def _expanded(documents: list[yaml.Node]) -> int:
-    """Return the number of values after expanding all aliases. An alias within its own anchor counts once."""
+    """Return the number of values after expanding all aliases. An alias within the referenced anchor counts once."""
     sizes: dict[int, int] = {}
     pending, counted = list(documents), set[int]()
     while pending:

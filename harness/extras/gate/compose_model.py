@@ -158,7 +158,7 @@ class _Separator:
         return own | self._limits(name, entry)
 
     def _limits(self, name: str, entry: ComposeTree) -> dict[str, Any]:
-        """Return the limits of a container: the lower one of the file's limit and tfb's limit in each case."""
+        """Return the limits of a container: in each case, the lower value of the file and of tfb."""
         deploy = entry.get("deploy") or {}
         resources = deploy.get("resources") or {}
         limits = resources.get("limits") or {}
@@ -348,7 +348,7 @@ class _Separator:
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables that have values. Docker Compose would read the others from the caller's environment."""
+    """Return the variables that have values. Docker Compose would read all others from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 

@@ -36,7 +36,7 @@ class SharedSettings:
     """Settings that all sides of a comparison have in common."""
 
     project: Project
-    scratch: Path  # folder with mode 0700, because its files contain values of ``env``
+    scratch: Path  # folder with mode 0700, because files in it contain values of ``env``
     limits: Limits
     cpus: Sequence[int] | None  # CPUs of the server
     allowed: AllowedPrivileges
@@ -91,7 +91,7 @@ class ContainedSide:
 
     @contextmanager
     def started(self, log: Path) -> Iterator[str]:
-        """Start the service with its dependencies, and yield its container's id. Remove all containers at the end."""
+        """Start the service with all dependencies, and yield the container id. Remove all containers at the end."""
         model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
         try:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)

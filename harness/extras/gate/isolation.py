@@ -246,7 +246,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _give(root: Path, account: Account) -> None:
-    """Change the owner of a folder and of its contents, without following links."""
+    """Change the owner of a folder and all files in it, without following links."""
     for place, folders, names in os.walk(root):
         for name in (*folders, *names):
             os.lchown(os.path.join(place, name), account.uid, account.gid)  # noqa: PTH118 - of many files

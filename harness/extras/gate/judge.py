@@ -160,7 +160,7 @@ def _judge_requests(records: RunRecords, versions: ComparedVersions, minutes: fl
 
 
 def _draft_verdict(records: RunRecords, name: str) -> RequestVerdict:
-    """Return the figures of a request without its ratio. If the request cannot be compared, include the reason."""
+    """Return the figures of a request without the ratio. If the request cannot be compared, include the reason."""
     wrong = [v for v in records.verdicts if v.test_type in (name, "http") and v.outcome is Outcome.FAIL]
     # Violations by base take precedence.
     for verdict in sorted(wrong, key=lambda verdict: verdict.implementation == HEAD):
@@ -204,7 +204,7 @@ def _decide(
     minutes: float,
     too_few: str,
 ) -> RequestVerdict:
-    """Complete a draft by means of its intervals.
+    """Complete a draft by means of the intervals.
 
     Args:
         draft: The verdict without ratios.
@@ -261,7 +261,7 @@ def _consider_response_time(
 
 
 def judge_ratio(cost: Ratio, margin: float) -> Verdict:
-    """Return the verdict on a ratio of costs, judged by its interval."""
+    """Return the verdict on a ratio of costs, judged by the interval."""
     low, high = _bounds(cost)
     if is_equivalent(low, high, margin):
         return "same"

@@ -91,7 +91,7 @@ def describe_violation(verdict: VerificationRecord) -> str:
 
 
 def explain_missing(records: RunRecords, flags: Sequence[str], side: str) -> str:
-    """Return why a side has no figures, with a remedy. ``flags`` are the flags of its failed validity checks."""
+    """Return why a side has no figures, with a remedy. ``flags`` are the flags of failed validity checks."""
     if flags:
         return f"{side}: {flags[0]}: {ADVICE.get(flags[0], 'keep the log with --results DIR')}"
     for process in records.processes:

@@ -121,7 +121,7 @@ class OrderTables:
             )
 
     def delete(self, order: int) -> None:
-        """Delete an order and its items, without the server."""
+        """Delete an order with all items, without the server."""
         self._connection.execute("DELETE FROM orders WHERE id = %s", (order,))
 
     @contextmanager

@@ -105,7 +105,7 @@ class _Gathering:
         return observed
 
     def _new(self, call: Call) -> int:
-        """Create an order, and return its id. Raises _NotMadeError if the tables do not contain the order."""
+        """Create an order, and return the id. Raises _NotMadeError if the tables do not contain the order."""
         observed = self._ask(call)
         number = observed.id
         if number is None or not observed.good or number not in observed.settled:
@@ -114,7 +114,7 @@ class _Gathering:
         return number
 
     def _create(self, lines: int) -> int:
-        """Create a random order with a given number of items, and return its id."""
+        """Create a random order with a given number of items, and return the id."""
         customer = self._dice.randint(1, 1000)
         return self._new(self._calls.create(self._lines(lines), customer=customer, card=self._card()))
 
@@ -162,7 +162,7 @@ class _Gathering:
     # ---- changes directly in the database ----------------------------------------------------------------------------
 
     def _prices(self) -> None:
-        """Order an item before and after a price change. Each order must contain the price at its creation."""
+        """Order an item before and after a price change. Each order must contain the price at the time of creation."""
         item, other = self._dice.sample(range(1, 1001), 2)
         for _ in range(2):
             self._new(self._calls.create([(item, 1)], card=self._card()))

@@ -36,7 +36,7 @@ INSERT_ORDER = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNO
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedStep:
-    """A request of an arrival and its response. The call follows from the use case and the arrival's variables."""
+    """A request of an arrival, with the response. The call follows from the use case and the arrival's variables."""
 
     call: Call
     status: int | None  # status of the response; None without a response

@@ -244,7 +244,7 @@ def _boxes(
     for name, group in groupby(deeper, key=lambda each: each[0][level]):
         inner = list(group)
         samples = sum(count for _, count in inner)
-        if samples * scale >= 0.3:  # narrower frames (in pixels) are invisible
+        if samples * scale >= 0.3:  # frames narrower than 0.3 pixels are invisible
             yield level, left, samples, name
             yield from _boxes(inner, level + 1, left, scale)
         left += samples * scale

@@ -38,7 +38,7 @@ KEEP_OPEN = (
 def no_deadlocks(evidence: Evidence) -> Iterator[Finding]:
     """Warn about updates that PostgreSQL aborted because of deadlocks.
 
-    The server may have repeated such updates, or responded with an error. Checks of rows and statements detect lost
+    The server may have repeated the updates, or responded with an error. Checks of rows and statements detect lost
     rows.
     """
     if deadlocks := (evidence.database_activity and evidence.database_activity.deadlocks) or 0:

@@ -30,7 +30,7 @@ def _folder(evidence: Evidence) -> FolderFacts:
 
 @check("process.1", CONDUCT_ONLY, lambda evidence: evidence.conduct is not None)
 def database_as_told(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server connects to the database that its environment variables specify."""
+    """Require that the server connects to the database that the environment variables specify."""
     for mistake in _facts(evidence)[0].database_mistakes:
         yield Finding(
             f"the server {mistake}",

@@ -55,7 +55,7 @@ def send_concurrent_delays(client: Client) -> list[Exchange]:
 
 
 def elapsed_seconds(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
-    """Return the seconds from the first request of a variant to its last response."""
+    """Return the seconds from the first request of a variant to the last response."""
     selected = [exchange for exchange in exchanges if exchange.case == case]
     return max(e.received_at for e in selected) - min(e.sent_at for e in selected)
 
@@ -113,7 +113,7 @@ def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
 
 @check("delay.3", DELAY, lambda evidence: evidence.thorough and len(evidence.concurrent) >= 2 * CONCURRENT_REQUESTS)
 def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
-    """Require that many concurrent delays take little longer than a single one."""
+    """Require that many concurrent delays take little longer than a single delay."""
     if extra_seconds(evidence.concurrent) > MAX_EXTRA_SECONDS:
         delayed, undelayed = (elapsed_seconds(evidence.concurrent, case) for case in (WITH_DELAY, NO_DELAY))
         yield Finding(

@@ -56,7 +56,7 @@ def parameter_variants(*numbers: int) -> list[QueryVariant]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request that was sent with the load generator's headers, and its response."""
+    """A request that was sent with the load generator's headers, and the response."""
 
     case: QueryVariant
     target: str

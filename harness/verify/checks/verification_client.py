@@ -152,7 +152,7 @@ class ReconnectingConnection:
         return exchange
 
     def _send_once(self, case: QueryVariant, request: PreparedRequest) -> Exchange:
-        """Send a request on the open connection or on a new one. Close the connection if there is no response."""
+        """Send a request on the open connection or a new connection. Close the connection if there is no response."""
         client, sent_at = self._client, time.time()
         response: Response | None = None
         failure: WireError | None = None
