@@ -2,6 +2,7 @@
 
 import os
 
-# Matrices have tens of rows, so a second thread of numpy's BLAS does not help. It spins between calls and uses up to
-# sixty times the CPU time of the work, and its buffers may exceed a memory limit. BLAS reads the variable when loaded.
+# Matrices have tens of rows, so additional threads of numpy's BLAS are useless. They spin between calls, which takes up
+# to sixty times the CPU time of the work, and their buffers may exceed a memory limit. BLAS reads the variable on
+# loading.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"

@@ -1,11 +1,11 @@
-"""Entry point of ``python -m harness`` and of an installed ``tfb``: no child process outlives it."""
+"""Entry point of ``python -m harness`` and of an installed ``tfb``. It ensures that no child process survives."""
 
 import os
 import site
 import sys
 
 # Before other imports, remove the current folder and the caller's PYTHONPATH from the search path. ./tfb starts Python
-# without them, but an installed tfb and ``python -m harness`` search them first.
+# without them, but an installed tfb and ``python -m harness`` would search them first.
 _tfb_home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib is not imported yet
 try:
     _current = os.path.realpath("")
@@ -25,11 +25,11 @@ from harness.host import environment, interruption, memory  # noqa: E402
 
 
 def open_streams() -> None:
-    """Open stdin, stdout and stderr if the parent closed them; otherwise the next opened file takes their number."""
+    """Open stdin, stdout and stderr if the parent closed them. Otherwise, other files would take their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # opening takes the lowest free number; writing to stdout fails, and stderr discards text
+        except OSError:  # open() takes the lowest free number; writes to stdout fail, and stderr discards text
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
     for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         if getattr(sys, name) is None:
@@ -51,11 +51,11 @@ def run() -> int:
             return main()
         finally:
             _end()
-    except KeyboardInterrupt:  # at the very beginning or end, where the command line does not handle it
+    except KeyboardInterrupt:  # raised at the very beginning or end, where the command line does not handle it
         _end()
         return Exit.INTERRUPTED
     except Exception:
-        if interruption.requested():  # an imported module turned the interrupt into another error
+        if interruption.requested():  # an imported module has replaced the interrupt by a different error
             return Exit.INTERRUPTED
         raise
 
@@ -68,16 +68,16 @@ def _end() -> None:
 
 
 def _children(function: str) -> Any:  # noqa: ANN401 - result of the function
-    """Call a function of ``harness.host.process``; until that module is imported, there are no children."""
+    """Call a function of ``harness.host.process``. If the module is not imported yet, there are no children."""
     if call := getattr(sys.modules.get("harness.host.process"), function, None):
         call()
 
 
 def script() -> None:
-    """Run the command line and exit; an installed ``tfb`` calls this function."""
+    """Run the command line and exit. An installed ``tfb`` calls this function."""
     status = run()
     # CPython remembers an interrupt within exec(), which dataclasses use, until the next exec(). Without another
-    # exec(), it would end by SIGINT instead of with this exit status.
+    # exec(), SIGINT would end the process instead of this exit status.
     exec("")  # noqa: S102
     sys.exit(status)
 

@@ -1,4 +1,4 @@
-"""Streams and a console for all output; untrusted text on them cannot control the terminal or a CI system."""
+"""Streams and a console for all output. Untrusted text on them cannot control the terminal or a CI system."""
 
 import logging
 import re
@@ -12,16 +12,17 @@ from rich.segment import Segment
 
 from harness.plain_text import inert_line, printable
 
-_UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")  # at the end of a partial line: the next part could complete a command
+# At the end of a partial line, where the next part could complete a command.
+_UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")
 
 
 class _Lines:
-    """A stream that escapes commands of CI systems in whole lines, but not rich's control sequences."""
+    """A stream that escapes CI commands in complete lines, but keeps rich's control sequences."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._buffer = ""  # the incomplete last line
-        self._line_started = False  # whether a part of the current line has been written
+        self._buffer = ""  # last line, if it is incomplete
+        self._line_started = False  # whether a part of the current line has already been written
         self._lock = threading.RLock()
 
     def write(self, text: str) -> int:
@@ -42,7 +43,7 @@ class _Lines:
             self._stream.flush()
 
     def _inert(self, line: str) -> str:
-        """Return a line, or the rest of a partly written line, with commands escaped."""
+        """Return a line, or the rest of a partially written line, with commands escaped."""
         escaped = inert_line(f"|{line}")[1:] if self._line_started else inert_line(line)
         self._line_started = False
         return escaped
@@ -56,8 +57,8 @@ class InertStream(_Lines):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self.commands = stream  # for commands of tfb to a CI system
-        self.rich_proxied_file = _Lines(stream)  # rich uses this attribute, so that rich's control sequences remain
+        self.commands = stream  # stream for CI commands of tfb
+        self.rich_proxied_file = _Lines(stream)  # rich writes to this attribute, so its control sequences remain
 
     def write(self, text: str) -> int:
         """Write a text with control characters escaped."""
@@ -66,7 +67,7 @@ class InertStream(_Lines):
 
 
 def write_commands(text: str) -> None:
-    """Write commands for a CI system to stdout. Commands in all other output are escaped."""
+    """Write CI commands to stdout. In all other output, commands are escaped."""
     sys.stdout.flush()
     getattr(sys.stdout, "commands", sys.stdout).write(text)
 
@@ -75,7 +76,7 @@ class SafeConsole(Console):
     """A rich console on which only rich can move the cursor or change colours."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - rich's own options
-        # Names and messages may contain brackets and colons, so markup is off. Use rich's Text for styles.
+        # Names and messages may contain brackets and colons, so markup is disabled. Use rich's Text for styles.
         super().__init__(**{"markup": False, "emoji": False, **options})
 
     def _innermost(self) -> Any:  # noqa: ANN401 - the property of rich
@@ -88,7 +89,7 @@ class SafeConsole(Console):
     file = property(_innermost, Console.file.fset)  # type: ignore[attr-defined]
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render as rich does, with active characters escaped."""
+        """Render in the same way as rich, but escape active characters."""
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else printable(segment.text)
             yield segment if text == segment.text else Segment(text, segment.style)

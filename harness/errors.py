@@ -10,7 +10,7 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     ENVIRONMENT = 3
-    CANNOT_TELL = 4  # compare: the measurements support no verdict
+    CANNOT_TELL = 4  # compare: the measurements do not support a verdict
     INTERRUPTED = 130
 
 
@@ -43,11 +43,11 @@ class EnvironmentLacksError(TfbError):
 
 
 class BuildError(TfbError):
-    """A build that failed or timed out; the message has the last lines and the path of the log."""
+    """A build that failed or timed out. The message contains the last lines and the path of the log."""
 
 
 class StartError(TfbError):
-    """A server or database that exited or did not respond during the start."""
+    """A server or a database that exited or did not respond while it was starting."""
 
 
 class ServerDiedError(TfbError):
@@ -55,17 +55,17 @@ class ServerDiedError(TfbError):
 
 
 class MachineLostError(TfbError):
-    """A machine of the run that no longer responds; the run cannot continue until it is back."""
+    """A machine of the run that no longer responds. The run can continue only when the machine is available again."""
 
     exit_code = Exit.ENVIRONMENT
 
 
 class EngineFullError(MachineLostError):
-    """A Docker engine with a full disk, which cannot start containers until space is freed."""
+    """A Docker engine whose disk is full. It cannot start containers until space is freed."""
 
 
 class DatabaseDiedError(TfbError):
-    """A database that exited, or lost sessions, during a measurement; no server is at fault."""
+    """A database that exited or lost sessions during a measurement, for which no server is at fault."""
 
 
 class LoadError(TfbError):
@@ -73,7 +73,7 @@ class LoadError(TfbError):
 
 
 class StoreError(TfbError):
-    """Results that cannot be written or read; the message names the file."""
+    """Results that cannot be written or read. The message names the file."""
 
 
 class ChangedRecordsError(StoreError):

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-_PACKAGED = Path(__file__).resolve().parent / "_tree"  # the parts of the repository that a wheel contains
+_PACKAGED = Path(__file__).resolve().parent / "_tree"  # the part of the repository that a wheel contains
 INSTALLED = _PACKAGED.is_dir()
-PROGRAM = "tfb" if INSTALLED else "./tfb"  # how users call it
+PROGRAM = "tfb" if INSTALLED else "./tfb"  # command by which users call tfb
 REPOSITORY = _PACKAGED if INSTALLED else Path(__file__).resolve().parent.parent
 CONFIG = REPOSITORY / "config"
 DOCKER = REPOSITORY / "docker"
@@ -14,8 +14,8 @@ PROFILES = CONFIG / "profiles"
 CLAIMS = REPOSITORY / "config" / "claims"
 RESULTS = Path.cwd() / "tfb-results" if INSTALLED else REPOSITORY / "results"
 TOOLSET = REPOSITORY / "toolset"
-CONFIG_FILE = "benchmark_config.json"  # file in the folder of an implementation
-PREBUILT = "built"  # folder in a wheel's toolset that contains compiled programs
+CONFIG_FILE = "benchmark_config.json"  # name of the configuration file in an implementation's folder
+PREBUILT = "built"  # name of the folder with compiled programs in a wheel's toolset
 
 
 def state_folder() -> Path:

@@ -1,10 +1,10 @@
 r"""Makes untrusted text inert, with a function for each kind of output.
 
-Untrusted text comes from servers, files and tools.
+Untrusted text originates from servers, files and tools.
 
-``printable`` is for terminals, ``inert_line`` and ``inert_lines`` are for CI logs, ``escape_markdown``,
-``markdown_code`` and ``markdown_block`` for Markdown, and ``json_text`` for a JSON document that is printed. HTML and
-XML have escaping functions in the standard library.
+``printable`` is for terminals, and ``inert_line`` and ``inert_lines`` are for CI logs. ``escape_markdown``,
+``markdown_code`` and ``markdown_block`` are for Markdown, and ``json_text`` is for JSON documents that are printed. The
+standard library has functions that escape HTML and XML.
 """
 
 import re
@@ -19,17 +19,17 @@ _ACTIVE = re.compile(
     "\U000e0000-\U000e007f]"
 )
 # Commands of CI systems: GitHub's ``::error::`` and ``##[error]``, Azure's ``##vso[``, TeamCity's ``##teamcity[``, and
-# sections of GitLab and Travis. GitHub ignores leading white space.
+# sections of GitLab and Travis. GitHub ignores white space before a command.
 _BEGINS_COMMAND = re.compile(r"^([\s\ufeff]*)(:(?=:[A-Za-z])|s(?=ection_(?:start|end):)|t(?=ravis_(?:fold|time):))")
 _CONTAINS_COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
 _MARKUP = re.compile(r"[\\`*_\[\]~|$]")
 _BEGINS_BLOCK = re.compile(r"^([-+=#:]|\d{1,9}(?=[.)]))")
 _LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)|(?<=GH)(?=-\d)|(?<=mailto)(?=:)", re.IGNORECASE)
-_SEPARATOR = "&#8203;"  # zero-width space, which ends a name, number or address
-# Words and numbers without a meaning in Markdown: no links, mentions, issue numbers, commits or lists.
+_SEPARATOR = "&#8203;"  # zero-width space, which interrupts a name, number or address
+# Words and numbers that have no meaning in Markdown: no links, mentions, issue numbers, commits or lists.
 _PLAIN_WORD = re.compile(r"(?!www\b|GH-)[A-Za-z]{1,40}[,;:]?|\[?[-+]?\d{1,6}([.,]\d{1,6})*[×%]?\]?[,;:]?|[–·→÷×±%]")
 _COMMIT = re.compile(r"\b[0-9a-f]{7,}\b")
-# Replacements in code spans: | would end a table cell, and some viewers interpret HTML.
+# Replacements in code spans, because | would end a table cell, and some viewers interpret HTML.
 _LOOKALIKES = str.maketrans({"|": "\u2502", "<": "\u2039", ">": "\u203a"})
 
 
@@ -44,20 +44,20 @@ def is_printable(text: str) -> bool:
 
 
 def require_printable(text: str) -> str:
-    """Return the text unchanged; raise ValueError if it contains an active character."""
+    """Return the text unchanged. Raises ValueError if it contains an active character."""
     if not is_printable(text):
         raise ValueError("contains control characters")
     return text
 
 
 def inert_line(line: str) -> str:
-    r"""Escape commands of CI systems in a line: ``::error::x`` becomes ``\x3a:error::x``."""
+    r"""Return a line in which CI commands are escaped: ``::error::x`` becomes ``\x3a:error::x``."""
     line = _BEGINS_COMMAND.sub(lambda match: f"{match[1]}\\x{ord(match[2]):02x}", line)
     return _CONTAINS_COMMAND.sub(r"\\x23", line)
 
 
 def inert_lines(text: str) -> str:
-    """Return a text of several lines with active characters and commands of CI systems escaped."""
+    """Return a text of several lines in which active characters and CI commands are escaped."""
     return "\n".join(map(inert_line, printable(text).split("\n")))
 
 
@@ -67,7 +67,7 @@ def one_line(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return the text escaped for a paragraph, list item or table cell of Markdown, as a single line.
+    """Escape a text for a paragraph, list item or table cell in Markdown, and return it as a single line.
 
     The result cannot start a fence, list, heading, table, link, image, HTML, mention, issue number or formula.
     """
@@ -77,7 +77,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Return a text as one line of Markdown, also for tables: plain words as they are, other text as a code span."""
+    """Return a line of Markdown that is valid in tables: plain words unchanged, and other text as a code span."""
     text = inert_line(one_line(text))
     if not text or (all(_PLAIN_WORD.fullmatch(word) for word in text.split(" ")) and not _COMMIT.search(text)):
         return text
@@ -88,19 +88,19 @@ def markdown_code(text: str) -> str:
 
 
 def markdown_block(lines: Iterable[str]) -> str:
-    """Return lines as a code block whose fence is longer than any sequence of backticks within."""
+    """Return lines as a code block, whose fence is longer than any sequence of backticks in the lines."""
     text = "\n".join(map(inert_lines, lines))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
 
 
 def json_text(document: str) -> str:
-    r"""Return a JSON document with active characters and commands of CI systems as ``\u`` escapes."""
+    r"""Return a JSON document in which active characters and CI commands are written as ``\u`` escapes."""
     document = _ACTIVE.sub(lambda match: _utf16(match[0]), redacted(document))
     return _CONTAINS_COMMAND.sub(r"\\u0023", document)
 
 
 def _utf16(character: str) -> str:
-    """Return the JSON escape of a character: one or two UTF-16 units."""
+    """Return the JSON escape of a character, which consists of one or two UTF-16 units."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))

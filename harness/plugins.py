@@ -1,8 +1,8 @@
 """Finds plugins: classes that add verbs, test types, exporters and other parts to tfb.
 
-An entry point of the group ``tfb.plugins`` names the class. A wheel of tfb declares its own plugins
-(``harness.extras``) like any other distribution. A checkout is not a distribution, so its entry points come from
-pyproject.toml.
+An entry point in the group ``tfb.plugins`` names the class. A wheel of tfb declares its own plugins
+(``harness.extras``) in the same way as other distributions. A checkout is not an installed distribution, so its entry
+points are read from pyproject.toml.
 """
 
 import importlib
@@ -25,48 +25,50 @@ DISTRIBUTION = "tfb"
 OWN_ENTRY_POINTS = re.compile(
     rf'^\[project\.entry-points\."{re.escape(GROUP)}"\]\n.*?(?=^\[|\Z)', re.MULTILINE | re.DOTALL
 )
-ObjectPath = str  # "package.module:object" or "package.module", imported when tfb needs the object
+ObjectPath = str  # "package.module:object" or "package.module", which is imported when tfb needs it
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A verb of ``./tfb VERB``: a function whose parameters are the flags (cyclopts) and that returns an exit code."""
+    """A verb of ``./tfb VERB``: a function that returns an exit code, and whose parameters are the flags (cyclopts)."""
 
     target: ObjectPath
-    help: str  # a line of ./tfb --help
+    help: str  # one line for ./tfb --help
     group: str = "results"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageView:
-    """A page that the dashboard serves below /views and links in its navigation."""
+    """A page that the dashboard serves below /views and includes in its navigation."""
 
-    target: ObjectPath  # a function from the results folder to HTML
+    target: ObjectPath  # function from the results folder to HTML
     title: str
 
 
 class Plugin(Protocol):
     """The parts that a plugin adds. A plugin derives from this class and sets the attributes that it needs.
 
-    Keys are the names under which users select a part. tfb reads the attributes whenever it starts, so the module of
-    the plugin's class should import only this module.
+    Users select a part by its key. tfb reads the attributes on every start, so the module of a plugin's class should
+    import only this module.
     """
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
-    test_types: ClassVar[Mapping[str, ObjectPath]] = {}  # of type harness.plan.testtypes.TestType
+    test_types: ClassVar[Mapping[str, ObjectPath]] = {}  # name -> object of type harness.plan.testtypes.TestType
     verifications: ClassVar[
         Mapping[str, ObjectPath]
-    ] = {}  # harness.verify.checks.registry.TestTypeVerification, by test type
-    designs: ClassVar[Mapping[str, ObjectPath]] = {}  # functions from a plan and a seed to a harness.experiment design
-    exporters: ClassVar[Mapping[str, ObjectPath]] = {}  # functions of a harness.report.Report and a text file
+    ] = {}  # test type -> harness.verify.checks.registry.TestTypeVerification
+    # Name -> function from a plan and a seed to a harness.experiment design.
+    designs: ClassVar[Mapping[str, ObjectPath]] = {}
+    # Name -> function that writes a harness.report.Report to a text file.
+    exporters: ClassVar[Mapping[str, ObjectPath]] = {}
     page_views: ClassVar[Mapping[str, PageView]] = {}
-    hooks: ClassVar[Mapping[str, ObjectPath]] = {}  # implementations of the core's ``Hook`` objects
+    hooks: ClassVar[Mapping[str, ObjectPath]] = {}  # name -> implementation of one of the core's ``Hook`` objects
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledPlugin:
-    """A plugin and where it comes from."""
+    """A plugin, and the distribution that it belongs to."""
 
     name: str
     distribution: str
@@ -76,13 +78,13 @@ class InstalledPlugin:
         """Import an object of the plugin. Raises PluginError."""
         try:
             return _import(target)
-        except Exception as error:  # code of others may raise anything
+        except Exception as error:  # code of a plugin may raise any exception
             raise PluginError(_explain(self.name, self.distribution, target, error)) from error
 
 
 @cache
 def installed() -> Sequence[InstalledPlugin]:
-    """Return all plugins whose class can be imported, and report the others on stderr."""
+    """Return all plugins whose class can be imported. Report all other plugins on stderr."""
     found = []
     for name, distribution, target in (*_own_entry_points(), *_installed_entry_points()):
         try:
@@ -106,7 +108,7 @@ class Extensions(Generic[T]):
         return tuple(name for plugin in installed() for name in getattr(plugin.parts, self._attribute))
 
     def load_all(self) -> dict[str, T]:
-        """Import and return the objects by name; report those that cannot be imported on stderr."""
+        """Import and return the objects by name. Report objects that cannot be imported on stderr."""
         objects: dict[str, T] = {}
         for plugin in installed():
             for name, target in getattr(plugin.parts, self._attribute).items():
@@ -119,13 +121,13 @@ class Extensions(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Hook(Generic[T]):
-    """A function that the core calls and that a plugin implements."""
+    """A function that the core calls and a plugin implements."""
 
     name: str
-    purpose: str  # for the message when no plugin implements it
+    purpose: str  # part of the message if no plugin implements the function
 
     def load(self) -> T:
-        """Import the implementation. Raises UsageError without one, and PluginError if the import fails."""
+        """Import the implementation. Raises UsageError if there is none, and PluginError if the import fails."""
         for plugin in installed():
             if target := plugin.parts.hooks.get(self.name):
                 return cast("T", plugin.load(target))
@@ -146,9 +148,9 @@ def page_views() -> dict[str, tuple[InstalledPlugin, PageView]]:
 
 
 def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
-    """Yield name, distribution and target of the entry points of a checkout.
+    """Yield the name, the distribution and the target of each entry point of a checkout.
 
-    A folder of harness/extras that has been removed is not an error.
+    Folders of harness/extras may be missing, because each extra can be removed.
     """
     if INSTALLED:
         return
@@ -161,9 +163,9 @@ def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
 
 
 def _installed_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
-    """Yield name, distribution and target of the entry points of installed distributions.
+    """Yield the name, the distribution and the target of each entry point of an installed distribution.
 
-    Importing importlib.metadata takes as long as half of ``./tfb --help``. It is only imported if a distribution
+    Importing importlib.metadata takes half as long as ``./tfb --help``, so it is imported only if a distribution
     declares plugins.
     """
     if not any(_declares_plugins(Path(folder)) for folder in dict.fromkeys(sys.path)):

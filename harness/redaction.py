@@ -11,18 +11,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-MIN_LENGTH = 6  # minimum characters of a redacted value
-MIN_SECRET_LENGTH = 4  # minimum characters if the variable's name suggests a secret
+MIN_LENGTH = 6  # minimum characters of a value to be redacted
+MIN_SECRET_LENGTH = 4  # the same for values whose variable name suggests a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
-# Redacting plain words and short numbers would make messages unreadable.
+# Plain words and short numbers are not redacted, because messages would become unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
-PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # password in a URL
+PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # a password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
 _values: dict[str, str] = {}  # text -> replacement
 
 
 def declare(variables: Mapping[str, str]) -> None:
-    """Declare variables as secret: their values are redacted from now on, including quoted and encoded forms."""
+    """Declare variables as secrets. Their values are redacted from now on, including quoted and encoded forms."""
     for name, value in variables.items():
         for part in _parts(value):
             secret = bool(SECRET_NAME.search(name)) and len(part) >= MIN_SECRET_LENGTH
@@ -43,7 +43,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_json(text: str) -> str:
-    """Return a JSON document with redacted strings; keys and numbers do not change."""
+    """Return a JSON document in which strings are redacted, but not keys and numbers."""
     if not _values:
         return text
     indent = 1 if "\n" in text else None
@@ -51,7 +51,7 @@ def redacted_json(text: str) -> str:
 
 
 def redact_file(path: Path) -> None:
-    """Redact a file in place; no other process may be writing to it."""
+    """Redact a file in place. No other process may write to it at the same time."""
     if not _values:
         return
     try:
@@ -76,26 +76,26 @@ def _redact_strings(document: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _parts(value: str) -> Iterable[str]:
-    """Yield the value, each line of a multi-line value, and passwords in URLs."""
+    """Yield the value, the lines of a multi-line value, and passwords in URLs."""
     yield value
     yield from (line.strip() for line in value.splitlines() if "\n" in value)
     yield from PASSWORD.findall(value)
 
 
 def _forms(value: str) -> set[str]:
-    """Return the forms of a value in JSON, Python, shells, URLs, compose files and base64."""
+    """Return the forms that a value takes in JSON, Python, shells, URLs, compose files and base64."""
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     shell = {value.replace("'", "'\"'\"'"), value.replace("$", "$$")}
     return {value, *escaped, *shell, _quoted(value), base64.b64encode(value.encode()).decode()}
 
 
 def _quoted(value: str) -> str:
-    """Return a value with URL encoding."""
+    """Return a value in URL encoding."""
     units = (bytes([each]) for each in value.encode())
     return "".join(unit.decode() if UNRESERVED.fullmatch(unit) else f"%{unit[0]:02X}" for unit in units)
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return a pattern that matches all forms, longest first."""
+    """Return a pattern that matches all forms, with the longest form first."""
     return re.compile("|".join(re.escape(each) for each in sorted(_values, key=len, reverse=True)))

@@ -1,4 +1,4 @@
-"""Formats SI values for people. Only this module and ``harness.report`` turn numbers into text."""
+"""Formats SI values for people. Only this module and ``harness.report`` convert numbers to text."""
 
 
 def format_rate(per_second: float | None) -> str:

@@ -14,9 +14,9 @@ from harness.host import interruption
 from harness.paths import PROGRAM
 from harness.plain_text import printable
 
-TRACEBACK = "TFB_TRACEBACK"  # environment variable: print the traceback of an internal error
+TRACEBACK = "TFB_TRACEBACK"  # name of an environment variable: if set, print the traceback of an internal error
 INTERRUPTED = "interrupted; all started processes have been stopped"
-MAX_ERROR_LENGTH = 300  # characters of an internal error
+MAX_ERROR_LENGTH = 300  # maximum characters of an internal error's message
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def guarded(command: Callable[[], int]) -> int:
     """Call a command and return the exit code; print errors as messages."""
     logging.getLogger("tfb").addHandler(logging.NullHandler())
-    logging.raiseExceptions = False  # do not print a traceback if a log cannot be written
+    logging.raiseExceptions = False  # print no traceback if a log message cannot be written
     try:
         with guarded_streams():
             code = command()
@@ -38,16 +38,16 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:  # noqa: BLE001 - the only place that turns errors into exit codes
         if not (interruption.requested() or _comes_from_interrupt(error)):
             return _print_error(error)
-        message = INTERRUPTED  # a library turned the interrupt into another error
+        message = INTERRUPTED  # a library replaced the interrupt by a different error
     else:
         if code == Exit.OK or not interruption.requested():
             return code
-        message = INTERRUPTED  # a library swallowed the interrupt
+        message = INTERRUPTED  # a library suppressed the interrupt
     return _print(message, Exit.INTERRUPTED)
 
 
 def _comes_from_interrupt(error: BaseException | None) -> bool:
-    """Return whether a KeyboardInterrupt caused an error, for example within an import."""
+    """Return whether a KeyboardInterrupt caused an error, for example during an import."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -58,7 +58,7 @@ def _print_error(error: Exception) -> int:
     match error:
         case TfbError():
             return _print(str(error), error.exit_code)
-        case OSError():  # the message names the file
+        case OSError():  # the message contains the file name
             return _print(str(error), Exit.FAILED)
         case MemoryError():
             text = "this process has reached the memory limit: raise the limit (ulimit -v), or measure less at a time"
@@ -76,7 +76,7 @@ def _print_error(error: Exception) -> int:
 
 
 def _print(text: str, code: Exit) -> Exit:
-    """Print a message to stderr, if that is possible, and return the code."""
+    """Try to print a message to stderr, and return the code."""
     try:
         stream = InertStream(sys.stderr)
         stream.write(f"tfb: {text.replace('./tfb', PROGRAM)}\n")
@@ -87,7 +87,7 @@ def _print(text: str, code: Exit) -> Exit:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """Run a command line: arguments, invocation, settings, run."""
+    """Parse arguments, resolve the settings, and execute the command."""
     for number, argument in enumerate(arguments, 1):
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(argument)}")

@@ -1,4 +1,4 @@
-"""``./tfb check``: lints and tests this project, after providing the required tools."""
+"""``./tfb check``: provides the required tools, then lints and tests this project."""
 
 import json
 import os
@@ -28,33 +28,34 @@ from harness.provisioning.requirements import ToolRequirement
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
-MINIMUM_VERSIONS = {"node": ">=20.19", "cargo": ">=1.85", "go": ">=1.24", "postgres": ">=12"}  # others: any version
+# Any version of all other tools suffices.
+MINIMUM_VERSIONS = {"node": ">=20.19", "cargo": ">=1.85", "go": ">=1.24", "postgres": ">=12"}
 REMEDIES = {
     "chromium": "apt-get install chromium; if that is a snap, npx --prefix harness/dashboard/web playwright-core "
     "install --with-deps chromium",
 }
-ENGINE = "engine"  # requirement of a stage that needs a container engine
+ENGINE = "engine"  # marks a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-# Seconds since 1970 after which no test of another implementation starts; unset: no limit.
+# Environment variable: epoch seconds after which no test of another implementation starts. Unset: no limit.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
-CHECK_SECONDS = 32 * 60.0  # until that deadline; tests that start before it may take a few minutes more
-FUZZ_SECONDS = 60.0  # for all fuzz targets together, without builds
-TEMPORARY_BYTES = 4 << 30  # free memory that the temporary files of tests need
+CHECK_SECONDS = 32 * 60.0  # time until this deadline; tests that have started may take a few minutes more
+FUZZ_SECONDS = 60.0  # time for all fuzz targets together, without builds
+TEMPORARY_BYTES = 4 << 30  # free memory that is required to keep the tests' temporary files in memory
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"
-TESTS_FAILED = 1  # exit status of pytest if all tests ran and some failed
+TESTS_FAILED = 1  # exit status of pytest if all tests ran and some of them failed
 Extent = Literal["fast", "usual", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A command of the check."""
+    """A stage of the check, which runs a command."""
 
     name: str
     command: tuple[str, ...]
     cwd: Path = REPOSITORY
-    needs: tuple[str, ...] = ()  # tools, or ENGINE; without them the stage is skipped
-    retry: bool = False  # run failed tests once more: on a busy machine, tests of real servers can fail
-    alongside: tuple[str, ...] = ()  # command that uses idle CPUs; output and status are ignored
+    needs: tuple[str, ...] = ()  # tools, or ENGINE; if one of them is missing, the stage is skipped
+    retry: bool = False  # whether to repeat failed tests, because tests of real servers can fail on a busy machine
+    alongside: tuple[str, ...] = ()  # command that uses idle CPUs during the stage; its output and status are ignored
 
 
 def command(
@@ -87,9 +88,10 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     per_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
-    waiting = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # for tests that sometimes wait
-    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # an implementation and a database need a gibibyte
-    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers, and servers on the machine itself
+    waiting = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # for tests that spend some time waiting
+    # For implementations with a database, which need a gibibyte each.
+    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")
+    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # for containers, and for servers that use the whole machine
     cargo = ("cargo", "test", "--locked", "--quiet")
     fuzz = (*python, "harness.tests.fuzz", "--seconds", f"{FUZZ_SECONDS:g}")
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
@@ -145,16 +147,16 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         server_stage(
             "tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two
         ),
-        server_stage("several machines", "machines"),  # they need images that earlier stages built
+        server_stage("several machines", "machines"),  # uses images that earlier stages have built
         server_stage("other implementations", "every", *few),
     )
     return (*fast, *(usual if extent != "fast" else ()), *(everything if extent == "all" else ()))
 
 
 def required_tools(extent: Extent) -> tuple[ToolRequirement, ...]:
-    """Return the tools that a check needs, with detected versions."""
+    """Return the tools that a check needs, with the detected versions."""
     kinds = {kind for stage in stages(extent) for kind in stage.needs} - {ENGINE}
-    kinds |= {"sshd", "ip"} if extent == "all" else set()  # for tests with several machines
+    kinds |= {"sshd", "ip"} if extent == "all" else set()  # tests with several machines need these tools
     conditions = ((kind, MINIMUM_VERSIONS.get(kind, ">=0")) for kind in sorted(kinds))
     tools = tuple(
         ToolRequirement(kind=kind, condition=condition, required_by=(), tool=toolchain.find_tool(kind, condition))
@@ -180,7 +182,7 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
     skipped: list[tuple[str, str]] = []
     with facilities(tools, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
         missing = _missing_facilities(tools)
-        skipped_tests = Path(at, "skipped.jsonl")  # tests/conftest.py writes it
+        skipped_tests = Path(at, "skipped.jsonl")  # tests/conftest.py writes this file
         environment = _environment(Path(at), skipped_tests)
         for stage in planned:
             if reasons := [missing[name] for name in stage.needs if name in missing]:
@@ -198,7 +200,7 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
 
 
 def _missing_facilities(tools: Sequence[ToolRequirement]) -> Mapping[str, str]:
-    """Return a description and a remedy for each missing tool, and for a missing container engine."""
+    """Return the missing tools, and a missing container engine, each with a remedy."""
     missing = {}
     for tool in tools:
         if tool.tool is None and toolchain.find_tool(tool.kind, tool.condition) is None:
@@ -220,10 +222,10 @@ def _environment(folder: Path, skipped_tests: Path) -> Mapping[str, str]:
     return {
         **os.environ,
         **(chromium.env if chromium else {}),
-        # Without a place for bytecode, each test process compiles all modules again, which takes ten seconds.
+        # Keep bytecode in this folder. Otherwise, each test process would compile all modules, which takes ten seconds.
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
-        # On a disk, each atomic replacement of a file waits for the disk.
+        # Keep temporary files in memory, because each atomic replacement of a file has to wait for a disk.
         **({"TMPDIR": memory} if has_room else {}),
         "PYTEST_ADDOPTS": f"-o cache_dir={folder / 'pytest'}",
         "PYTHONPATH": str(REPOSITORY),
@@ -260,7 +262,7 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
 
 @contextmanager
 def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
-    """Install missing tools and start an engine, given consent and apt; stop the engine at the end."""
+    """Install missing tools and start an engine, with consent and apt. Stop the engine at the end."""
     packages = requirements.missing_packages(tools)
     bring_engine = bring_engine and requirements.can_install_engine() and not requirements.engine_responds()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
@@ -273,7 +275,7 @@ def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engi
             for note in requirements.install_missing(tools, "yes", log):
                 print(note, flush=True)
             if bring_engine and _succeeds(requirements.ENGINE_INSTALL):
-                started = True  # set before the start, so that an interrupted start is stopped as well
+                started = True  # set in advance, so that an interrupted start is undone as well
                 _succeeds(requirements.ENGINE_START)
         yield
     finally:
@@ -288,12 +290,12 @@ def _succeeds(command: Sequence[str]) -> bool:
 
 
 def conclude(failed: Sequence[str], skipped: Sequence[tuple[str, str]], flaky: Sequence[str]) -> Exit:
-    """Print the last line of a check and return the exit code.
+    """Print the last line of a check, and return the exit code.
 
     Args:
         failed: Names of failed stages.
         skipped: Names of skipped stages and tests, each with the reason.
-        flaky: Names of stages that failed once and then passed.
+        flaky: Names of stages that failed at first and then passed.
     """
     by_reason: dict[str, list[str]] = {}
     for name, reason in skipped:

@@ -1,4 +1,4 @@
-"""``./tfb compare``: two runs, a run and a published round of TechEmpower, or two versions that are measured now."""
+"""``./tfb compare``: compares two runs, a run and a round published by TechEmpower, or two versions measured now."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictO
     name="compare_service", purpose="the comparison of two versions of a service"
 )
 RecordType = TypeVar("RecordType", bound=Record)
-BASE, COPY = "@base", "~copy"  # suffixes of the second side's implementation names
+BASE, COPY = "@base", "~copy"  # suffixes of implementation names on the second side
 ROUND_NOTE = (
     "The published round used other machines, load generators, networks and often other versions, so requests per "
     "second are not compared. × mean: relative to the geometric mean of the implementations that both have; ranks "
@@ -51,7 +51,7 @@ ROUND_NOTE = (
 
 
 def parse_percent(_: object, tokens: Sequence[Token]) -> float:
-    """Return the number of ``5`` or ``5%``."""
+    """Return the number in a value such as ``5`` or ``5%``."""
     return float(tokens[0].value.removesuffix("%"))
 
 
@@ -135,18 +135,18 @@ def command(
     results = results_folder(flags.results)
     if comparison.base or comparison.copy:
         a, b = _measure_sides(comparison, flags)
-    elif run[0].endswith(".json") and Path(run[0]).is_file():  # a run is a folder
+    elif run[0].endswith(".json") and Path(run[0]).is_file():  # a results.json is a file, and a run is a folder
         return compare_with_round(Path(run[0]), find_run(results, run[1]), as_json=flags.json)
     else:
         a, b = (store.read_run(find_run(results, name)) for name in run)
     incomplete = print_problems(dict.fromkeys((*a.problems, *b.problems)))
     result = compare(a, b, comparison.threshold / 100)
     code = _print_comparison(result, as_json=flags.json, every=comparison.every)
-    return Exit.CANNOT_TELL if incomplete and code == Exit.OK else code  # unread records could change the verdict
+    return Exit.CANNOT_TELL if incomplete and code == Exit.OK else code  # unread records could have changed the verdict
 
 
 def _is_service(comparison: ComparisonFlags, service: ServiceFlags) -> bool:
-    """Return whether ``--base`` refers to a version of a service rather than of implementations."""
+    """Return whether ``--base`` names a version of a service, not of implementations."""
     if not comparison.base or comparison.test:
         return False
     folder = Path(service.service)
@@ -169,7 +169,7 @@ def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: S
 
 
 def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags) -> None:
-    """Raise UsageError if flags are combined that exclude each other, or if names of runs are missing."""
+    """Raise UsageError if the flags contradict each other, or if runs are not named."""
     if service != ServiceFlags(service=service.service) or (comparison.base and INSTALLED):
         raise UsageError(
             f"to compare a service, give --base REV in the folder of the {FILE} or with --service DIR "
@@ -183,7 +183,7 @@ def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service
 
 
 def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRecords, RunRecords]:
-    """Measure both sides in one run; return the records of base or the control copy, and of the working tree."""
+    """Measure both sides in a run; return the records of base or the control copy, and of the working tree."""
     source = ("--copy",) if comparison.copy else ("--base", str(comparison.base))
     command = ("compare", *source, *comparison.test)
     settings = resolve_settings(Invocation(mode="benchmark", test=comparison.test, flags=flags, command=command))
@@ -198,13 +198,13 @@ def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, Run
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/: name a commit that has it")
-        accounts.share_folder(scratch)  # servers run under separate accounts
+        accounts.share_folder(scratch)  # servers run under separate accounts, which must be able to enter the folder
         copy = ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(run_benchmark(replace(settings, control_copy=copy)).records, BASE)
 
 
 def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
-    """Measure an implementation and a control copy; save the noise floor for later runs with this profile."""
+    """Measure an implementation and a control copy. Save the noise floor for later runs with the same profile."""
     (name,) = settings.selection.test
     copy = ControlCopy(suffix=COPY, frameworks=settings.frameworks)
     records = run_benchmark(replace(settings, control_copy=copy)).records
@@ -269,7 +269,7 @@ def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> 
 
 
 def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
-    """Print the ranks of a run and of a published round of TechEmpower; the exit code is 0 if they share rows."""
+    """Print the ranks in a run and in a published round of TechEmpower; return OK if they have common rows."""
     published_round, records = read_round(round_file), store.read_run(run)
     print_problems(records.problems)
     info = records.info

@@ -1,6 +1,6 @@
-"""Asks for consent to everything that a run may change, with a single question before the run begins.
+"""Asks the user once, before a run begins, to consent to all changes that the run may make.
 
-Only the command line asks. Code below it receives ``yes`` or ``no``.
+Only the command line asks. The code below it receives the reply, ``yes`` or ``no``.
 """
 
 import os
@@ -20,14 +20,15 @@ from harness.records import safe_write
 from harness.runtime import compose
 from harness.runtime.choice import uses_local_runtime
 
-CONSENTED = "TFB_CONSENTED"  # environment variable that ./tfb sets after asking, before it can start Python
-CONSENT_FILE = "builds-as-root"  # in the state folder: builds may run as root on this machine
+CONSENTED = "TFB_CONSENTED"  # environment variable: ./tfb sets it if it has asked before starting Python
+CONSENT_FILE = "builds-as-root"  # file in the state folder that records the consent to builds as root on this machine
 
 
 def resolve_consent(settings: Settings) -> Consent:
     """Return whether the run may install packages and remove leftovers: ``yes`` or ``no``.
 
-    Ask at most once, and only on a terminal. Without a terminal, root consents by starting the run; other users do not.
+    Ask at most once, and only on a terminal. Without a terminal, the consent of root is assumed, and the consent of
+    other users is not.
 
     Raises:
         EnvironmentLacksError: Builds would run as root, and the user refuses.
@@ -63,11 +64,11 @@ def _remember_consent() -> None:
 
 
 def ask_consent(consent: Consent, question: str, *, default: bool = True) -> bool:
-    """Return the consent of the flags; if it is ``ask``, ask on a terminal.
+    """Return the consent that the flags express; if it is ``ask``, ask on a terminal.
 
     Args:
         consent: The consent that the flags express.
-        question: The question for the terminal.
+        question: The question to ask.
         default: The meaning of an empty reply.
     """
     if consent != "ask" or not _at_a_terminal():
@@ -77,7 +78,7 @@ def ask_consent(consent: Consent, question: str, *, default: bool = True) -> boo
 
 
 def ask_confirmation(question: str) -> bool | None:
-    """Ask a question, with no as the default reply; return None without a terminal."""
+    """Ask a question whose default reply is no. Return None without a terminal."""
     return _ask(f"{question} [y/N] ") in ("y", "yes") if _at_a_terminal() else None
 
 
@@ -87,12 +88,12 @@ def _ask(prompt: str) -> str:
 
 
 def _at_a_terminal() -> bool:
-    """Return whether a user can read a question and reply."""
+    """Return whether a user can read the question and reply."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
-    """Yield the changes that the run would make on this machine, within the rights of this user."""
+    """Yield the changes that the run would make to this machine, as far as this user has the rights."""
     if local:
         selected = settings.services or select_implementations(scan_folders(*settings.frameworks), settings.selection)
         needs = requirements.tool_requirements(selected, **settings.requirements)
@@ -104,7 +105,7 @@ def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
 
 
 def find_leftovers() -> Sequence[Leftover]:
-    """Return the leftovers of killed runs on this machine, including containers if an engine responds."""
+    """Return the leftovers of killed runs on this machine, including containers if a container engine responds."""
     try:
         return (*leftovers.local_leftovers(), *compose.engine_leftovers())
     except EnvironmentLacksError:
@@ -112,7 +113,7 @@ def find_leftovers() -> Sequence[Leftover]:
 
 
 def _may_install() -> bool:
-    """Return whether apt-get can be run without a password; the progress display would cover a password prompt."""
+    """Return whether apt-get runs without a password prompt, which the progress display would hide."""
     if shutil.which("apt-get") is None:
         return False
     if os.geteuid() == 0:

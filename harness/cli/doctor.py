@@ -25,7 +25,7 @@ from harness.report import terminal
 from harness.runtime import compose, images
 from harness.units import format_bytes
 
-MAX_NAMED = 6  # implementations that need a tool: more are counted instead of named
+MAX_NAMED = 6  # maximum number of implementation names for a tool; if there are more, they are counted
 NO_MACHINES = MachineFlags()
 DOCTOR_MACHINES: Hook[Callable[..., int]] = Hook(name="doctor_machines", purpose="doctor for other machines")
 CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="clean for other machines")
@@ -74,7 +74,7 @@ def doctor(
 
 
 def _tool_document(need: ToolRequirement) -> dict[str, object]:
-    """Return the JSON document of a needed tool."""
+    """Return a required tool as a JSON document."""
     return {
         "tool": need.description,
         "wanted_by": need.required_by,
@@ -84,7 +84,7 @@ def _tool_document(need: ToolRequirement) -> dict[str, object]:
 
 
 def show_tools(needs: Sequence[ToolRequirement]) -> None:
-    """Print the tools that the local runtime needs, who needs them, and the detected versions."""
+    """Print the tools that the local runtime needs, the implementations that use them, and the detected versions."""
     table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("tool", "needed by", "found"):
         table.add_column(header, header_style="dim")
@@ -100,7 +100,7 @@ def show_tools(needs: Sequence[ToolRequirement]) -> None:
 
 
 def show_facts(facts: Machine) -> None:
-    """Print the machine, and likely sources of noise."""
+    """Print a description of the machine, and likely sources of noise."""
     cpus = f"{len(facts.cpus_usable)} of {facts.cpus_online} CPUs ({','.join(map(str, facts.cpus_usable))})"
     memory, system = format_bytes(facts.memory_bytes), f"{facts.os}, kernel {facts.kernel}"
     console = terminal.make_console()
@@ -160,7 +160,7 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
     for leftover in leftovers:
         if leftover.certain:
             print(f"left by a killed run: {leftover}")
-        else:  # from other machines, containers or older versions, and perhaps in use
+        else:  # leftovers of other machines, of containers or of older versions, which may be in use
             print(f"not removed, because it belongs to an unknown run: {leftover}")
     if dry_run or not removable:
         return False

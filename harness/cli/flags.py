@@ -1,4 +1,4 @@
-"""The flags of a run, TechEmpower's and tfb's, with their shell completion.
+"""The flags of a run, from TechEmpower and from tfb, with shell completion.
 
 This module imports no pydantic models, so that help and completion respond quickly.
 """
@@ -18,10 +18,10 @@ from harness.errors import UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import safe_read
 
-MAX_LEVEL = 1_000_000  # connections, or queries per request
-MAX_LEVELS = 1000  # in a sweep, on the command line and in a profile
+MAX_LEVEL = 1_000_000  # maximum of connections, or of queries per request
+MAX_LEVELS = 1000  # maximum number of levels in a sweep, on the command line and in a profile
 MAX_SECONDS = 30 * 86_400
-CONFIG_BYTES = 1 << 20  # limit of a configuration file that shell completion reads
+CONFIG_BYTES = 1 << 20  # maximum size of a configuration file that shell completion reads
 COMMON, SELECTION, MEASUREMENT, ENVIRONMENT, OUTPUT = (
     Group(name, sort_key=number)
     for number, name in enumerate(
@@ -34,7 +34,7 @@ COMMON, SELECTION, MEASUREMENT, ENVIRONMENT, OUTPUT = (
 
 
 def complete_names(*_: object) -> list[str]:
-    """Return the names of implementations, and the names of groups; skip broken configurations."""
+    """Return the names of implementations and of groups, ignoring broken configurations."""
     names = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
@@ -50,7 +50,7 @@ def complete_languages(*_: object) -> list[str]:
 
 
 def complete_runs(*_: object) -> list[str]:
-    """Return the ids of the runs in the results folder, newest first."""
+    """Return the ids of the runs in the results folder, the newest first."""
     return sorted((path.parent.name for path in RESULTS.glob("*/run.json")), reverse=True)
 
 
@@ -60,7 +60,7 @@ def complete_profiles(*_: object) -> list[str]:
 
 
 def complete_test_types(*_: object) -> list[str]:
-    """Return the names of the test types; only this completion needs the models."""
+    """Return the names of the test types. Unlike other completions, this function imports the models."""
     from harness.plan.testtypes.registry import TEST_TYPES
 
     return [*TEST_TYPES, "all"]
@@ -80,14 +80,14 @@ def parse_duration(_: object, tokens: Sequence[Token]) -> float:
 
 
 def parse_integer(_: object, tokens: Sequence[Token]) -> int:
-    """Return an integer; cyclopts would accept 2.5 as 2."""
+    """Return an integer. The conversion of cyclopts would accept 2.5 as 2."""
     if re.fullmatch(r"-?\d{1,18}", tokens[0].value, re.ASCII):
         return int(tokens[0].value)
     raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
 def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the distinct levels of numbers and of TechEmpower's sequences ``start:step:end`` (inclusive)."""
+    """Return the distinct levels given as numbers or as TechEmpower's inclusive sequences ``start:step:end``."""
     levels: dict[int, None] = {}
     for text in texts:
         numbers = [int(part) for part in text.split(":") if part.isdecimal() and len(part) < 9]
@@ -103,7 +103,7 @@ def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
     """Return the folders of implementations; the default is frameworks/. Raises UsageError."""
-    if not names and INSTALLED:  # a wheel contains no implementations
+    if not names and INSTALLED:  # a wheel does not contain implementations
         return ()
     folders = []
     for folder in (Path(name).resolve() for name in names):
@@ -114,7 +114,7 @@ def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Return whether a path is a folder; an invalid path is not."""
+    """Return whether a path is a folder. Return False for an invalid path."""
     try:
         return path.is_dir()
     except (OSError, ValueError):

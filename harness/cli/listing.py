@@ -40,14 +40,14 @@ def command(
 
 
 def _remarks(implementation: Implementation) -> Sequence[str]:
-    """Return the restrictions of an implementation, in parentheses."""
+    """Return the restrictions on an implementation in parentheses."""
     if implementation.unsupported_reason:
         return (f"(needs {implementation.entry.database}, which tfb does not run)",)
     return () if implementation.local else ("(Docker)",)
 
 
 def _print_table(rows: Sequence[tuple[str, str, str]]) -> None:
-    """Print a header and a line for each row; a terminal truncates long lines."""
+    """Print a header and a line for each row. On a terminal, truncate long lines."""
     from harness.report import terminal
 
     lines = [("implementation", "folder", "test types"), *rows]
@@ -58,7 +58,7 @@ def _print_table(rows: Sequence[tuple[str, str, str]]) -> None:
 
 
 def list_tests(parsed_flags: flags.CommonFlags, tag: str | None) -> int:
-    """Print the names of implementations, optionally with one tag, or their configurations with ``--json``."""
+    """Print the names of all implementations, or of those with a tag; with ``--json``, print the configurations."""
     known = scan_folders(*frameworks_folders(parsed_flags.frameworks))
     sound = [i for i in known.implementations if not i.is_broken]
     selected = [i for i in sound if tag is None or tag.lower() in map(str.lower, i.entry.tags)]
@@ -72,7 +72,7 @@ def _as_json(implementations: Sequence[Implementation]) -> str:
 
 
 def _print_problems(known: ScanResult, *, warnings: bool = True) -> Exit:
-    """Print the problems of the folders to stderr; return the exit code of a listing."""
+    """Print the problems of the folders to stderr, and return the exit code of the listing."""
     for line in (*known.problems, *(f"warning: {warning}" for warning in known.warnings if warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)
     return Exit.FAILED if known.problems else Exit.OK

@@ -141,7 +141,7 @@ def _require_valid(name: str) -> None:
 
 
 def _choose_language(known: Mapping[str, Implementation], source: Implementation | None, options: NewFlags) -> str:
-    """Return the language's folder name, spelled like an existing folder; raise UsageError if it is not valid."""
+    """Return the name of the language folder, spelled like an existing folder. Raises UsageError if it is invalid."""
     if source:
         return source.folder.parent.name
     if options.source or not options.language:
@@ -155,7 +155,7 @@ def _choose_language(known: Mapping[str, Implementation], source: Implementation
 def _choose_source(known: Mapping[str, Implementation], source: str | None, language: str | None) -> Implementation:
     """Return the implementation to copy.
 
-    The order of preference: the default, core implementations, implementations without tags, most test types.
+    Prefer the default implementation, then core implementations, implementations without tags, and many test types.
     """
     source = source or (None if language else DEFAULT)
     if source and source not in known:
@@ -173,7 +173,7 @@ def _choose_source(known: Mapping[str, Implementation], source: str | None, lang
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:
-    """Copy an implementation without other variants; return the entry of the configuration."""
+    """Copy an implementation without its other variants, and return the entry for the configuration."""
     shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
     for path in target.glob(f"{source.dockerfile.name}*"):
         path.rename(path.with_name(path.name.replace(source.dockerfile.stem, target.name, 1)))
@@ -183,7 +183,7 @@ def _copy(source: Implementation, target: Path) -> dict[str, object]:
 
 
 def _create_blank(target: Path) -> dict[str, object]:
-    """Create a folder with a Dockerfile; return the entry of the configuration."""
+    """Create a folder that contains a Dockerfile, and return the entry for the configuration."""
     target.mkdir(parents=True)
     (target / f"{target.name}.dockerfile").write_text(BLANK_DOCKERFILE, encoding="utf-8")
     return {**BLANK_ENTRY, "language": target.parent.name}

@@ -1,4 +1,4 @@
-"""Guarded output to stdout, stderr and files: untrusted text is escaped, and a full disk becomes a clear error."""
+"""Guarded output to stdout, stderr and files: untrusted text is escaped, and a full disk is reported as an error."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictOutputs:
-    """Additional outputs for the verdict of ``compare --base`` on a service."""
+    """Further outputs for the verdict of ``compare --base`` on a service."""
 
     json: bool = False
     markdown: bool = False
@@ -29,9 +29,9 @@ class VerdictOutputs:
 
 
 class _LossyFile(io.FileIO):
-    """A raw stream that ignores write errors, so that a run continues if the output is lost."""
+    """A raw stream that ignores write errors, so that a run continues even if its output is lost."""
 
-    errors: list[OSError]  # the first error, if any
+    errors: list[OSError]  # contains the first error, if there was one
 
     def write(self, data: "Buffer", /) -> int:
         size = memoryview(data).nbytes
@@ -60,15 +60,15 @@ def guarded_streams() -> Iterator[None]:
         yield
     finally:
         for stream in guarded:
-            with contextlib.suppress(OSError, ValueError):  # a test may have closed the stream
+            with contextlib.suppress(OSError, ValueError):  # a test may already have closed the stream
                 stream.flush()
         sys.stdout, sys.stderr = originals
-    if errors and not isinstance(errors[0], BrokenPipeError):  # `./tfb report | head` closes the pipe early
+    if errors and not isinstance(errors[0], BrokenPipeError):  # programs such as `head` close the pipe early
         raise _write_error("stdout", errors[0]) from errors[0]
 
 
 def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
-    """Return a stream that collects write errors; return the stream itself if it is not a file, as in tests."""
+    """Return a stream that collects write errors, or the unchanged stream if it is not a file, as in tests."""
     try:
         raw = _LossyFile(stream.fileno(), "w", closefd=False)
     except (OSError, ValueError):
@@ -86,7 +86,8 @@ def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 def write_file(target: Path, text: str) -> None:
     """Write a file that the user named. Replace it atomically, unless it is a device or a pipe.
 
-    Links to the folder are followed. The file itself must not be a link, which another user could have created.
+    Links in the path of the folder are followed. The file itself must not be a link, because another user could have
+    created it.
 
     Raises:
         EnvironmentLacksError: The file cannot be written.
@@ -102,7 +103,7 @@ def write_file(target: Path, text: str) -> None:
 
 
 def write_managed_file(folder: Path, name: str, text: str) -> Path:
-    """Write a file in a folder that tfb manages, without following links, and return the path.
+    """Write a file in a folder of tfb without following links, and return the path.
 
     Raises the same errors as ``write_file``.
     """

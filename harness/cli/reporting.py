@@ -79,7 +79,7 @@ def report(
 
 
 def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Path]:
-    """Return the folders of runs; if ``merge``, the folder of a run that combines them."""
+    """Return the folders of runs. If ``merge``, combine them into a new run and return its folder."""
     with interruption.held_while_loading():
         from harness.records.run_folders import find_run
 
@@ -92,7 +92,7 @@ def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Pa
 
 
 def _publish(folders: list[Path], site: Path, name: str | None) -> int:
-    """Write static pages of a published round, and print the path of the first page."""
+    """Write static pages for a round of runs, and print the path of the first page."""
     now = time.time()
     round_name = name or time.strftime("%Y-%m-%d", time.gmtime(now))
     PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now)

@@ -1,4 +1,4 @@
-"""The settings of a run that ``--resume`` continues: recorded command, seed and name, with new output flags."""
+"""The settings of a resumed run: the recorded command, seed and name, with the output flags of the new command."""
 
 import shlex
 from dataclasses import fields, replace
@@ -17,11 +17,11 @@ from harness.records.reader import RunReader
 from harness.records.run_folders import find_run, list_runs
 from harness.records.run_info import RunInfo
 
-# Flags that may accompany --resume.
+# Flags that may be combined with --resume.
 RESUME_FLAGS = frozenset(
     {"resume", "accept_command", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"}
 )
-MAX_COMMAND_LENGTH = 4000  # characters of a recorded command that a person can be expected to read
+MAX_COMMAND_LENGTH = 4000  # maximum characters of a recorded command that a user is asked to review
 
 
 def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
@@ -46,11 +46,11 @@ def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
 
 
 def find_interrupted(results: Path) -> Path:
-    """Return the newest run that was interrupted or killed, or that lost a machine or disk space. Raises UsageError."""
+    """Return the newest run that was interrupted or killed, or lost a machine or disk space. Raises UsageError."""
     for folder in reversed(list_runs(results)):
         try:
             info = RunReader(folder).info
-        except StoreError:  # try the next run
+        except StoreError:  # continue with the next run
             continue
         ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
         if ended and is_run(info.command):
@@ -59,7 +59,7 @@ def find_interrupted(results: Path) -> Path:
 
 
 def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
-    """Raise UsageError unless the user accepts the command that another machine or user recorded."""
+    """Raise UsageError if another machine or user recorded the command, and the user does not accept it."""
     if accepted:
         return
     command = shlex.join((PROGRAM, *info.command)).encode("ascii", "backslashreplace").decode("ascii")
@@ -81,7 +81,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
 
 
 def recorded_settings(current: Settings, invocation: Invocation, info: RunInfo) -> Settings:
-    """Return the settings of a recorded command, with the output flags of the current command.
+    """Return the settings of a recorded command, combined with the output flags of the current command.
 
     Args:
         current: The settings of the command line with ``--resume``.
@@ -107,7 +107,7 @@ def recorded_settings(current: Settings, invocation: Invocation, info: RunInfo) 
 
 
 def _require_same_flags(invocation: Invocation, recorded: Invocation) -> None:
-    """Raise UsageError if the command line has a flag that differs from the recorded command."""
+    """Raise UsageError if a flag of the command line contradicts the recorded command."""
     defaults = type(invocation.flags)()
     changed = set()
     for name in {field.name for field in fields(defaults)} - RESUME_FLAGS:

@@ -1,4 +1,4 @@
-"""Execution of ``run``, ``verify`` and ``debug``: from an ``Invocation`` to an exit code."""
+"""Executes ``run``, ``verify`` and ``debug``: from an ``Invocation`` to an exit code."""
 
 import json
 import shlex
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.experiment.stage_conclude import RunOutcome
 
 PROFILE: Hook[Callable[[Settings], Mapping[str, object]]] = Hook(name="profile", purpose="--profiler")
-NEWEST_RUNS = 20  # runs that are searched for active runs
+NEWEST_RUNS = 20  # number of runs that are checked for being active
 
 
 def execute(invocation: Invocation) -> int:
@@ -78,14 +78,14 @@ def _benchmark(settings: Settings) -> int:
 
 
 def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None) -> "RunOutcome":
-    """Carry out a run and show the progress.
+    """Carry out a run, and show the progress.
 
     Args:
         settings: The settings of the run.
         dependencies: Replacements for parts of the run; default: the real parts.
 
     Raises:
-        KeyboardInterrupt: The run was interrupted between two steps; the message explains how to continue.
+        KeyboardInterrupt: The run was interrupted between two steps. The message explains how to continue.
     """
     from harness.experiment import progress, workflow
 
@@ -104,17 +104,17 @@ def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None
 
 
 def active_runs(results: Path) -> tuple[str, ...]:
-    """Return the ids of the newest runs that other processes are carrying out."""
+    """Return the ids of recent runs that other processes are carrying out."""
     return tuple(folder.name for folder in list_runs(results)[-NEWEST_RUNS:] if store.is_locked(folder))
 
 
 def _results_flag(results: Path) -> str:
-    """Return `` --results DIR`` if the folder is not the default."""
+    """Return `` --results DIR`` for a folder other than the default."""
     return "" if results.resolve() == RESULTS.resolve() else f" --results {shlex.quote(str(results))}"
 
 
 def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
-    """Print the ranking, a verdict for each implementation, and the folder of the files."""
+    """Print the ranking, the verdict on each implementation, and the folder with the files."""
     from harness.dashboard.build import is_built
     from harness.report import terminal
 
@@ -134,7 +134,7 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
 
 
 def _notes(settings: Settings) -> Iterator[str]:
-    """Yield warnings about selected folders, and notes about implementations and test types that are left out."""
+    """Yield warnings about selected folders, and notes about omitted implementations and test types."""
     from harness.experiment.selection import can_reach_upstream
 
     known = scan_folders(*settings.frameworks)

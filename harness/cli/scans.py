@@ -1,7 +1,7 @@
 """Scans of the repository for ``./tfb check``: language, shell scripts, CI workflows, and known vulnerabilities.
 
-Each scan runs as ``python -m harness.cli.scans NAME``. If an audit cannot reach the advisories, it passes with the
-remark "not judged", which the last line of the check repeats.
+``python -m harness.cli.scans NAME`` runs a scan. If an audit cannot reach the advisories, it passes with the remark
+"not judged", and the last line of the check repeats the remark.
 """
 
 import json
@@ -17,19 +17,20 @@ from harness.errors import EnvironmentLacksError, TfbError
 from harness.host import process
 from harness.paths import REPOSITORY, state_folder
 
-# Prefix of a reason that no package can remove: unreachable advisories, a busy machine, no right to make namespaces.
+# Prefix of reasons that no package can remove: unreachable advisories, a busy machine, or no right to make namespaces.
 NOT_JUDGED = "not judged: "
-SKIPPED_VARIABLE = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
-TOOL_SECONDS = 300.0  # time limit of a tool
-BUILD_SECONDS = 1200.0  # time limit of building a tool
-BIN = Path(sys.executable).parent  # folder of the programs from the development lock
+SKIPPED_VARIABLE = "TFB_SKIPPED"  # path of a file to which stages write their skipped parts
+TOOL_SECONDS = 300.0  # time limit for running a tool
+BUILD_SECONDS = 1200.0  # time limit for building a tool
+BIN = Path(sys.executable).parent  # programs that the development lock installs
 SHEBANG = re.compile(rb"#!.*[/ ](?:ba|da|k)?sh\b")
 WORKFLOWS = ("docs/pull-requests/*.y*ml", ".github/workflows/*.y*ml")
 ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
-ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # pins the program by hashes in go.sum
+ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # go.sum pins the program by hashes
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
-RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # path of a copy, for machines that cannot reach the address
+# Environment variable with the path of a copy, for machines that cannot reach the repository.
+RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"
 DOCUMENTS = ("*.md", ":!results")
 UNSPELLED = (
     ":!results",
@@ -41,7 +42,7 @@ UNSPELLED = (
     ":!harness/tests/fuzz/corpus",
 )
 PROSE_RULES = REPOSITORY / ".proselintrc.json"
-NPM_FOLDERS = ("harness/", "toolset/")  # of which every package-lock.json is audited
+NPM_FOLDERS = ("harness/", "toolset/")  # every package-lock.json in these folders is audited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +65,17 @@ def tracked(*patterns: str) -> list[Path]:
 
 
 def spelling() -> int:
-    """Run codespell on every text; pyproject.toml lists the words that it must accept."""
+    """Run codespell on every text. Accepted words are listed in pyproject.toml."""
     return _run_tool([str(BIN / "codespell"), *_names(tracked(*UNSPELLED))])
 
 
 def markdown() -> int:
-    """Run pymarkdown, which checks the form of Markdown, on every document."""
+    """Run pymarkdown, which checks the formatting, on every Markdown document."""
     return _run_tool([str(BIN / "pymarkdown"), "scan", *_names(tracked(*DOCUMENTS))])
 
 
 def prose() -> int:
-    """Run proselint, which checks usage and style, on every document."""
+    """Run proselint, which checks usage and style, on every Markdown document."""
     return _run_tool([str(BIN / "proselint"), "--config", str(PROSE_RULES), "check", *_names(tracked(*DOCUMENTS))])
 
 
@@ -85,7 +86,7 @@ def shell() -> int:
 
 
 def is_shell_script(path: Path) -> bool:
-    """Return whether a file is a shell script, by the file name or the first line."""
+    """Return whether a file is a shell script, judged by its name or its first line."""
     if path.suffix in (".sh", ".bash"):
         return True
     with path.open("rb") as file:
@@ -99,7 +100,7 @@ def workflows() -> int:
 
 
 def actionlint() -> int:
-    """Run actionlint, with ShellCheck for the commands within, on every CI workflow."""
+    """Run actionlint on every CI workflow; it checks embedded commands with ShellCheck."""
     tool = ["go", "-C", str(ACTIONLINT), "tool", "actionlint", "-no-color", "-shellcheck", str(BIN / "shellcheck")]
     return _run_tool([*tool, *map(str, tracked(*WORKFLOWS))])
 
@@ -110,7 +111,7 @@ def audit_python() -> int:
 
 
 def python_audit(lock: Path) -> Audit:
-    """Return the vulnerabilities that the package index lists for the packages of a lock."""
+    """Return the vulnerabilities that the package index reports for the packages of a lock file."""
     command = [str(BIN / "pip-audit"), "--require-hashes", "--disable-pip", "--progress-spinner", "off"]
     document, last_line = _run_json([*command, "--format", "json", "-r", str(lock)])
     name = _name(lock)
@@ -136,7 +137,7 @@ def audit_npm() -> int:
 
 
 def npm_audit(lock: Path) -> Audit:
-    """Return the vulnerabilities that the package registry lists for the packages of a lock."""
+    """Return the vulnerabilities that the package registry reports for the packages of a lock file."""
     document, last_line = _run_json(["npm", "audit", "--package-lock-only", "--json"], cwd=lock.parent)
     if "vulnerabilities" not in document:
         return Audit(lock=_name(lock), not_judged=document.get("message") or last_line)
@@ -165,7 +166,7 @@ def audit_rust() -> int:
 
 
 def rust_audit(lock: Path, command: Sequence[str]) -> Audit:
-    """Return the vulnerabilities that the RustSec database lists for the crates of a lock."""
+    """Return the vulnerabilities that the RustSec database reports for the crates of a lock file."""
     document, last_line = _run_json([*command, "--file", str(lock)])
     if "vulnerabilities" not in document:
         return Audit(lock=_name(lock), not_judged=last_line)
@@ -177,7 +178,7 @@ def rust_audit(lock: Path, command: Sequence[str]) -> Audit:
 
 
 def _unreachable(repository: str) -> str:
-    """Return why a git repository is unreachable; empty if it responds."""
+    """Return why a git repository cannot be reached, or an empty text if it responds."""
     quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = process.run(["git", "ls-remote", repository, "HEAD"], seconds=30.0, env=quiet)
@@ -187,7 +188,7 @@ def _unreachable(repository: str) -> str:
 
 
 def _cargo_audit() -> Path:
-    """Build cargo-audit once for each version. Raises EnvironmentLacksError if the build fails."""
+    """Build cargo-audit, unless this version has been built, and return the path. Raises EnvironmentLacksError."""
     root = state_folder() / "tools" / f"cargo-audit-{CARGO_AUDIT}"
     program = root / "bin" / "cargo-audit"
     if not program.is_file():
@@ -200,7 +201,7 @@ def _cargo_audit() -> Path:
 
 
 def _run_json(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str, Any], str]:
-    """Run a tool; return the printed JSON object (empty if missing) and the last line of the output."""
+    """Run a tool; return the JSON object that it printed (empty if missing) and the last line of output."""
     try:
         output = process.run(command, seconds=TOOL_SECONDS, cwd=cwd).stdout
     except process.CommandTimeoutError as error:
@@ -215,7 +216,7 @@ def _run_json(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[s
 
 
 def _report_audits(audits: Iterable[Audit]) -> int:
-    """Print the vulnerabilities, report audits that were impossible, and return the exit status."""
+    """Print the vulnerabilities, report the audits that were impossible, and return the exit status."""
     failed = False
     for audit in audits:
         for vulnerability in audit.vulnerabilities:
@@ -229,7 +230,7 @@ def _report_audits(audits: Iterable[Audit]) -> int:
 
 
 def _report_skipped(what: str, cause: str) -> None:
-    """Print a part that was not judged with the reason, and report it to ``./tfb check``."""
+    """Print the reason why a part was not judged, and report it to ``./tfb check``."""
     reason = f"{NOT_JUDGED}{cause}"
     print(f"{what}: {reason}")
     if path := os.environ.get(SKIPPED_VARIABLE):
@@ -238,7 +239,7 @@ def _report_skipped(what: str, cause: str) -> None:
 
 
 def _run_tool(command: Sequence[str]) -> int:
-    """Run a tool from the repository's root, print the output, and return the exit status."""
+    """Run a tool in the root of the repository, print the output, and return the exit status."""
     done = process.run(command, seconds=TOOL_SECONDS, cwd=REPOSITORY)
     print(done.stdout, end="")
     return done.status

@@ -1,4 +1,4 @@
-"""Resolution of a run's settings: flags take precedence over the profile, and the profile over defaults."""
+"""Resolves a run's settings: flags override the profile, and the profile overrides the defaults."""
 
 import random
 import time
@@ -18,11 +18,12 @@ from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime.techempower_container import parse_allow
 
-LEVEL_FLAGS = ("concurrency", "pipeline_concurrency", "query", "cached_query")  # fields of a profile's ``levels``
+# Flags that are fields of a profile's ``levels``.
+LEVEL_FLAGS = ("concurrency", "pipeline_concurrency", "query", "cached_query")
 
 
 def resolve_settings(invocation: Invocation) -> Settings:
-    """Return the settings of an invocation; raise UsageError for a value that is unknown or does not fit."""
+    """Return the settings of an invocation. Raises UsageError for values that are unknown or contradictory."""
     flags = invocation.flags
     run = flags if isinstance(flags, RunFlags) else RunFlags()
     verify = flags if isinstance(flags, VerifyFlags) else VerifyFlags()
@@ -68,7 +69,7 @@ def resolve_settings(invocation: Invocation) -> Settings:
 
 
 def resolve_hosts(flags: MachineFlags) -> Hosts:
-    """Return the machines that the flags or a layout file name."""
+    """Return the machines that the flags or a layout file define."""
     named = (flags.server_host, flags.database_host, flags.client_host)
     if flags.hosts and any(named):
         raise UsageError("--hosts names all machines: remove --server-host, --database-host and --client-host")
@@ -95,7 +96,7 @@ def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) 
 
 
 def _resolve_profile(flags: RunFlags) -> Profile:
-    """Return the profile with the values of the flags."""
+    """Return the profile, changed by the flags."""
     profile = profiles.load_profile(flags.profile or DEFAULT_PROFILE)
     sweeps = {
         name: parse_levels(f"--{name.replace('_', '-')}-levels", texts)

@@ -1,8 +1,8 @@
-"""The verbs of the command line, and the parser that turns arguments into an ``Invocation``.
+"""The verbs of the command line, and the parser that converts arguments to an ``Invocation``.
 
-The parameters of a verb's function are the flags (cyclopts). The function returns an exit code, and its module is
-imported only when the verb is called. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return an
-``Invocation``.
+The parameters of a verb's function define its flags (cyclopts). The function returns an exit code. The module of a verb
+is imported only when the verb is called. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return
+an ``Invocation``.
 """
 
 import platform
@@ -59,8 +59,8 @@ Exit codes: 0 all measured and verified, 1 a failure or time was up,
             2 usage, 3 the machine lacks something, 4 cannot tell,
             130 interrupted
 """
-COMPLETING = "__complete"  # hidden verb that the shell's completion function calls
-# TechEmpower's flags that tfb does not have -> replacement.
+COMPLETING = "__complete"  # hidden verb that the completion function of the shell calls
+# Flags of TechEmpower that tfb does not have -> replacement.
 REPLACED = {
     "--clean": "use ./tfb clean to remove the images of runs, and delete folders of results/ by hand",
     "--audit": "use ./tfb list to find broken configurations, and ./tfb verify NAME to check responses",
@@ -68,9 +68,9 @@ REPLACED = {
     "--results-upload-uri": "use ./tfb report --site DIR for static pages, or --format techempower for the file",
     "--extra-docker-runtime-args": "use --cpuset-cpus, --test-container-memory and --network-mode",
 }
-# Flags that act at once, without a run: no recorded command of a run contains them.
+# Flags that act at once, without a run. The recorded command of a run never contains them.
 IMMEDIATE_FLAGS = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--help", "-h", "--version"})
-# (mode, flag): the other modes would ignore the flag.
+# (mode, flag) pairs: the flag has no effect in any other mode.
 MODE_FLAGS = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
     *(("verify", flag) for flag in ("watch", "format", "strict")),
@@ -93,9 +93,9 @@ class Invocation:
     """A parsed command line of ``run``, ``verify`` or ``debug``."""
 
     mode: Literal["benchmark", "verify", "debug"]
-    test: Strings  # names of implementations
+    test: Strings  # implementation names
     flags: CommonFlags
-    command: tuple[str, ...] = ()  # the arguments before parsing, which the run records
+    command: tuple[str, ...] = ()  # the unparsed arguments, which are recorded with the run
 
 
 @Parameter(name="*")
@@ -138,7 +138,7 @@ def debug(*names: ImplementationNames, flags: CommonFlags = CommonFlags()) -> In
 
 def run_without_verb(*, flags: _TechEmpowerFlags = _TechEmpowerFlags()) -> Invocation | int:
     """Run TechEmpower's command line, which has flags but no verb."""
-    if flags.completion:  # the printed function completes both ./tfb and a tfb on PATH
+    if flags.completion:  # the printed function completes ./tfb as well as a tfb on PATH
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
@@ -170,7 +170,7 @@ def overview() -> str:
 
 
 def application() -> App:
-    """Return the parser of all verbs; the modules of the verbs are not imported."""
+    """Return the parser of all verbs, without importing the verbs' modules."""
     app = App(
         name=PROGRAM,
         version=version,
@@ -189,10 +189,10 @@ def application() -> App:
 
 
 def dispatch(arguments: Sequence[str]) -> Invocation | int:
-    """Parse a command line, and execute every verb that is not a run.
+    """Parse a command line, and execute the verb unless it is a run.
 
     Returns:
-        An invocation to execute, or the exit code of a verb that has been executed.
+        An invocation that remains to be executed, or the exit code of an executed verb.
 
     Raises:
         UsageError: A verb, flag or value is unknown or invalid.
@@ -236,5 +236,5 @@ def parse_recorded(command: Sequence[str]) -> Invocation:
 
 
 def is_run(command: Sequence[str]) -> bool:
-    """Return whether a recorded command is a run, which can be resumed, and not a calibration or a comparison."""
+    """Return whether a recorded command is a run that can be resumed, rather than a calibration or a comparison."""
     return not command or command[0].startswith("-") or command[0] == "run"

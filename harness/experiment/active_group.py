@@ -1,4 +1,4 @@
-"""A group of processes that run together: starts, warms, measures and stops them on behalf of a design."""
+"""A group of processes that run at the same time: a design starts, warms, measures and stops them through the group."""
 
 from collections import defaultdict
 from collections.abc import Generator, Sequence, Set
@@ -22,33 +22,35 @@ from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, headline_load
 from harness.records.trial_record import Purpose, Trial
 
-MAX_FAILED_LOADS = 2  # failed loads of a test type on a process, after which the test type gets no more loads
-WARM_UP_SHARE = 0.4  # maximum share of a group's time for warm-up
-NO_DEADLINE = 2.0  # value of ``until`` for a load that is not limited by the run's time
+# Number of failed loads of a test type on a process after which the process gets no more loads of the type.
+MAX_FAILED_LOADS = 2
+WARM_UP_SHARE = 0.4  # maximum share of the group's time that warm-up may take
+NO_DEADLINE = 2.0  # value of ``until`` for a load without a time limit
 
 
 @dataclass
 class ActiveGroup:
-    """Processes that run together, their cells, and their trials."""
+    """Processes that run at the same time, with their cells and trials."""
 
     plan: Plan
-    number: int  # number of the process of each implementation
-    begin: float  # share of the run's time at which the group begins
+    number: int  # process number, the same for all implementations of the group
+    begin: float  # share of the run's time at which the group starts
     until: float  # share of the run's time at which the group ends
     seed: int
     members: dict[Process, Candidate] = field(default_factory=dict)
     test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that may be loaded
-    warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
-    late: set[Process] = field(default_factory=set)  # processes without remaining time
-    busy: set[Process] = field(default_factory=set)  # processes that use a CPU while they have no load
+    warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # key: process and test type
+    late: set[Process] = field(default_factory=set)  # processes that have no time left
+    busy: set[Process] = field(default_factory=set)  # processes that use CPU time although they have no load
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
-    _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)  # already recorded with a trial
+    # Key: process and test type of warm-ups that are recorded with a trial.
+    _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)
     _tried: set[Cell] = field(default_factory=set)
-    _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells without time, in their order
+    _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells that were skipped for lack of time, in order
 
     def start(self, group: Sequence[Candidate]) -> Generator[Step, StepResult, set[str]]:
-        """Start and verify candidates in sequence, and return the names of those that failed to start."""
+        """Start and verify candidates in sequence; return the names of the candidates that failed to start."""
         failed: set[str] = set()
         for candidate in group:
             process = Process(candidate.implementation, self.number)
@@ -61,7 +63,7 @@ class ActiveGroup:
         return failed
 
     def warm(self, kinds: Set[str] | None = None) -> Design:
-        """Warm up all members, with all test types or only with ``kinds``."""
+        """Warm up all members for all test types, or only for the test types in ``kinds``."""
         selected = (cell for cell in self.cells() if kinds is None or cell.test_type in kinds)
         cells = {cell: self.members[cell.process].jit for cell in selected}
         until = self.begin + WARM_UP_SHARE * (self.until - self.begin)
@@ -72,7 +74,7 @@ class ActiveGroup:
         self.warm_ups = {(tracker.cell.process, tracker.cell.test_type): tracker for tracker in trackers}
 
     def cells(self, *, every_load: bool = False) -> list[Cell]:
-        """Return the cells of all members that can be loaded: every load, or the headline load of each test type."""
+        """Return the cells that can be loaded: with every load, or with the headline load of each test type."""
         return [
             Cell(process=process, test_type=kind, load=load)
             for process, candidate in self.members.items()
@@ -83,7 +85,7 @@ class ActiveGroup:
         ]
 
     def is_headline(self, cell: Cell) -> bool:
-        """Return whether a cell has the headline load of the test type."""
+        """Return whether the load of a cell is the headline load of the test type."""
         return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
 
     def common_test_types(self, group: Sequence[Candidate]) -> set[str]:
@@ -101,21 +103,21 @@ class ActiveGroup:
         share: float | None = None,
         must: bool = False,
     ) -> Generator[Step, StepResult, Trial | None]:
-        """Measure a cell, and return the trial, or None if the measurement fails or has no time.
+        """Measure a cell. Return the trial, or None if the measurement fails or the time is over.
 
         Args:
             cell: The cell.
             seconds: Length of the trial.
             number: Number of the round.
             purpose: Purpose of the trial.
-            share: The load's rate as a share of the closed-loop throughput.
+            share: Rate of the load as a share of the closed-loop throughput.
             must: Measure even if the run's time is over.
         """
         process, kind = cell.process, cell.test_type
         if kind not in self.test_types.get(process, ()):
             return None
         if process in self.late and not must:
-            self._skipped.setdefault(cell, purpose)  # the cell precedes its witness, so the purpose of the cell stays
+            self._skipped.setdefault(cell, purpose)  # keep the purpose of the cell itself, which precedes its witness
             return None
         tracker = self.warm_ups.get((process, kind))
         first = (process, kind) not in self._recorded_warm_ups
@@ -157,11 +159,11 @@ class ActiveGroup:
         return None
 
     def remove(self, process: Process) -> None:
-        """Remove a process that has ended."""
+        """Remove a process that has ended from the group."""
         del self.members[process], self.test_types[process]
 
     def stop_step(self, process: Process) -> Stop:
-        """Return the step that stops a process, with the planned cells and rates that the time did not reach."""
+        """Return the step that stops a process. It lists planned cells and rates for which there was no time."""
         planned = self.plan.candidate(process.implementation).test_types
         untried = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
         unreached = (
@@ -172,7 +174,7 @@ class ActiveGroup:
         return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
 
     def stop_busy(self) -> Design:
-        """Stop busy processes, but not the last process."""
+        """Stop the busy processes, unless only one process remains."""
         for process in sorted(self.busy & set(self.members)):
             if len(self.members) > 1:
                 self.remove(process)

@@ -1,7 +1,7 @@
 """Designs: the order, the number and the length of measurements.
 
-A design is a generator of steps that receives the result of each step. It uses no process, clock or file:
-``loop.run_design`` executes the steps, and ``predicted`` sends predicted results.
+A design is a generator that yields steps and receives the result of each step. Designs do not access processes, clocks
+or files: ``loop.run_design`` executes the steps, and ``predicted`` supplies predicted results.
 """
 
 import random
@@ -19,17 +19,19 @@ from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
-MAX_COMMON_RATE_SHARE = 0.95  # a common rate above this share of a server's closed-loop throughput is left out
-ARRIVALS_MARGIN = 0.9  # share of a trial's length for the capacity search: random arrivals may be fewer than planned
-# TechEmpower sends a primer with few connections, and pauses after it and after the warm-up.
+MAX_COMMON_RATE_SHARE = 0.95  # common rates above this share of a server's closed-loop throughput are omitted
+# Share of a trial's length that the capacity search relies on, because random arrivals vary in number.
+ARRIVALS_MARGIN = 0.9
+# TechEmpower first sends a short load (primer) over few connections. It pauses after the primer and the warm-up.
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
-TECHEMPOWER_SHORT_PAUSE = 0.4  # length of the pause between two levels, as a share of the other pauses
+TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two levels as a share of the other pauses
 # Rates of the regression gate.
 GATE_RATE_SHARE = 0.5  # the rate as a share of the slowest side's throughput
-LATER_LOOP_SHARE = 0.5  # length of closed loops in later processes, which set no rate
-MIN_GATE_REQUESTS, MAX_GATE_SECONDS = 50, 10.0  # trials of a slow service last longer
+LATER_LOOP_SHARE = 0.5  # relative length of the closed loops in later processes, which do not set the rate
+# Trials of slow services are extended up to this length to get enough requests.
+MIN_GATE_REQUESTS, MAX_GATE_SECONDS = 50, 10.0
 
-GroupMeasurement = Callable[[ActiveGroup], Design]  # measurements while a group is running
+GroupMeasurement = Callable[[ActiveGroup], Design]  # measurements of a running group
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
@@ -38,18 +40,18 @@ def interleaved(plan: Plan, seed: int) -> Design:
 
 
 def search(plan: Plan, seed: int) -> Design:
-    """Measure a closed loop, then given rates, then rates that approach the capacity at a latency goal."""
+    """Measure a closed loop, then the given rates, then rates that approach the capacity at a latency goal."""
     return _run_processes(plan, seed, _rates)
 
 
 def regression_gate(plan: Plan, seed: int) -> Design:
-    """Measure a closed loop of each request, then rounds in which all sides get the same rate."""
+    """Measure a closed loop of each request, then rounds in which all sides receive the same rate."""
     rates: dict[str, float] = {}
     return _run_processes(plan, seed, lambda group: _common_rates(group, rates), compare_group=True)
 
 
 def techempower(plan: Plan, seed: int) -> Design:
-    """Measure in TechEmpower's order: a single server at a time, each test type with ascending levels and pauses."""
+    """Measure in TechEmpower's order: one server at a time, with ascending levels and pauses for each test type."""
     for number in range(plan.profile.processes.maximum):
         for (candidate,) in concurrent_groups(replace(plan, side_by_side=False), seed + number):
             group = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
@@ -74,23 +76,23 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
 
 
 def _run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_group: bool = False) -> Design:
-    """Measure process after process of every implementation until all comparisons are decided.
+    """Measure a process of every implementation, then the next process, until all comparisons are decided.
 
-    Implementations run side by side as far as memory allows.
+    Implementations run side by side as far as the memory suffices.
 
     Args:
         plan: The plan.
         seed: Seed of the random order.
         visits: Measurements while a group is running.
-        compare_group: Compare only members of a group with each other, so that the loss of a member ends the run.
+        compare_group: Compare members only within a group. The loss of a member then ends the run.
     """
     rules = plan.profile.processes
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
     waiting: Sequence[tuple[str, str]] = expected
     trials: list[Trial] = []
-    alone: set[str] = set()  # busy implementations, which run alone from now on
+    alone: set[str] = set()  # busy implementations, which run alone from then on
     failed: set[str] = set()  # implementations that did not start
-    share = 1 / rules.maximum  # share of the run's time for each number
+    share = 1 / rules.maximum  # share of the run's time for each process number
     for number in range(rules.maximum):
         pending = [
             _select(group, waiting, failed) for group in concurrent_groups(plan, seed + number, frozenset(alone))
@@ -117,7 +119,7 @@ def _run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_g
 
 
 def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
-    """Return the candidates that did not fail, with the test types that still wait for a decision."""
+    """Return the candidates that have not failed, with the test types whose comparison is undecided."""
     selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
@@ -130,7 +132,7 @@ def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], fail
 
 
 def _rounds(group: ActiveGroup) -> Design:
-    """Visit every cell in each round; cells of a table follow each other, because disturbances last seconds."""
+    """Visit every cell once per round. Cells of a table follow each other, because disturbances last for seconds."""
     rules, plan, number = group.plan.profile.interleaved, group.plan, 0
     while rules.rounds is None or number < rules.rounds:
         first = group.number == number == 0
@@ -150,9 +152,9 @@ def _rounds(group: ActiveGroup) -> Design:
 
 
 def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
-    """Yield tables in random order, and the cells of each table in random order.
+    """Yield the tables in random order, and the cells of each table in random order.
 
-    The headline table of a test type comes last, because the other loads of the test type are additional warm-up.
+    The headline table of a test type is last, so that the other loads serve as additional warm-up.
     """
     dice = random.Random(seed)
     tables: defaultdict[tuple[str, Load], list[Cell]] = defaultdict(list)
@@ -161,7 +163,7 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
     last = {(cell.test_type, cell.load) for cell in cells if is_headline(cell)}
     order = dice.sample(sorted(tables, key=str), len(tables))
     by_type = {kind: iter(sorted((t for t in order if t[0] == kind), key=last.__contains__)) for kind, _ in order}
-    for kind, _ in order:  # each place in the order keeps the test type
+    for kind, _ in order:  # the random order determines the test type of each position
         table = tables[next(by_type[kind])]
         yield from dice.sample(table, len(table))
 
@@ -170,9 +172,9 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
 
 
 def _rates(group: ActiveGroup) -> Design:
-    """Measure a closed loop, then given rates in random order, then search for the capacity in rounds."""
+    """Measure a closed loop, then the given rates in random order, then search for the capacity in rounds."""
     profile, dice = group.plan.profile, random.Random(f"{group.seed} rates {group.number}")
-    capacities: dict[Cell, float] = {}  # closed-loop throughput, or factor of a scenario
+    capacities: dict[Cell, float] = {}  # closed-loop throughput, or the factor of a scenario
     cells = group.cells()
     for cell in dice.sample(cells, len(cells)):
         seconds = group.plan.seconds(cell.load, headline=True)
@@ -192,7 +194,7 @@ def _rates(group: ActiveGroup) -> Design:
 def _given_rates(
     group: ActiveGroup, capacities: dict[Cell, float], given: Sequence[tuple[Purpose, float]], dice: random.Random
 ) -> Design:
-    """Measure shares of the closed-loop throughput, and rates that all servers get, in random order."""
+    """Measure shares of the closed-loop throughput and rates that all servers have in common, in random order."""
     seconds = group.plan.profile.rates.seconds
     for number, (purpose, value) in enumerate(dice.sample(given, len(given)), 1):
         for cell in dice.sample(list(capacities), len(capacities)):
@@ -205,7 +207,7 @@ def _given_rates(
 
 
 def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) -> Design:
-    """Measure the next load of a capacity search that begins at ``start``, unless the capacity is found."""
+    """Measure the next load of a capacity search that starts at ``start``, unless the capacity has been found."""
     profile, is_scenario = group.plan.profile, isinstance(cell.load, Scenario)
     seconds = profile.orders.seconds if is_scenario else profile.rates.seconds
     trials = [
@@ -224,12 +226,12 @@ def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) 
 def _common_rates(group: ActiveGroup, rates: dict[str, float]) -> Design:
     """Measure a closed loop, then rounds at a common rate.
 
-    The first closed loop sets the rate of a test type. If several sides do not achieve the rate in a round, the
-    rate is lowered: a closed loop sends a server several requests at a time, which cost it less.
+    The first closed loop sets the rate of a test type. If several sides miss the rate in a round, the rate is lowered.
+    A closed loop can set a rate that is too high, because simultaneous requests cost a server less.
 
     Args:
         group: The sides.
-        rates: Rate by test type, updated by this design.
+        rates: Rate by test type, which this design updates.
     """
     dice = random.Random(f"{group.seed} gate {group.number}")
     number, sides = 0, tuple(group.members.values())
@@ -260,7 +262,7 @@ def _common_rates(group: ActiveGroup, rates: dict[str, float]) -> Design:
 
 
 def _set_rate(rates: dict[str, float], kind: str, trials: Sequence[Trial], *, at_least: int) -> None:
-    """Set the rate of a test type by the slowest side, if there are enough trials."""
+    """Set the rate of a test type by the slowest side, if at least ``at_least`` trials are available."""
     if len(trials) >= at_least and (slowest := min(trial.throughput for trial in trials)) > 0:
         rates[kind] = float(f"{GATE_RATE_SHARE * slowest:.2g}")
 
@@ -284,7 +286,8 @@ def _techempower_levels(group: ActiveGroup, process: Process, kind: str) -> Desi
     """Measure a test type: primer, warm-up, every level, and a witness at the headline level, with pauses."""
     profile = group.plan.profile
     loads = group.members[process].test_types[kind]
-    pause = min(TECHEMPOWER_PAUSE_SECONDS, profile.duration_seconds / 3)  # TechEmpower: 5 s with trials of 15 s
+    # TechEmpower pauses for 5 s between trials of 15 s.
+    pause = min(TECHEMPOWER_PAUSE_SECONDS, profile.duration_seconds / 3)
     cells = [Cell(process=process, test_type=kind, load=load) for load in loads]
     warmed = cells[-1] if loads[-1].queries is not None else cells[0]
     primer = (pause, min(PRIMER_CONNECTIONS, warmed.load.connections))

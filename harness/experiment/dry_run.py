@@ -1,4 +1,4 @@
-"""``--dry-run``: prints the plan and the predicted length of a run, without starting processes."""
+"""``--dry-run``: prints the plan and the predicted length of a run, without starting a process."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Status of a finished run: failures, cells that time did not reach, and a verdict on each implementation."""
+"""The final status of a run: failures, cells for which there was no time, and a verdict on each implementation."""
 
 from collections.abc import Collection, Iterator
 from typing import Literal
@@ -34,7 +34,7 @@ def final_status(
 
 
 def find_failures(records: RunRecords) -> tuple[str, ...]:
-    """Return a sentence for each failure, without the cells that time did not reach."""
+    """Return a sentence for each failure, not counting cells for which there was no time."""
     messages = []
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
     for implementation in records.info.implementations:
@@ -55,7 +55,7 @@ def find_failures(records: RunRecords) -> tuple[str, ...]:
 
 
 def retried_failures(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
-    """Return the failures of processes that a resumed run starts again, including earlier resumptions."""
+    """Return the failures of processes that a resumed run starts again, from all earlier parts of the run."""
     failed = (each for each in records.processes if each.status == "failed")
     now = (f"{_failure(each)}{RETRIED_SUFFIX}" for each in failed if (each.implementation, each.process) not in done)
     return (*(each for each in records.info.problems if each.endswith(RETRIED_SUFFIX)), *now)

@@ -11,19 +11,19 @@ from harness.records.store import RunStore
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.causes import cause_key, format_result, group_causes
 
-FailedCheck: TypeAlias = tuple[str, CheckResult]  # test type, and a result that fails it
+FailedCheck: TypeAlias = tuple[str, CheckResult]  # test type, and a check result that fails it
 
 
 @dataclass(kw_only=True)
 class FailureReporter:
-    """Records verdicts and failures of a run's processes."""
+    """A recorder of verdicts and failures of a run's processes, which reports each cause once."""
 
     store: RunStore
     progress: ProgressTracker
     _reported: set[object] = field(default_factory=set)  # pairs of implementation and cause
 
     def add_verdict(self, running: RunningProcess, verdict: VerificationRecord) -> None:
-        """Record a verdict on a test type; it replaces an earlier verdict."""
+        """Record a verdict on a test type, and replace an earlier verdict."""
         running.verdicts[verdict.test_type] = verdict
         self.store.add_verdict(verdict)
 
@@ -53,14 +53,14 @@ class FailureReporter:
                 self.fail(running, text, cause=(cause.test_types, identity))
 
     def report_ignored_variables(self, running: RunningProcess, failed: Sequence[FailedCheck]) -> None:
-        """Report the database variables that a server ignores, if test types that need the database failed."""
+        """Report database variables that a server ignores, if a test type that needs the database failed."""
         kinds = running.implementation.test_types
         if running.refusal_watch and any(kinds[kind].reads_database for kind, _ in failed):
             for mistake in running.refusal_watch.find_mistakes(running.log, expected=True):
                 self.fail(running, f"{running.process.implementation} {mistake}")
 
     def fail(self, running: RunningProcess, reason: str, cause: object = None) -> None:
-        """Record why a process failed; report a cause once for all processes of an implementation."""
+        """Record why a process failed. Report each cause once for all processes of an implementation."""
         running.reasons.append(reason)
         name = running.process.implementation
         if cause is not None and (name, cause) in self._reported:

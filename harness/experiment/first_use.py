@@ -1,4 +1,4 @@
-"""Predicts the installations and builds that a run needs before the first measurement."""
+"""Predicts the installations and builds that a run performs before the first measurement."""
 
 import contextlib
 import shutil
@@ -18,31 +18,31 @@ from harness.runtime.choice import uses_local_runtime
 from harness.runtime.compose import engine_version, inspect
 from harness.units import format_elapsed
 
-# Typical seconds on a machine with two CPUs, used to predict the end of a run. They do not count as measuring time.
+# Typical seconds on a machine with two CPUs. They predict when the run ends and are not part of the measuring time.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
 CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
 IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
-LATEST_RUNS = 20  # runs that are searched for durations of builds
+LATEST_RUNS = 20  # number of runs that are searched for build durations
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstUseTask:
-    """An installation or a build that tfb needs once on a machine."""
+    """An installation or a build that tfb performs once on a machine."""
 
     what: str
     seconds: float
-    in_runtime: bool = True  # whether it is done while the runtime is prepared, or afterwards
-    crate: str = ""  # name of the crate to build
+    in_runtime: bool = True  # whether the preparation of the runtime includes the chore
+    crate: str = ""  # name of a crate to build
 
 
 def find_chores(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
     """Return the packages, programs and images that this run has to install or build, except implementations."""
-    if settings.hosts.uses_remote_machines:  # the machines of the run are prepared over ssh
+    if settings.hosts.uses_remote_machines:  # other machines of the run are prepared over ssh
         return ()
     if not uses_local_runtime(settings):
         try:
             engine_version()
-        except EnvironmentLacksError:  # the run itself reports the missing engine; a dry run does not need an engine
+        except EnvironmentLacksError:  # the run itself reports a missing engine, and a dry run does not need an engine
             return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
         return tuple(
@@ -78,7 +78,7 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
 
 
 def describe_chores(chores: Sequence[FirstUseTask]) -> str:
-    """Return a line that announces the chores, or an empty text without chores."""
+    """Return a line that announces the chores, or an empty text if there are none."""
     if not chores:
         return ""
     seconds = format_elapsed(sum(chore.seconds for chore in chores))
@@ -87,25 +87,25 @@ def describe_chores(chores: Sequence[FirstUseTask]) -> str:
 
 
 def describe_stage(chores: Sequence[FirstUseTask], purpose: str, *, in_runtime: bool = False) -> str:
-    """Return the name of a preparation stage: the purpose, followed by the included chores."""
+    """Return the name of a preparation stage: the purpose, followed by the chores in it."""
     included = [chore.what for chore in chores if chore.in_runtime == in_runtime]
     return f"{purpose}: {'; '.join(included)}" if included else purpose
 
 
 def build_upstream(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> None:
-    """Build the upstream service if it is needed; otherwise the first start of a server would build it."""
+    """Build the upstream service if it is needed. Otherwise, the first server that starts would have to build it."""
     if any(chore.crate == "upstream" for chore in chores):
         try:
             crates.upstream_program()
-        except TfbError as error:  # each server that calls the service will fail to start and report it
+        except TfbError as error:  # every server that calls the service reports this error when it fails to start
             progress.problem(str(error))
 
 
 def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
-    """Return the seconds of each implementation's latest successful build in a results folder; None if unknown."""
+    """Return the seconds of each implementation's latest successful build in a results folder, or None if unknown."""
     seconds: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
     for folder in reversed(list_runs(results)[-LATEST_RUNS:]):
-        with contextlib.suppress(StoreError):  # an unreadable run has no durations
+        with contextlib.suppress(StoreError):  # an unreadable run provides no durations
             for built in RunReader(folder).info.implementations:
                 if built.build and built.build.status == "ok" and seconds.get(built.name, 0.0) is None:
                     seconds[built.name] = built.build.duration
@@ -113,7 +113,7 @@ def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
 
 
 def describe_builds(seconds: dict[str, float | None]) -> str:
-    """Return the line that announces the builds and their length in earlier runs."""
+    """Return a line that announces the builds and their durations in earlier runs."""
     measured = [length for length in seconds.values() if length is not None]
     unknown = [name for name, length in seconds.items() if length is None]
     parts = [f"about {format_elapsed(sum(measured))} judging by earlier runs"] if measured else []

@@ -1,4 +1,4 @@
-"""Runs a load on a process, and collects the evidence of the responses."""
+"""Runs a load on a process, and collects evidence from the responses."""
 
 import random
 import statistics
@@ -25,17 +25,17 @@ from harness.verify.verifier import Verifier
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredLoad:
-    """A load with the observation and the evidence of the responses."""
+    """A load with the observation and the evidence from the responses."""
 
     generator: LoadGenerator
-    threads: int  # of the generator
+    threads: int  # threads of the generator
     observation: Observation
     evidence: TrialEvidence | None
 
 
 @dataclass(kw_only=True)
 class LoadExecutor:
-    """Runs loads on the processes that are running."""
+    """Runs loads on processes of the run."""
 
     seed: int
     profile: Profile
@@ -43,7 +43,7 @@ class LoadExecutor:
     runtime: Runtime
     verifier: Verifier
     generators: Mapping[str, LoadGenerator]
-    generator_cpus: int  # CPUs that the generator may use
+    generator_cpus: int  # number of CPUs that the generator may use
     running: Mapping[Process, RunningProcess]
     progress: ProgressTracker
     _loads: int = field(default=0, init=False)
@@ -56,7 +56,7 @@ class LoadExecutor:
             return self._observe(running, step.cell, self._choose_generator(step.cell.load), run, folder)
 
     def measure(self, running: RunningProcess, step: Measure) -> MeasuredLoad:
-        """Run a load with evidence; repeat it if the machine's clock was set during the load."""
+        """Run a load with evidence. Repeat it if the system clock was set during the load."""
         generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell.load)
         self.progress.load(step.cell, "measure")
         for repetitions_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
@@ -69,20 +69,20 @@ class LoadExecutor:
         return measured
 
     def others(self, running: RunningProcess) -> list[RunningProcess]:
-        """Return the processes that run besides a process and should be idle."""
+        """Return the other processes that run and should be idle while a process is loaded."""
         return [other for other in self.running.values() if other is not running]
 
     def _choose_generator(self, load: Load) -> LoadGenerator:
-        """Return the profile's generator if it supports the load, or else the other generator."""
+        """Return the generator of the profile if it supports the load, otherwise the other generator."""
         main = self.generators[self.profile.generator]
         return main if isinstance(load, ClosedLoop) or main.name == "loadgen" else self._witness()
 
     def _witness(self) -> LoadGenerator:
-        """Return the generator that is not the profile's."""
+        """Return the generator that the profile does not use, as an independent witness."""
         return self.generators[next(name for name in self.generators if name != self.profile.generator)]
 
     def _run_with_evidence(self, running: RunningProcess, step: Measure, generator: LoadGenerator) -> MeasuredLoad:
-        """Run a load once, and judge samples of the responses."""
+        """Run a load once, and check a sample of the responses."""
         cell = step.cell
         process, load = cell.process, cell.load
         dice = random.Random(
@@ -102,7 +102,7 @@ class LoadExecutor:
         )
         with ownership.make_scratch_folder("tfb-load-") as folder:
             with verification:
-                # Responses that clients on other machines write to files cannot be read here.
+                # Clients on other machines write recorded responses to files that cannot be read here.
                 sampling = None if isinstance(self.runtime, MultiMachineRuntime) else verification.sampling
                 run = self._make_run(running, cell, step.seconds, sampling=sampling, seed=dice.randrange(1 << 31))
                 observation = self._observe(running, cell, generator, run, folder)
@@ -125,7 +125,7 @@ class LoadExecutor:
         sampling: Sampling | None = None,
         seed: int = 1,
     ) -> LoadRun:
-        """Return the parameters of the generator for a cell."""
+        """Return the parameters of a cell's load for the generator."""
         kind, url = running.implementation.test_types[cell.test_type], running.implementation.urls[cell.test_type]
         load, endpoint, profile = cell.load, running.server.endpoint, self.profile
         scenario = isinstance(load, Scenario)

@@ -12,8 +12,8 @@ from harness.records.measurements import ServerUsage, Window
 from harness.runtime import ConnectionTracker, Meter, RunningGenerator
 
 WINDOW_SECONDS = 1.0
-MAX_START_SECONDS = 5.0  # a container may take this long to start; then the windows begin without a connection
-MIN_REQUESTS = 100  # with fewer requests, unfinished requests distort the responses per request
+MAX_START_SECONDS = 5.0  # maximum time for a container to start; the windows then begin even without a connection
+MIN_REQUESTS = 100  # with fewer requests, unfinished requests would distort the responses per request
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class _Moment:
 
 
 class LoadWindows:
-    """Readings during a load, and the windows between them."""
+    """Readings during a load, and the windows between the readings."""
 
     def __init__(self, meter: Meter, sockets: ConnectionTracker, load: LoadRun, response_bytes: float | None) -> None:
         self._meter = meter
@@ -31,8 +31,8 @@ class LoadWindows:
         self._load = load
         self._response_bytes = response_bytes
         self._first = self._read()
-        self._moments = [self._first]  # ends of windows
-        self._middle_of_first: SocketCounters | None = None  # within the first window
+        self._moments = [self._first]  # boundaries of the windows
+        self._middle_of_first: SocketCounters | None = None  # counters in the middle of the first window
 
     def _read(self) -> _Moment:
         return _Moment(self._meter.read(), self._sockets.read())
@@ -40,14 +40,14 @@ class LoadWindows:
     def follow(
         self, running: RunningGenerator, clock: Clock, max_seconds: float, on_window: Callable[[Window], None]
     ) -> None:
-        """Read the server each second until the generator ends. Raises LoadError if it does not end in time."""
+        """Read the counters each second until the generator ends. Raises LoadError if it does not end in time."""
         began = clock.monotonic()
         while not self._is_connected(self._sockets.read()) and clock.monotonic() - began < MAX_START_SECONDS:
             if running.wait(0.01) is not None:
                 break
         began, tick = clock.monotonic(), 1
-        self._moments = [self._read()]  # the start of the generator does not count
-        # A load of a second ends with the first window, so connections are counted in the middle, too.
+        self._moments = [self._read()]  # the start of the generator is not part of a window
+        # A load of a second ends together with the first window, so count connections in the middle as well.
         if running.wait(WINDOW_SECONDS / 2) is None:
             self._middle_of_first = self._sockets.read()
         while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:
@@ -59,12 +59,12 @@ class LoadWindows:
                     f"the generator was still running {late:.0f} s after the end of its load on {self._load.url}"
                 )
             tick = max(tick, int((clock.monotonic() - began) / WINDOW_SECONDS)) + 1
-        self._end = self._meter.read()  # CPU and memory only, because the sockets are closed
+        self._end = self._meter.read()  # read CPU time and memory only, because the sockets are closed
 
     def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
         """Return all complete windows.
 
-        At the end of a complete window the generator is still connected.
+        A window is complete if the generator is still connected at its end.
 
         Args:
             response_bytes: Size of a response, which converts bytes to responses.
@@ -89,12 +89,12 @@ class LoadWindows:
         )
 
     def _generator_connections(self, sockets: SocketCounters | None) -> int | None:
-        """Return the number of the generator's connections; earlier connections belong to the harness."""
+        """Return the number of the generator's connections, without earlier connections of the harness."""
         first = self._first.sockets
         return sockets.connections - first.connections if first and sockets else None
 
     def _is_connected(self, sockets: SocketCounters | None) -> bool:
-        """Return whether the generator is connected; true if sockets cannot be read."""
+        """Return whether the generator is connected, or true if sockets cannot be read."""
         connections = self._generator_connections(sockets)
         # A single additional connection may belong to a readiness probe.
         return connections is None or connections >= min(self._load.load.connections, 2)
@@ -105,19 +105,18 @@ class LoadWindows:
     def max_connections(self) -> int | None:
         """Return the maximum number of established connections during the load, or None if unknown.
 
-        The minimum would be misleading: a busy machine accepts connections slowly, and wrk closes them at the end.
-        Connections that are lost during the load count as errors.
+        The minimum would be misleading, because a busy machine accepts connections slowly, and wrk closes them at the
+        end. Connections that are lost during the load count as errors.
         """
         counts = [self._generator_connections(sockets) for sockets in self._socket_readings()[1:]]
         return max((count for count in counts if count is not None), default=None)
 
     def responses_per_request(self, result: LoadResult) -> float | None:
-        """Return the responses per request, estimated from the bytes on the sockets; None if unknown."""
+        """Return the responses per request, estimated from bytes on the sockets, or None if unknown."""
         last = max((read for read in self._socket_readings() if read), key=lambda read: read.bytes_sent, default=None)
         first = self._first.sockets
-        if (
-            first is None or last is None or not result.requests or self._load.requests
-        ):  # declared requests vary in size
+        # The sizes of declared requests (``_load.requests``) vary.
+        if first is None or last is None or not result.requests or self._load.requests:
             return None
         requests = (last.bytes_sent - first.bytes_sent) / self._load.request_bytes
         responses = (last.bytes_received - first.bytes_received) / (result.bytes / result.requests)
@@ -141,7 +140,7 @@ class LoadWindows:
 
 
 def _wait_share(before: Reading, after: Reading) -> float | None:
-    """Return run-queue wait as a share of the time in which the server could have run, or None if unknown."""
+    """Return the run-queue wait as a share of the time in which the server was runnable, or None if unknown."""
     if None in (before.run_seconds, before.wait_seconds, after.run_seconds, after.wait_seconds):
         return None
     run = (after.run_seconds or 0) - (before.run_seconds or 0)

@@ -1,4 +1,4 @@
-"""The loop that carries out the steps of a design; only here a deadline or an interruption ends a run."""
+"""The loop that executes the steps of a design. It alone ends a run at a deadline or an interruption."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.run_records import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # time of a load beyond the planned length
-STOP_SECONDS = 4.0  # time of a process's final checks and stop
+OVERHEAD_SECONDS = 0.8  # seconds that a load takes beyond its planned length
+STOP_SECONDS = 4.0  # seconds for the final checks and the stop of a process
 
 
 class RecordedProcesses:
-    """Recorded results of finished processes. Their steps are not executed again."""
+    """Recorded results of finished processes, whose steps are not executed again."""
 
     def __init__(self, records: RunRecords) -> None:
         self.processes = store.finished_processes(records)
@@ -58,7 +58,7 @@ class RecordedProcesses:
 
 @dataclass
 class Deadline:
-    """The end of a run's time, and the time that stopping all running processes needs before it."""
+    """The end of a run's time, minus the time for stopping all running processes."""
 
     clock: Clock
     seconds: float | None  # None: no limit
@@ -66,7 +66,7 @@ class Deadline:
     up: set[Process] = field(default_factory=set)
 
     def passed(self, step: Step) -> bool:
-        """Return whether a load would end too late to stop all running processes in time."""
+        """Return whether a load would end too late for stopping all running processes in time."""
         if self.seconds is None or not isinstance(step, Warm | Measure) or step.until > 1:
             return False
         end = self.began + step.until * self.seconds - len(self.up) * STOP_SECONDS
@@ -87,17 +87,17 @@ class Deadline:
 class MeasuringClock(Clock):
     """A clock that stops while a start or a stop takes longer than planned.
 
-    Otherwise a slow start of one implementation would reduce the measuring time of all others.
+    Without it, a slow start of an implementation would reduce the measuring time of all other implementations.
     """
 
     clock: Clock
     execute_step: Callable[[Step], StepResult]
-    planned: Callable[[Step], float]  # planned seconds; infinite for steps that may not extend the run
-    report_delay: Callable[[Step, float], None]  # called with the seconds beyond the plan
-    delay: float = 0.0  # total seconds beyond the plan
+    planned: Callable[[Step], float]  # planned seconds of a step; infinite for steps that may not extend the run
+    report_delay: Callable[[Step, float], None]  # called with a step and the seconds by which it exceeded the plan
+    delay: float = 0.0  # total seconds by which steps exceeded the plan
 
     def monotonic(self) -> float:
-        """Return the seconds without delays."""
+        """Return monotonic seconds without the delays."""
         return self.clock.monotonic() - self.delay
 
     def time(self) -> float:
@@ -109,7 +109,7 @@ class MeasuringClock(Clock):
         self.clock.sleep(seconds)
 
     def execute(self, step: Step) -> StepResult:
-        """Execute a step, and stop the clock for the time beyond the plan."""
+        """Execute a step. Stop the clock for the time that exceeds the plan."""
         began = self.clock.monotonic()
         result = self.execute_step(step)
         delay = self.clock.monotonic() - began - self.planned(step)
@@ -130,7 +130,7 @@ def run_design(
 ) -> None:
     """Execute all steps of a design.
 
-    An interruption is raised between two steps, when all results are recorded.
+    An interruption is raised only between two steps, when all results have been recorded.
 
     Args:
         design: The design.

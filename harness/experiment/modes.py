@@ -46,11 +46,11 @@ from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
-# Folders with the output of builds. They are not watched, like names that begin with a dot.
+# Output folders of builds, which are not watched. Folders whose name begins with a dot are not watched either.
 BUILD_OUTPUT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
-LOG_CHUNK = 1 << 20  # characters of a log that are printed at once
-POLL_SECONDS = 0.5  # interval between two scans for changed files
-COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # removed from a log; other control characters are escaped
+LOG_CHUNK = 1 << 20  # maximum characters of a log that are printed at once
+POLL_SECONDS = 0.5  # seconds between two scans for changed files
+COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # colours are removed from a log; all other control characters are escaped
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
@@ -126,7 +126,7 @@ def _print_result(
     *,
     quiet: bool,
 ) -> None:
-    """Print the verdicts on an implementation; ``quiet``: only those that did not pass."""
+    """Print the verdicts on an implementation; if ``quiet``, print only the verdicts other than pass."""
     shown = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
     if shown:
         print_verdicts(shown, console)
@@ -136,7 +136,7 @@ def _print_result(
 
 
 def _wait_for_new_plan(settings: Settings, plan: Plan, progress: ProgressTracker) -> Plan:
-    """Wait until a file of the selection changes, and return the new selection."""
+    """Wait for a change of a file in the selected folders, and return the new selection."""
     while True:
         folders = {i.folder for i in plan.implementations}
         progress.note(f"watching {', '.join(sorted(map(str, folders)))}; stop with Ctrl-C")
@@ -145,14 +145,14 @@ def _wait_for_new_plan(settings: Settings, plan: Plan, progress: ProgressTracker
         progress.note(f"changed: {names}")
         try:
             return make_plan(settings)
-        except TfbError as error:  # for example a half-edited configuration
+        except TfbError as error:  # for example, a configuration that has been edited only in part
             progress.problem(str(error))
 
 
 def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> list[Path]:
-    """Wait until files change and no further file changes until the next scan; return the changed files.
+    """Wait until files change, and until a scan finds no further changes; return the changed files.
 
-    Scanning needs no package, and no kernel queue that may overflow.
+    Scanning requires no package, and no kernel queue that could overflow.
     """
 
     def scan() -> dict[Path, tuple[int, int]]:
@@ -160,7 +160,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
         for root, names, files in (step for folder in folders for step in os.walk(folder)):
             names[:] = [name for name in names if name not in BUILD_OUTPUT and not name.startswith(".")]
             for path in (Path(root) / name for name in files):
-                with suppress(OSError):  # deleted meanwhile, or a dangling link
+                with suppress(OSError):  # the file was deleted in the meantime, or it is a dangling link
                     stamps[path] = (path.stat().st_mtime_ns, path.stat().st_size)
         return stamps
 
@@ -168,13 +168,13 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
     while True:
         sleep(POLL_SECONDS)
         now = scan()
-        if now == last != before:  # editors and checkouts write several files
+        if now == last != before:  # editors and checkouts change several files at a time
             return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
         last = now
 
 
 def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
-    """Print a line for each test type, then each violation once, with the test types in which it shows."""
+    """Print a line for each test type, then each violation once with all affected test types."""
     for verdict in verdicts:
         passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
         line = Text.assemble(
@@ -228,7 +228,7 @@ def debug(settings: Settings) -> int:
 
 @dataclass(kw_only=True)
 class BuiltServers:
-    """Built implementations with a runtime and a database."""
+    """Implementations that have been built, with a runtime and a database."""
 
     runtime: Runtime
     builds: Mapping[str, BuildRecord]
@@ -237,13 +237,13 @@ class BuiltServers:
 
     @cached_property
     def database(self) -> SharedDatabase:
-        """Return the database, which starts at the first access: never if all builds failed."""
+        """Return the database, which is started on first access. If all builds fail, it is never started."""
         return self.open_database()
 
 
 @contextmanager
 def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[BuiltServers]:
-    """Build the selection; if anything fails, keep the logs in a scratch folder."""
+    """Build the selection. If a step fails, keep the logs in a scratch folder."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:
@@ -266,7 +266,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
             yield BuiltServers(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
         keep = len(progress.problems) > before
     except TfbError:
-        keep = any(logs.folder.rglob("*.log"))  # the message names a log
+        keep = any(logs.folder.rglob("*.log"))  # the error message names a log
         raise
     finally:
         if not keep:

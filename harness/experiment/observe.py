@@ -1,4 +1,4 @@
-"""Runs a load, and observes server, database and idle servers each second."""
+"""Runs a load, and observes the server, the database and idle servers each second."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from harness.records.loads import Scenario
 from harness.records.measurements import ClientUsage, LoadObservations, Window
 from harness.runtime import Database, GeneratorGroup, GeneratorStart, Meter, RunningGenerator, Runtime, Server
 
-# Tolerance in seconds before a generator is stopped; the last response and the drain may each take the timeout.
+# Seconds by which a load may exceed its length. The last response and the drain may each take the timeout.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
@@ -25,20 +25,21 @@ class Observation(LoadObservations):
     """A load as observed by the generator and by the harness."""
 
     result: LoadResult
-    idle_cpus: tuple[float | None, ...] = ()  # CPUs used by each idle server
+    idle_cpus: tuple[float | None, ...] = ()  # CPUs that each idle server used
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedLoad:
-    """A load, and everything that is observed while it runs."""
+    """A load, and everything that is observed during the load."""
 
     server: Server
     database: Database  # the database of the server
     generator: LoadGenerator
     run: LoadRun
-    folder: Path  # files of the generator
-    response_bytes: float | None = None  # verified size; converts bytes to responses until the generator reports totals
-    idle_meters: Sequence[Meter] = ()  # meters of servers that run without a load
+    folder: Path  # folder with the generator's files
+    # Verified size of a response, which converts bytes to responses until the generator reports totals.
+    response_bytes: float | None = None
+    idle_meters: Sequence[Meter] = ()  # meters of the servers that run without a load
 
 
 def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Callable[[Window], None]) -> Observation:
@@ -101,7 +102,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
 def _start_generator(
     runtime: Runtime, load: ObservedLoad, arguments: Sequence[str]
 ) -> AbstractContextManager[RunningGenerator]:
-    """Start the generator; it gets the folder only if it reads or writes files."""
+    """Start the generator. It gets access to the folder only if it reads or writes files."""
     generator, run = load.generator, load.run
     uses_files = run.sampling or run.requests or isinstance(run.load, Scenario)
     folder = load.folder if uses_files else None
@@ -115,18 +116,18 @@ def _follow(
     load: ObservedLoad,
     on_window: Callable[[Window], None],
 ) -> int | None:
-    """Observe the load until the generator has ended, and return the exit status."""
+    """Observe the load until the generator ends, and return the exit status."""
     with realtime_priority():
         try:
             windows.follow(running, clock, load.run.seconds + SLACK_SECONDS, on_window)
         except ServerDiedError:
-            load.server.program.require_alive()  # raises an error with the exit status and the end of the log
+            load.server.program.require_alive()  # raises an error that contains the exit status and the end of the log
             raise
         return running.wait(0)
 
 
 def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
-    """Return the part of each client, or nothing if the results cannot be attributed to clients."""
+    """Return the usage of each client, or an empty tuple if the results cannot be assigned to clients."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
     first = min(each.go_sent_at for each in begun)
@@ -152,10 +153,10 @@ def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[Clien
 
 @contextmanager
 def realtime_priority() -> Iterator[None]:
-    """Run a block with real-time priority if the system permits it, so that windows end on time.
+    """Run a block with real-time priority, if permitted, so that windows end on time.
 
-    When servers and generators use every CPU, a sleeping thread may otherwise wake half a second late. The block needs
-    a few milliseconds of CPU time each second. Child processes get normal priority.
+    If servers and generators use all CPUs, a sleeping thread can otherwise wake up half a second late. The block uses a
+    few milliseconds of CPU time per second. Child processes get normal priority.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
@@ -169,7 +170,7 @@ def realtime_priority() -> Iterator[None]:
 
 
 def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
-    """Return the current reading of each meter; None for a dead server, which the next step reports."""
+    """Return the current reading of each meter, or None for a dead server, which the next step reports."""
     readings: list[Reading | None] = []
     for meter in meters:
         try:
@@ -190,7 +191,7 @@ def cpus_used(before: Sequence[Reading | None], after: Sequence[Reading | None])
 
 
 def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:
-    """Return the share of CPU time that the hypervisor took between two readings of (stolen, total) ticks."""
+    """Return the share of CPU time that the hypervisor stole between two readings of (stolen, total) ticks."""
     if not before or not after or after[1] <= before[1]:
         return None
     return (after[0] - before[0]) / (after[1] - before[1])

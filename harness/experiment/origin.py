@@ -1,8 +1,8 @@
-"""Marks the runs that this user started on this machine; ``--resume`` asks before it executes the command of any other.
+"""Marks the runs that this user started on this machine. ``--resume`` asks before it executes any other run's command.
 
-A run's folder contains a seal (HMAC) of the run's command. The key is a secret in the state folder, and results folders
-never contain it. A person who sends a results folder can therefore only repeat a command that this user gave before.
-The seal covers the folders and machines that the command names.
+The folder of a run contains a seal (HMAC) of the run's command. The key is a secret in the state folder and is never
+part of a results folder. A person who sends a results folder can therefore only repeat a command that this user has
+given. The seal includes the folders and machines that the command names.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from harness.plan.run_settings import Settings
 from harness.records import safe_read, safe_write
 from harness.records.run_info import RunInfo
 
-FILE = ".origin"  # file in the folder of a run
+FILE = ".origin"  # file in a run's folder
 KEY_BYTES = 32
 MAX_BYTES = 1 << 20
 
@@ -30,7 +30,7 @@ logger = logging.getLogger("tfb.origin")
 
 
 def seal_run(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Seal a new run. If the state folder cannot be written, resuming the run asks for consent."""
+    """Seal a new run. If the state folder cannot be written, resuming the run requires consent."""
     try:
         key = _key(make=True)
         places = list_places(settings)
@@ -41,12 +41,12 @@ def seal_run(folder: Path, info: RunInfo, settings: Settings) -> None:
 
 
 def is_own(folder: Path, info: RunInfo) -> bool:
-    """Return whether this user has started exactly this command as this run on this machine."""
+    """Return whether this user started this run on this machine with exactly this command."""
     return _sealed_places(folder, info) is not None
 
 
 def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Raise UsageError if the command of a user's run now refers to different folders or machines than at the start."""
+    """Raise UsageError if the command of the user's run refers to other folders or machines than at the start."""
     before, now = _sealed_places(folder, info), list_places(settings)
     if before != now:
         raise UsageError(
@@ -57,9 +57,9 @@ def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None
 
 
 def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
-    """Return the sealed places of this user's run, or None if the run has no valid seal.
+    """Return the sealed places of this user's run, or None if the seal is not valid.
 
-    The file may change between two readings, so places are only valid together with the seal from the same reading.
+    The file may change between two readings. Places are therefore valid only with the seal of the same reading.
     """
     record = _read(folder)
     places, seal = record.get("places"), record.get("seal")
@@ -72,7 +72,7 @@ def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
 
 
 def list_places(settings: Settings) -> list[str]:
-    """Return the folders and machines that a command names, independently of the current folder."""
+    """Return the folders and machines that a command names, with paths that do not depend on the current folder."""
     return [*(str(folder) for folder in settings.frameworks), repr(settings.hosts)]
 
 
@@ -81,7 +81,7 @@ def _format_places(places: object) -> str:
 
 
 def _read(folder: Path) -> dict[str, object]:
-    """Return the mark of a run, or an empty mark if it is missing or cannot be read."""
+    """Return the mark of a run, or an empty mark if it is missing or unreadable."""
     try:
         with safe_write.read(folder.resolve() / FILE) as file:
             record = safe_read.parse_json(file.read(MAX_BYTES))
@@ -91,13 +91,13 @@ def _read(folder: Path) -> dict[str, object]:
 
 
 def _seal(key: bytes, info: RunInfo, places: list[object] | list[str]) -> str:
-    """Return the seal of everything in a run's records that decides which command a resumed run executes."""
+    """Return the seal of all recorded values that determine the command of a resumed run."""
     sealed = [list(info.command), info.seed, info.name, info.started_at, places]
     return hmac.new(key, json.dumps(sealed).encode(), "sha256").hexdigest()
 
 
 def _key(*, make: bool) -> bytes | None:
-    """Return this user's secret, or None if it is missing or if other users could have read or written it."""
+    """Return this user's secret, or None if it is missing or if other users could have accessed it."""
     place = state_folder() / f"own-runs-{os.geteuid()}"
     with _private(place, make=make) as folder:
         if folder is None:
@@ -124,7 +124,7 @@ def _key(*, make: bool) -> bytes | None:
 
 @contextmanager
 def _private(place: Path, *, make: bool) -> Iterator[int | None]:
-    """Lock a folder and yield the descriptor; None if the folder is missing or other users may enter it."""
+    """Lock a folder and yield its descriptor, or None if the folder is missing or other users may enter it."""
     try:
         with safe_write.folder(place.parent, make=make) as parent:
             if make:
@@ -136,7 +136,7 @@ def _private(place: Path, *, make: bool) -> Iterator[int | None]:
         yield None
         return
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # so that two simultaneous first runs use the same key
+        fcntl.flock(folder, fcntl.LOCK_EX)  # two first runs at the same time must use the same key
         if make and os.fstat(folder).st_uid == os.geteuid():
             os.fchmod(folder, 0o700)
         yield folder if _is_private(os.fstat(folder)) else None
@@ -145,5 +145,5 @@ def _private(place: Path, *, make: bool) -> Iterator[int | None]:
 
 
 def _is_private(status: os.stat_result) -> bool:
-    """Return whether a file or folder belongs to this user and gives other users no permissions."""
+    """Return whether a file or folder belongs to this user, and other users have no permissions."""
     return status.st_uid == os.geteuid() and not status.st_mode & 0o077

@@ -1,4 +1,4 @@
-"""Predicts the length of a run: sends a design predicted results instead of executing the steps."""
+"""Predicts the length of a run by sending predicted results to the design, without executing its steps."""
 
 import math
 from collections.abc import Sequence
@@ -16,14 +16,15 @@ from harness.records.trial_record import Trial
 from harness.report.tables import format_count
 from harness.stats.unranked import AT_RATES
 
-START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with a database, and a stop with the final checks
-VERIFY_SECONDS = {True: 1.5, False: 0.4}  # verification of a test type in the first process, and in later processes
-RATE = 5_000.0  # assumed requests per second of every server
-QUIET_REST_SHARE = 0.3  # processes become idle after this share of the maximum rest
+START_SECONDS, STOP_SECONDS = 3.0, 3.0  # seconds of a start with a database, and of a stop with the final checks
+# Seconds for verifying a test type, in the first process (True) and in later processes.
+VERIFY_SECONDS = {True: 1.5, False: 0.4}
+RATE = 5_000.0  # requests per second that every server is assumed to serve
+QUIET_REST_SHARE = 0.3  # share of the maximum rest after which processes are assumed to be idle
 
 
 def planned_seconds(plan: Plan, step: Step) -> float:
-    """Return the planned seconds of a start or a stop; infinity for other steps, which cannot exceed their plan."""
+    """Return the planned seconds of a start or stop, or infinity for other steps, which cannot exceed the plan."""
     match step:
         case steps.Start():
             kinds = plan.candidate(step.process.implementation).test_types
@@ -35,16 +36,17 @@ def planned_seconds(plan: Plan, step: Step) -> float:
 
 @dataclass
 class Prediction(Clock):
-    """The predicted run: executes each step by predicting the result, and is the clock of the run."""
+    """A predicted run. It executes steps by predicting their results, and serves as the clock of the run."""
 
     plan: Plan
-    seconds: float = 0.0  # length of the run
-    measuring: float = 0.0  # total length of the trials
+    seconds: float = 0.0  # predicted length of the run
+    measuring: float = 0.0  # total length of all trials
     trials: int = 0
-    measured: set[tuple[Process, str]] = field(default_factory=set)  # test types with a trial, by process
-    tried: set[tuple[str, str, Load]] = field(default_factory=set)  # implementation, test type and load
+    measured: set[tuple[Process, str]] = field(default_factory=set)  # (process, test type) pairs with a trial
+    # (implementation, test type, load) of every attempted measurement.
+    tried: set[tuple[str, str, Load]] = field(default_factory=set)
     unreached: set[tuple[str, str, Load]] = field(default_factory=set)
-    warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # seconds of warm-up
+    warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # seconds of warm-up by (process, test type)
 
     @property
     def shortage(self) -> str | None:
@@ -66,7 +68,7 @@ class Prediction(Clock):
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """Return the cells that the run's time does not reach in any process."""
+        """Return the cells for which the run's time is too short in every process."""
         left = self.unreached - self.tried
         cells = []
         for each in self.plan.candidates:
@@ -79,7 +81,7 @@ class Prediction(Clock):
 
     @staticmethod
     def _has_rates(cells: set[tuple[str, str, Load]], key: tuple[str, str]) -> bool:
-        """Return whether cells include an open loop of an implementation and test type."""
+        """Return whether the cells include an open loop of an implementation and test type."""
         return any((name, kind) == key and load.kind == "open" for name, kind, load in cells)
 
     def monotonic(self) -> float:
@@ -89,7 +91,7 @@ class Prediction(Clock):
     time = monotonic
 
     def sleep(self, seconds: float) -> None:
-        """Let the time pass."""
+        """Advance the clock."""
         self.seconds += seconds
 
     def execute(self, step: Step) -> StepResult:
@@ -117,7 +119,7 @@ class Prediction(Clock):
         return steps.Done()
 
     def _warming(self, step: steps.Warm) -> Sequence[Window]:
-        """Return windows with declining cost until half of the cap, and a steady cost afterwards."""
+        """Return windows with a declining cost until half of the cap, and with a constant cost afterwards."""
         limits, process = self.plan.profile.warm_up, step.cell.process
         cap = limits.jit_cap_seconds if self.plan.candidate(process.implementation).jit else limits.cap_seconds
         steady = max(2.0 * limits.span, 0.5 * cap) - 2 * limits.span
@@ -131,7 +133,7 @@ class Prediction(Clock):
         ]
 
     def _trial(self, step: steps.Measure) -> Trial:
-        """Return a trial with the fields that designs use."""
+        """Return a trial that contains the fields that designs use."""
         requests, load = round(RATE * step.seconds), step.cell.load
         due = None if load.kind == "closed" else requests
         return Trial.model_construct(
@@ -163,7 +165,7 @@ class Prediction(Clock):
 
 
 def predict(plan: Plan, seed: int) -> Prediction:
-    """Predict a run by the plan's design."""
+    """Predict a run by means of the plan's design."""
     prediction = Prediction(plan)
     design = DESIGNS[plan.profile.design](plan, seed)
     run_design(design, prediction.execute, prediction, plan.profile.interleaved.time_seconds)

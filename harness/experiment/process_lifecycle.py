@@ -46,7 +46,7 @@ class ProcessLifecycle:
         )
 
     def start(self, running: RunningProcess) -> StepResult:
-        """Start and verify a process; the result names the test types that may be measured."""
+        """Start and verify a process. The result names the test types that may be measured."""
         process, implementation = running.process, running.implementation
         self.progress.process(implementation.name, process.number)
         if self.database.supports_copies:
@@ -61,7 +61,7 @@ class ProcessLifecycle:
         running.refusal_watch = RefusalWatch.start(address, self.database.log)
         if not implementation.is_service:
             self.verifier.start_process(address)
-        # The stack calls this after it has stopped the server, because the server is pushed later.
+        # The stack runs callbacks in reverse order, so it checks the final state after the server has stopped.
         running.stack.push(lambda error_type, *_: None if error_type else self._audit_final_state(running))
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
@@ -75,7 +75,7 @@ class ProcessLifecycle:
         return self._verify(running)
 
     def _verify(self, running: RunningProcess) -> StepResult:
-        """Verify all test types of a process, and report the failed checks even if the server dies."""
+        """Verify all test types of a process. Report failed checks even if the server dies."""
         process, address = running.process, running.database.address
         failed: list[FailedCheck] = []
         try:
@@ -102,7 +102,7 @@ class ProcessLifecycle:
 
     def stop(self, running: RunningProcess) -> StepResult:
         """Verify a process once more, stop it, and record how it ended."""
-        self.raise_if_infrastructure_lost()  # connections may have been lost under a load without an error
+        self.raise_if_infrastructure_lost()  # a load may have lost connections without an error
         failed: list[FailedCheck] = []
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:
@@ -116,7 +116,7 @@ class ProcessLifecycle:
         return Done()
 
     def close(self, running: RunningProcess, error: BaseException) -> None:
-        """Stop a process after an error; further errors are ignored, because the first error counts."""
+        """Stop a process after an error. Ignore further errors, because only the first error matters."""
         with suppress(Exception):
             running.stack.__exit__(type(error), error, error.__traceback__)
 
@@ -129,7 +129,7 @@ class ProcessLifecycle:
                 started_at=running.started_at,
                 startup_time=running.startup_time,
                 status="interrupted" if interrupted else "failed" if running.reasons else "ok",
-                # no local paths in a report that is passed on
+                # reports that are passed on must not contain local paths
                 reason="\n".join(running.reasons).replace(f"{self.store.folder}/", ""),
                 log=str(running.log.relative_to(self.store.folder)),
                 failed_loads=loads_by_type(running.failed_loads),
@@ -138,13 +138,13 @@ class ProcessLifecycle:
         )
 
     def restore_after(self, running: RunningProcess, test_type: str) -> None:
-        """Restore the tables after a test type that writes: dead rows would slow down later loads."""
+        """Restore the tables after a test type that writes, because dead rows would slow down later loads."""
         kind = running.implementation.test_types[test_type]
         if kind.writes_database and kind.has_rows:
             running.database.restore()
 
     def raise_if_infrastructure_lost(self) -> None:
-        """Raise an error if no server is to blame for a failure.
+        """Raise an error if the failure is not the fault of a server.
 
         Raises:
             KeyboardInterrupt: The run is interrupted.
@@ -158,12 +158,12 @@ class ProcessLifecycle:
             self.runtime.require_machines()
 
     def _audit_final_state(self, running: RunningProcess) -> None:
-        """Compare the responses under load with the database; differences fail every test type that counts queries."""
+        """Compare responses under load with the database. Differences fail all test types that count statements."""
         results = [r for r in self.verifier.end_process(running.database.address) if r.outcome is not Outcome.PASS]
         failed: list[FailedCheck] = []
         for name in list(running.verdicts):
             kind = running.implementation.test_types[name]
-            if kind.counts_statements:  # warnings concern deadlocks, which only test types that write can cause
+            if kind.counts_statements:  # warnings concern deadlocks, which only test types with writes can cause
                 relevant = [r for r in results if r.outcome is Outcome.FAIL or kind.writes_database]
                 failed += self.failures.add_results(running, name, relevant)
         self.failures.report_causes(running, failed, "after the process")

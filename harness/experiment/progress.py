@@ -1,4 +1,4 @@
-"""The progress of a run: shown on the terminal, and written to progress.json for the dashboard."""
+"""The progress of a run, shown on the terminal and written to progress.json for the dashboard."""
 
 import sys
 import threading
@@ -23,22 +23,22 @@ from harness.records.store import RunStore
 from harness.records.trial_record import Trial
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
-MAX_WINDOWS = 120  # windows of the running load in progress.json: two minutes
-REDRAW_SECONDS = 1.0  # drawing uses CPU time that the measurement needs
-STAGES = {"measure": "measuring", "warm-up": "warming up"}  # displayed names
+MAX_WINDOWS = 120  # windows of the current load in progress.json: two minutes
+REDRAW_SECONDS = 1.0  # long, because drawing uses CPU time that the measurement needs
+STAGES = {"measure": "measuring", "warm-up": "warming up"}  # names of stages on the display
 
 
 @dataclass
 class ProgressTracker:
-    """Tracks a run: keeps the state, estimates the remaining time, and updates display and dashboard."""
+    """A tracker of a run's state. It estimates the remaining time, and updates the display and the dashboard."""
 
     display: "Display"
     expected_seconds: float = 0.0
     store: RunStore | None = None
     state: RunProgress = field(default_factory=RunProgress)
     clock: Clock = SYSTEM_CLOCK
-    problems: list[str] = field(default_factory=list)  # all reported problems
-    _began: float | None = None  # monotonic seconds of the first update
+    problems: list[str] = field(default_factory=list)  # all problems that have been reported
+    _began: float | None = None  # monotonic seconds at the first update
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stage(self, stage: str, changed: str = "") -> None:
@@ -46,20 +46,20 @@ class ProgressTracker:
         self._update(changed or stage, stage=stage, implementation="", test_type="", load="")
 
     def announce(self, text: str) -> None:
-        """Show a line that stays on the terminal for the whole run."""
+        """Show a line that remains on the terminal during the whole run."""
         self._update(text, stays=True)
 
     @contextmanager
     def preparing(self, what: str) -> Iterator[None]:
-        """Begin a stage of preparation, and report every few seconds that it continues."""
+        """Begin a stage of preparation. Report every few seconds that it continues."""
         self.stage(what)
-        stage = what.partition(":")[0]  # without the list of chores
+        stage = what.partition(":")[0]  # omit the list of chores
         with heartbeat(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
             yield
 
     @contextmanager
     def building(self, implementation: str, log: Path) -> Iterator[None]:
-        """Show the progress of a build with the end of its log, and postpone the end of the run."""
+        """Show a build and the end of its log, and postpone the expected end of the run."""
         began = self.elapsed
         self.stage("building", f"building {implementation}; its log: {log}")
 
@@ -90,7 +90,7 @@ class ProgressTracker:
         self._update(changed, test_type=test_type, stage=stage, load="", windows=())
 
     def load(self, cell: Cell, stage: str) -> None:
-        """Show the beginning of a load; ``stage`` is "warm-up" or "measure"."""
+        """Show the start of a load; ``stage`` is "warm-up" or "measure"."""
         self._update(
             "warming up" if stage == "warm-up" != self.state.stage else "",
             stage=stage,
@@ -102,11 +102,11 @@ class ProgressTracker:
         )
 
     def second(self, window: Window) -> None:
-        """Add a window of the running load."""
+        """Add a window of the current load."""
         self._update("", windows=(*self.state.windows, window)[-MAX_WINDOWS:])
 
     def trial(self, trial: Trial) -> None:
-        """Show the figures and flags of a trial."""
+        """Show the results and flags of a trial."""
         flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
         flags += [check.flag for check in trial.validity if check.flag]
         self._update(
@@ -148,17 +148,18 @@ class ProgressTracker:
         return now - self._began
 
     def _update(self, changed: str, *, stays: bool = False, **values: object) -> None:
-        with self._lock:  # the heartbeat of a build runs in another thread
+        with self._lock:  # a build reports its progress from another thread
             elapsed = self.elapsed
             remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
             self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
             self.display.show(self.state, changed=changed, stays=stays or changed.startswith("!"))
             if self.store:
-                self.store.write_text("progress.json", self.state.to_json(), durable=False)  # each second
+                # Durability is unnecessary, because the file is replaced each second.
+                self.store.write_text("progress.json", self.state.to_json(), durable=False)
 
 
 class Display:
-    """Shows a run as lines, for logs and pipes; if ``quiet``, only problems."""
+    """A display of a run as lines, for logs and pipes. If ``quiet``, it shows only problems."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -170,7 +171,7 @@ class Display:
         Args:
             state: The state of the run.
             changed: A line that describes the change, or an empty text.
-            stays: Whether the line stays on the terminal for the whole run.
+            stays: Whether the line remains on the terminal during the whole run.
         """
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
@@ -182,7 +183,7 @@ class Display:
 
 
 class LiveDisplay(Display):
-    """Shows a run as a line that is redrawn each second and removed at the end; announcements and problems stay."""
+    """A display of a run as a line that is redrawn each second. Announcements and problems remain visible."""
 
     def __init__(self, console: SafeConsole | None = None) -> None:
         self._bar = Bar(
@@ -206,7 +207,7 @@ class LiveDisplay(Display):
             total=None if state.remaining is None else state.elapsed + state.remaining,
             description=changed if state.stage == "building" and changed else describe_state(state),
         )
-        self._bar.start()  # an error before the first state leaves the terminal unchanged
+        self._bar.start()  # started late, so that an early error leaves the terminal unchanged
 
     def close(self) -> None:
         """Stop redrawing."""
@@ -227,5 +228,5 @@ def describe_state(state: RunProgress) -> str:
 
 
 def make_display(*, quiet: bool) -> Display:
-    """Return a live display on a terminal, and plain lines otherwise."""
+    """Return a live display on a terminal, and a display of plain lines otherwise."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)

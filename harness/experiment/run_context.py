@@ -28,15 +28,15 @@ class MultiMachineRuntime(Protocol):
     """A runtime whose servers, database and clients are on different machines."""
 
     def require_machines(self) -> None:
-        """Contact every machine. Raises MachineLostError that names a machine without a response."""
+        """Contact every machine. Raises MachineLostError with the name of a machine that does not respond."""
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return run.json with facts about every machine, the server's first, and about the links between them."""
+        """Return run.json with facts about every machine (the server's first) and about the links between them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
-    """A run's access to the machine it runs on; tests replace it with doubles."""
+    """The access of a run to the machine. Tests replace it by doubles."""
 
     clock: Clock = SYSTEM_CLOCK
     choose_runtime: Callable[..., Runtime] = choose_runtime

@@ -16,9 +16,9 @@ from harness.records.store import RunStore
 from harness.runtime import Runtime
 
 MAX_CHANGES_SHOWN = 10
-COMMIT = "# branch.oid "  # prefix of the commit in the output of git status
+COMMIT = "# branch.oid "  # prefix of the line with the commit in the output of git status
 
-Revision = tuple[str | None, bool | None]  # commit, and whether the files differ from it
+Revision = tuple[str | None, bool | None]  # (commit, whether the files differ from the commit)
 
 
 def make_run_info(
@@ -75,8 +75,8 @@ def make_run_info(
 def choose_baseline(settings: Settings, plan: Plan) -> str:
     """Return the implementation that scores refer to.
 
-    It is the profile's baseline or, if that is not selected, the first by name among those with most test types. It is
-    recorded with the run, so that filtering a table never changes a score.
+    This is the baseline of the profile, if it is selected. Otherwise, it is the first by name among the implementations
+    with the most test types. It is recorded with the run, so that filtering a table never changes a score.
     """
     names = {i.name for i in plan.implementations}
     if settings.profile.reference in names:
@@ -85,7 +85,7 @@ def choose_baseline(settings: Settings, plan: Plan) -> str:
 
 
 def read_revision() -> Revision:
-    """Return the commit of this repository and whether its files differ from that commit; None outside a checkout."""
+    """Return the commit of this repository, and whether its files differ from the commit; None outside a checkout."""
     if INSTALLED:
         return None, None
     arguments = ("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=no", "--ignore-submodules=all")
@@ -100,15 +100,15 @@ def read_revision() -> Revision:
 
 
 def require_same_setup(before: RunInfo, now: RunInfo, measured: Collection[str] = ()) -> None:
-    """Raise UsageError that names the changes of a run's setup since the run started.
+    """Raise UsageError with all changes of a run's setup since the run started.
 
-    The setup consists of commit, profile, tools and entries of benchmark_config.json. A value that is recorded only
-    once counts as a change.
+    The setup consists of the commit, the profile, the tools and the entries of benchmark_config.json. A value that only
+    one of the records contains counts as a change.
 
     Args:
         before: run.json of the run to resume.
         now: run.json as a new run would write it.
-        measured: Implementations with trials; their builds must be the same, too.
+        measured: Implementations with trials, whose builds must also be unchanged.
     """
     names, current_names = ({each.name for each in info.implementations} for info in (before, now))
     unshared = names ^ current_names
@@ -129,12 +129,12 @@ def require_same_setup(before: RunInfo, now: RunInfo, measured: Collection[str] 
 
 
 def _format(value: object) -> str:
-    """Format a part of an identity for a message."""
+    """Format a recorded value for a message."""
     return "not recorded" if value in (None, "") else f"{value!r:.60}"
 
 
 def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
-    """Return the values that must stay the same in a run, by name; builds only for ``measured`` implementations."""
+    """Return the named values that must not change during a run; builds only for ``measured`` implementations."""
     identity: dict[str, object] = {"commit": info.revision, **info.tools}
     for each in info.implementations:
         identity[f"{each.name}: benchmark_config.json"] = each.digest or None
@@ -147,7 +147,7 @@ def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
 
 
 def _flatten(name: str, value: object) -> dict[str, object]:
-    """Return the leaves of a nested document by their dotted path."""
+    """Return the leaves of a nested document by their dotted paths."""
     if not isinstance(value, dict):
         return {name: value}
     return {path: leaf for key, child in value.items() for path, leaf in _flatten(f"{name}.{key}", child).items()}

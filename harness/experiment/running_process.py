@@ -12,40 +12,43 @@ from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import Database, Server
 from harness.runtime.database.refusals import RefusalWatch
 
-MIN_IDLE_SECONDS = 5.0  # idle time for a busy check
-MAX_BUSY_CHECKS = 3  # consecutive busy checks after which a server disturbs; compilers may be at work at first
+MIN_IDLE_SECONDS = 5.0  # minimum idle time before a busy check
+# Number of consecutive busy checks after which a server counts as disturbing; at first, compilers may be active.
+MAX_BUSY_CHECKS = 3
 
 
 @dataclass
 class RunningProcess:
-    """A process between start and stop."""
+    """A process from its start to its stop."""
 
     process: Process
     implementation: Implementation
     log: Path
-    started_at: float  # epoch seconds
+    started_at: float  # epoch seconds of the start
     stack: ExitStack = field(default_factory=ExitStack)
     server: Server = field(init=False)
     database: Database = field(init=False)
     startup_time: float | None = None
-    http_failures: tuple[CheckResult, ...] = ()  # failed checks of HTTP, which apply to every test type
-    verdicts: dict[str, VerificationRecord] = field(default_factory=dict)  # by test type
-    reasons: list[str] = field(default_factory=list)  # why the process counts as failed
-    failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells without a trial after an attempt
-    unreached: tuple[Cell, ...] = ()  # planned cells that the run's time did not reach
+    http_failures: tuple[CheckResult, ...] = ()  # failed checks of HTTP, which affect every test type
+    verdicts: dict[str, VerificationRecord] = field(default_factory=dict)  # verdict by test type
+    reasons: list[str] = field(default_factory=list)  # reasons why the process counts as failed
+    # Cells whose measurement was attempted and yielded no trial.
+    failed_loads: dict[Cell, None] = field(default_factory=dict)
+    unreached: tuple[Cell, ...] = ()  # planned cells for which the run had no time
     reported_causes: set[object] = field(default_factory=set)
-    refusal_watch: RefusalWatch | None = None  # watches the connections to PostgreSQL
-    rates: dict[tuple[str, Load], float] = field(default_factory=dict)  # latest responses per second
+    refusal_watch: RefusalWatch | None = None  # monitors refused connections to PostgreSQL
+    # Responses per second in the latest load, by test type and load.
+    rates: dict[tuple[str, Load], float] = field(default_factory=dict)
     loaded_at: float = 0.0  # monotonic seconds at the end of the latest load
-    idle_seconds: float = 0.0  # since the latest busy check
+    idle_seconds: float = 0.0  # idle time since the latest busy check
     idle_cpu_seconds: float = 0.0
-    busy_checks: int = 0  # consecutive
+    busy_checks: int = 0  # number of consecutive checks that found the process busy
 
     def disturbs(self, cpus: float, seconds: float) -> bool:
-        """Add idle time, and return whether the process keeps using a CPU while it has no load.
+        """Add idle time. Return whether the process keeps using a CPU although it has no load.
 
         Args:
-            cpus: CPUs that the process has used.
+            cpus: CPUs that the process used.
             seconds: Length of the idle time.
         """
         self.idle_seconds += seconds
@@ -57,6 +60,6 @@ class RunningProcess:
         return self.busy_checks >= MAX_BUSY_CHECKS
 
     def response_bytes(self, cell: Cell) -> tuple[float, float] | None:
-        """Return the smallest and largest size of a verified response at a cell's load, in bytes."""
+        """Return the smallest and the largest size of a verified response under a cell's load, in bytes."""
         queries = cell.load.queries
         return self.verdicts[cell.test_type].response_bytes.get("" if queries is None else str(queries))

@@ -1,4 +1,4 @@
-"""Selects the work of a run: from settings to a plan of implementations, test types and loads."""
+"""Selects the work of a run: converts settings to a plan of implementations, test types and loads."""
 
 import contextlib
 import re
@@ -17,20 +17,20 @@ from harness.records.loads import Load
 from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
-# JVM platforms in an implementation's language, platform, web server or framework. Whole words only: "javascript" is
-# not "java".
+# JVM platforms in the language, platform, web server or framework of an implementation. Only whole words match, because
+# "javascript" contains "java".
 JIT_PLATFORMS = re.compile(
     r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
 )
-MEMORY_SHARE = 0.7  # share of the free memory that servers may use together
-RECENT_RUNS = 5  # runs that are searched for the memory usage of servers
+MEMORY_SHARE = 0.7  # share of the free memory that all servers together may use
+RECENT_RUNS = 5  # number of runs that are searched for the memory usage of servers
 
 
 def make_plan(settings: Settings) -> Plan:
     """Select implementations, test types and loads.
 
     Raises:
-        UsageError: Nothing can be run, or a flag names an implementation that is not selected.
+        UsageError: There is nothing to run, or a flag names an implementation that is not selected.
     """
     scanned = ScanResult() if settings.services else scan_folders(*settings.frameworks)
     selected = _select_implementations(settings, scanned)
@@ -61,7 +61,7 @@ def make_plan(settings: Settings) -> Plan:
         for i in usable
         if i.name not in names and i.name in settings.selection.test
     ]
-    # If the command names each implementation, broken files of other implementations do not concern this run.
+    # If the command names every implementation, broken files of other implementations do not affect this run.
     by_name = settings.selection.test and not {*RESERVED_NAMES} & {*settings.selection.test}
     return Plan(
         candidates=candidates,
@@ -74,7 +74,7 @@ def make_plan(settings: Settings) -> Plan:
 
 
 def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Implementation, ...]:
-    """Return the selected implementations with their rules and privileges, followed by their control copies."""
+    """Return the selected implementations with rules and privileges, followed by the control copies."""
     selected = settings.services or select_implementations(scanned, settings.selection)
     if unknown := set(settings.allow) - {i.name for i in selected}:
         suggestion = suggest(min(unknown), (i.name for i in selected))
@@ -86,7 +86,7 @@ def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Im
 
 
 def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tuple[Candidate, ...]:
-    """Return the implementations that have a selected test type."""
+    """Return the implementations that have at least one selected test type."""
     upstream_reachable = can_reach_upstream(usable, settings)
     return tuple(
         Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
@@ -96,7 +96,7 @@ def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tu
 
 
 def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
-    """Return a note that names usable implementations in the folder of an unusable implementation."""
+    """Return a note about the usable implementations in the folder of an unusable implementation."""
     usable = [
         other.name
         for other in scanned.implementations
@@ -127,8 +127,8 @@ def control_copies(selected: Sequence[Implementation], wanted: ControlCopy) -> t
 def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -> bool:
     """Return whether servers can reach the upstream service of ``fan-out``.
 
-    The service is built with cargo and listens on the loopback interface, which bridged containers and other machines
-    cannot reach.
+    The service is built with cargo and listens on the loopback interface. Bridged containers and other machines cannot
+    reach this interface.
     """
     hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
     return upstream.available() and not hidden and all(i.local for i in selected)
@@ -148,10 +148,10 @@ def select_cells(
 
 
 def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
-    """Return the plan with the memory that servers may use together, and their usage in recent runs, in bytes."""
+    """Return the plan with the memory that servers may use together, and with their usage in recent runs, in bytes."""
     sizes: dict[str, float] = {}
     for folder in list_runs(results)[-RECENT_RUNS:]:
-        with contextlib.suppress(StoreError):  # an unreadable run has no sizes
+        with contextlib.suppress(StoreError):  # an unreadable run provides no memory usage
             for trial in store.read_run(folder).trials:
                 if trial.server.rss_peak:
                     sizes[trial.implementation] = max(sizes.get(trial.implementation, 0.0), trial.server.rss_peak)
@@ -159,5 +159,5 @@ def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
 
 
 def remaining_share(plan: Plan, finished: Collection[tuple[str, int]]) -> float:
-    """Return the share of a plan's processes that are not finished; 1 for a new run."""
+    """Return the share of a plan's processes that remain to be measured; 1 for a new run."""
     return 1 - len(finished) / (len(plan.candidates) * plan.profile.processes.maximum)

@@ -18,7 +18,7 @@ from harness.units import format_elapsed
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """A run that is ready for measurement; the plan contains only implementations with a successful build."""
+    """A run that is ready for measurement. The plan contains only implementations whose build succeeded."""
 
     context: RunContext
     plan: Plan
@@ -28,10 +28,10 @@ class Built:
 
 
 def build(prepared: Prepared) -> Built:
-    """Build all implementations and write run.json with the results.
+    """Build all implementations, and write run.json with the results.
 
     Raises:
-        UsageError: A resumed run has trials of an implementation with a different build.
+        UsageError: A resumed run contains trials of an implementation whose build has changed.
     """
     context, progress = prepared.context, prepared.context.progress
     began = progress.elapsed
@@ -62,7 +62,7 @@ def _announce_measurement(context: RunContext, built_seconds: float, measuring_s
 
 
 def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store: RunStore) -> dict[str, BuildRecord]:
-    """Build every implementation, report failed builds, and return the builds by implementation.
+    """Build every implementation, report failed builds, and return the build of each implementation.
 
     Implementations that share a build are built once, and a failure is reported once for all of them.
     """
@@ -81,18 +81,19 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store
         if record.status != "ok":
             same = f"\n{', '.join(others)}: the same build" if implementation.name == first and others else ""
             progress.problem(f"{implementation.name} {record.status}: {record.reason}{same}")
-        reason = record.reason.replace(f"{run_store.folder}/", "")  # no local paths in a report that is passed on
+        # Reports that are passed on must not contain local paths.
+        reason = record.reason.replace(f"{run_store.folder}/", "")
         builds[implementation.name] = record.model_copy(update={"reason": reason})
     return builds
 
 
 def build_key(implementation: Implementation, runtime: Runtime) -> object:
-    """Return a value that is equal for implementations with the same build.
+    """Return a value that is equal for implementations that share a build.
 
-    Images of one Dockerfile have different names, so that under Docker only a failure is shared.
+    The images of a Dockerfile have different names, so under Docker such implementations share only failures.
     """
     local = implementation.local
-    if local is None or implementation.is_service:  # the build of an upstream folder receives the name
+    if local is None or implementation.is_service:  # builds of folders from TechEmpower's repository receive the name
         return implementation.name
     if runtime.name != "local":
         return implementation.dockerfile
@@ -100,7 +101,7 @@ def build_key(implementation: Implementation, runtime: Runtime) -> object:
 
 
 def reuse_build(record: BuildRecord, first: str) -> BuildRecord:
-    """Return the build of an implementation that uses the build of implementation ``first``."""
+    """Return the build record of an implementation that uses the build of the implementation ``first``."""
     if record.status == "ok":
         return record
     return record.model_copy(update={"reason": f"the same build as {first}: {record.reason}"})

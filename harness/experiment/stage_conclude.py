@@ -19,16 +19,16 @@ from harness.stats.ranking_model import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """Result of a run."""
+    """The result of a run."""
 
     records: RunRecords
     ranking: Ranking
-    failures: tuple[str, ...]  # failures, followed by cells that time did not reach
-    verdicts: tuple[ImplementationVerdict, ...] = ()  # by implementation
+    failures: tuple[str, ...]  # failures, followed by the cells for which there was no time
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # verdict on each implementation
 
     @property
     def exit_code(self) -> Exit:
-        """Return OK only if everything that was selected was measured and verified."""
+        """Return OK only if every selected cell was measured and every implementation passed verification."""
         return Exit.FAILED if self.failures else Exit.OK
 
 
@@ -46,11 +46,11 @@ def conclude(measured: Measured) -> RunOutcome:
 def record_end(
     run_store: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "", *, clock: Clock
 ) -> RunOutcome:
-    """Rank the trials of a run, and write run.json, ranking.json and TechEmpower's results.json.
+    """Rank the trials of a run, and write run.json, ranking.json and a results.json in TechEmpower's format.
 
     Args:
         run_store: The store of the run.
-        status: "complete" if every step was carried out.
+        status: "complete" if every step was executed.
         reason: Why the run stopped early.
         clock: The clock of the run.
     """
@@ -65,5 +65,6 @@ def record_end(
         run_store.write_text("ranking.json", ranking.to_json())
         run_store.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     finally:
-        run_store.write_info(info)  # last, so that a reader who sees the final status finds the ranking
+        # Run.json is written last, so that a reader who finds the final status also finds the ranking.
+        run_store.write_info(info)
     return RunOutcome(records=records, ranking=ranking, failures=failures)

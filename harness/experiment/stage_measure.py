@@ -1,4 +1,4 @@
-"""The third stage of a run: carries out the profile's design on real servers."""
+"""The third stage of a run: executes the profile's design on real servers."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -21,20 +21,21 @@ from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.database.external import NoDatabase, external_database
 from harness.units import format_elapsed
 
-MAX_RETRIES = 2  # times that a run continues after PostgreSQL has died
-REPORTED_DELAY_SECONDS = 5.0  # longer delays of a start or stop are reported
+MAX_RETRIES = 2  # number of times that a run continues after PostgreSQL has died
+REPORTED_DELAY_SECONDS = 5.0  # longer delays of a start or a stop are reported
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run with recorded trials."""
+    """A run with the recorded trials."""
 
     context: RunContext
-    skipped: tuple[tuple[str, str], ...]  # selected implementations that could not be measured, with reasons
+    # (implementation, reason) for each selected implementation that could not be measured.
+    skipped: tuple[tuple[str, str], ...]
 
 
 def measure(built: Built) -> Measured:
-    """Measure all implementations that could be built."""
+    """Measure all implementations whose build succeeded."""
     context, settings = built.context, built.context.settings
     if built.plan.candidates:
         context.progress.stage("starting PostgreSQL" if settings.starts_database else "starting")
@@ -52,7 +53,7 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
 
 
 def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
-    """Return the executor of the design's steps."""
+    """Return an executor for the steps of the design."""
     context = built.context
     return StepExecutor(
         settings=context.settings,
@@ -69,9 +70,9 @@ def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
 
 
 def _carry_out_design(executor: StepExecutor) -> None:
-    """Carry out the profile's design; finished processes in the records are not measured again.
+    """Execute the design, except for processes whose results are already recorded.
 
-    If PostgreSQL dies, the running servers are not to blame: they are measured again from the beginning.
+    If PostgreSQL dies, the servers that were running are not at fault. They are measured again from the beginning.
     """
     plan, progress, folder = executor.plan, executor.progress, executor.store.folder
     clock = MeasuringClock(
@@ -94,7 +95,7 @@ def _carry_out_design(executor: StepExecutor) -> None:
             executor.store.quarantine(lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             if not retries_left or isinstance(error, MachineLostError):
-                raise  # --resume continues the run once the machine is back
+                raise  # --resume can continue the run when the machine is available again
             progress.problem(f"{error}; the running processes are measured again: {names}")
             executor.database.restore()
         except BaseException as error:
@@ -109,7 +110,7 @@ def _carry_out_design(executor: StepExecutor) -> None:
 
 
 def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
-    """Return a function that reports the delay of a start or stop in seconds."""
+    """Return a function that reports by how many seconds a start or stop exceeded its planned time."""
 
     def report(step: Step, delay: float) -> None:
         progress.extend(delay)

@@ -1,4 +1,4 @@
-"""The first stage of a run: selects the work, prepares runtime and load generators, and describes the run."""
+"""The first stage of a run: selects the work, prepares the runtime and load generators, and describes the run."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +34,9 @@ class Prepared:
     info: RunInfo
     runtime: Runtime
     generators: Mapping[str, LoadGenerator]
-    measuring_seconds: float  # predicted time from the first start of a server to the end of the run
-    accept_builds: Callable[[RunInfo], None]  # called with the builds; raises UsageError if the run may not use them
+    measuring_seconds: float  # predicted seconds from the first start of a server to the end of the run
+    # Function that receives the builds, and raises UsageError if the run may not use them.
+    accept_builds: Callable[[RunInfo], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ def prepare_new(context: RunContext) -> Prepared:
 
 
 def prepare_resumed(context: RunContext) -> Prepared:
-    """Prepare the rest of an interrupted run; run.json changes only after the builds.
+    """Prepare the remaining part of an interrupted run. run.json changes only after the builds.
 
     Raises:
         UsageError: The implementations, the profile or the tools have changed since the run started.
@@ -100,7 +101,7 @@ def prepare_resumed(context: RunContext) -> Prepared:
 
 
 def _select(context: RunContext) -> _Selected:
-    """Return the plan, the machine and the runtime of a run; install software that the runtime lacks."""
+    """Return the plan, the machine and the runtime of a run. Install missing software for the runtime."""
     settings, progress, dependencies = context.settings, context.progress, context.dependencies
     wanted = make_plan(settings)
     clear_leftovers(settings, progress, dependencies.leftovers())
@@ -131,7 +132,7 @@ def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: fl
         selected: The selected work.
         plan: The plan to predict.
         share: Remaining share of the plan, 0 to 1.
-        unread: Records of the run that cannot be read.
+        unread: Unreadable records of the run.
     """
     settings, progress = context.settings, context.progress
     expected = predict(plan, settings.seed)
@@ -148,7 +149,7 @@ def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: fl
 
 
 def _make_generators(context: RunContext, selected: _Selected) -> dict[str, LoadGenerator]:
-    """Build the load generators and the upstream service; before all other builds, because cargo may be missing."""
+    """Build the load generators and the upstream service. They are built first, because cargo may be missing."""
     progress, makers = context.progress, context.dependencies.generators
     with progress.preparing(first_use.describe_stage(selected.chores, "making the load generator ready")):
         generators = {name: make(selected.runtime) for name, make in makers.items()}
@@ -157,12 +158,12 @@ def _make_generators(context: RunContext, selected: _Selected) -> dict[str, Load
 
 
 def _survey(runtime: Runtime, info: RunInfo) -> RunInfo:
-    """Return run.json with facts about the other machines of a run, if there are any."""
+    """Return run.json with facts about the other machines of the run, if there are any."""
     return runtime.survey(info) if isinstance(runtime, MultiMachineRuntime) else info
 
 
 def clear_leftovers(settings: Settings, progress: ProgressTracker, leftovers_found: Sequence[Leftover]) -> None:
-    """Remove leftovers of killed runs if the user consents; report leftovers that stay, because they disturb."""
+    """Remove leftovers of killed runs with consent. Report the others, because they disturb measurements."""
     certain = [leftover for leftover in leftovers_found if leftover.certain]
     if not certain:
         return

@@ -31,16 +31,17 @@ from harness.runtime.crashes import find_errors
 from harness.runtime.database import file_size
 from harness.verify.verifier import Verifier
 
-PROCESS_ERRORS = (TfbError, psycopg.Error)  # end a process; the run continues
-RUN_ERRORS = (StoreError, MachineLostError, DatabaseDiedError)  # end the run, because every other process would fail
-QUIET_CPUS = 0.05  # an idle server that uses more CPUs is still working on an earlier load
+PROCESS_ERRORS = (TfbError, psycopg.Error)  # errors that end a process, while the run continues
+# Errors that end the run, because all other processes would fail as well.
+RUN_ERRORS = (StoreError, MachineLostError, DatabaseDiedError)
+QUIET_CPUS = 0.05  # an idle server that uses more CPUs is still busy with an earlier load
 QUIET_POLL_SECONDS = 0.25
-MIN_QUIET_SECONDS = 3.0  # after a load, compilers and garbage collectors may work this long
+MIN_QUIET_SECONDS = 3.0  # compilers and garbage collectors may be active for this long after a load
 
 
 @dataclass(kw_only=True)
 class StepExecutor:
-    """Executes steps: each result is recorded before the next step starts."""
+    """An executor of steps, which records each result before the next step begins."""
 
     settings: Settings
     plan: Plan
@@ -114,12 +115,13 @@ class StepExecutor:
                 self._lifecycle.record(running, interrupted=True)
 
     def _guarded(self, process: Process, action: Callable[[RunningProcess], StepResult]) -> StepResult:
-        """Perform a step of a process; an error of the process ends and records only this process."""
+        """Execute a step of a process. An error of the process ends only this process, and is recorded."""
         running = self.up[process]
         try:
             return action(running)
         except Exception as raised:
-            interruption.raise_if_pending()  # an interruption stops servers and generators, which causes further errors
+            # An interruption stops servers and generators, which would otherwise be reported as errors.
+            interruption.raise_if_pending()
             if not isinstance(raised, PROCESS_ERRORS) or isinstance(raised, RUN_ERRORS):
                 raise
             error = raised
@@ -143,7 +145,7 @@ class StepExecutor:
         return steps.Failed(gone=running.startup_time is not None)
 
     def _describe_error(self, error: Exception) -> str:
-        """Return an error as text; errors of PostgreSQL include the address."""
+        """Describe an error. For errors of PostgreSQL, include its address."""
         address = self.database.address
         at = f"PostgreSQL at {address.host}:{address.port}"
         return str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}"
@@ -184,7 +186,7 @@ class StepExecutor:
         return steps.TrialResult(trial=trial, busy=busy)
 
     def _report_objections(self, running: RunningProcess, step: steps.Measure, trial: Trial, log_begin: int) -> None:
-        """Report wrong responses and failed validity checks, with errors that the server logged after ``log_begin``."""
+        """Report wrong responses and failed validity checks, with errors logged after byte ``log_begin``."""
         cell = step.cell
         objections: tuple[CheckResult, ...] = trial.evidence.objections if trial.evidence else ()
         faulty = not trial.rankable or bool(objections) or bool(trial.errors.total)
@@ -219,7 +221,7 @@ class StepExecutor:
         )
 
     def _rest(self, step: steps.Rest) -> None:
-        """Wait until no process of the step uses a CPU, or until the step's time is over."""
+        """Wait until no process of the step uses a CPU, or until the time of the step is over."""
         if not step.quiet:
             self.clock.sleep(step.seconds)
             return

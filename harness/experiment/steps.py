@@ -1,4 +1,4 @@
-"""The steps that a design requests, and their results."""
+"""The steps that a design yields, and the results of steps."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from harness.records.trial_record import Purpose, Trial, WarmUp
 
 
 class Process(NamedTuple):
-    """A fresh start of an implementation with a fresh database."""
+    """A fresh start of an implementation, with a fresh database."""
 
     implementation: str
-    number: int  # from 0
+    number: int  # number from 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A test type of a process, and a load."""
+    """A test type and a load on a process."""
 
     process: Process
     test_type: str
@@ -38,7 +38,7 @@ class Warm:
 
     cell: Cell
     seconds: float
-    until: float = 1.0  # see ``Measure``
+    until: float = 1.0  # same meaning as in ``Measure``
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +49,17 @@ class Measure:
     seconds: float
     round: int = 0
     purpose: Purpose = "measure"
-    share: float | None = None  # the load's rate as a share of the closed-loop throughput
-    warm_up: WarmUp | None = None  # warm-up of the test type, recorded with the first trial after it
+    share: float | None = None  # rate of the load as a share of the closed-loop throughput
+    warm_up: WarmUp | None = None  # warm-up of the test type, recorded with the first trial that follows
     steady: bool | None = None  # whether the warm-up reached a steady state
-    until: float = 1.0  # share of the run's time in which the load must end; above 1: no limit
+    until: float = 1.0  # share of the run's time within which the load must end; above 1: no limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """Wait until processes are idle, or wait a fixed time if ``quiet`` is empty."""
+    """Wait until the processes in ``quiet`` are idle. If ``quiet`` is empty, wait a fixed time."""
 
-    seconds: float  # maximum, or the fixed time
+    seconds: float  # maximum time, or the fixed time
     quiet: tuple[Process, ...] = ()
 
 
@@ -68,7 +68,7 @@ class Stop:
     """Verify a process once more, stop it, and record how it ended."""
 
     process: Process
-    unreached: tuple[Cell, ...] = ()  # planned cells that the run's time did not reach
+    unreached: tuple[Cell, ...] = ()  # planned cells for which the run had no time
 
 
 Step: TypeAlias = Start | Warm | Measure | Rest | Stop
@@ -78,7 +78,7 @@ Step: TypeAlias = Start | Warm | Measure | Rest | Stop
 class Done:
     """The step succeeded."""
 
-    test_types: frozenset[str] = frozenset()  # after a start: test types that passed verification
+    test_types: frozenset[str] = frozenset()  # after a start: the test types that passed verification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class WarmUpResult:
     windows: Sequence[Window]
     seconds: float
     requests: int = 0
-    worst_latency: float | None = None  # seconds
+    worst_latency: float | None = None  # in seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +103,12 @@ class TrialResult:
 class Failed:
     """The start or the load failed."""
 
-    gone: bool = False  # whether a started process has ended
+    gone: bool = False  # whether the process, which had been started, has ended
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutOfTime:
-    """The run has no time for the step."""
+    """There is no time left for the step."""
 
 
 StepResult: TypeAlias = Done | WarmUpResult | TrialResult | Failed | OutOfTime

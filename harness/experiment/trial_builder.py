@@ -18,8 +18,9 @@ class TrialBuilder:
 
     info: RunInfo
     profile: Profile
-    server_cpus: int  # CPUs that the server may use
-    _previous: dict[Cell, Trial] = field(default_factory=dict, init=False)  # the trial that a witness is compared with
+    server_cpus: int  # number of CPUs that the server may use
+    # The latest trial of each cell, with which a witness is compared.
+    _previous: dict[Cell, Trial] = field(default_factory=dict, init=False)
 
     def build(self, running: RunningProcess, step: Measure, measured: MeasuredLoad) -> Trial:
         """Return the trial of a load, with the outcome of each validity check."""
@@ -37,7 +38,7 @@ class TrialBuilder:
         return checked
 
     def _make_trial(self, step: Measure, measured: MeasuredLoad) -> Trial:
-        """Return the trial of a load without validity checks."""
+        """Return the trial of a load, without validity checks."""
         cell, process = step.cell, step.cell.process
         seen, result = measured.observation, measured.observation.result
         throughput, cpu = throughput_and_cpu(result, seen.server.cpu_seconds)
@@ -91,7 +92,7 @@ class TrialBuilder:
     def _link_share(self, result: LoadResult) -> float | None:
         """Return the used share of the capacity of the server's link, or None on a single machine.
 
-        The capacity is the throughput of the fastest link to a client; each link was measured alone.
+        The capacity is the throughput of the fastest link to a client. Each link was measured on its own.
         """
         own = [link.throughput for link in self.info.links if link.of == self.info.machines[0].name]
         capacity = max(own, default=0.0)
@@ -99,9 +100,9 @@ class TrialBuilder:
 
 
 def throughput_and_cpu(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None]:
-    """Return requests per second and the server's CPU seconds per request; for scenarios both count arrivals.
+    """Return requests per second, and the server's CPU seconds per request. In scenarios, arrivals count as requests.
 
-    Responses after the end of the load cost CPU time, but do not count for the throughput.
+    Responses after the end of the load contribute to CPU time, but not to throughput.
     """
     if result.arrivals is not None:
         due = result.arrivals.due

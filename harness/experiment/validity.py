@@ -1,6 +1,6 @@
 """Validity checks: rules that exclude a trial from the ranking, or flag it.
 
-A threshold is defined in the rule, or in the entry of ``RULES``. A rule passes without a value if a figure is unknown.
+A threshold is defined in its rule, or in the entry of ``RULES``. If a value is unknown, the rule passes.
 """
 
 import math
@@ -15,35 +15,37 @@ from harness.records.outcome import Outcome
 from harness.records.trial_record import Trial, ValidityCheck
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
-POISSON_SIGMAS = 3.1  # standard deviations that a Poisson count exceeds with a probability of 0.001
-WINDOW_SPREAD = 0.2  # relative standard deviation of CPU per request in one-second windows, on the noisiest machine
-MAX_WAIT_SHARE = 0.05  # run-queue wait as a share of the time in which a server could have run
-IDLE_CPUS = 0.005  # CPUs that a server without a load may use
+POISSON_SIGMAS = 3.1  # a Poisson count exceeds its mean by this many standard deviations with a probability of 0.001
+# Relative standard deviation of the CPU time per request between one-second windows, on the noisiest machine.
+WINDOW_SPREAD = 0.2
+MAX_WAIT_SHARE = 0.05  # maximum run-queue wait as a share of the time in which the server was runnable
+IDLE_CPUS = 0.005  # maximum of CPUs that a server without a load may use
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidityContext:
-    """Information about a run that validity checks need in addition to the trial."""
+    """Facts about a run that validity checks need in addition to the trial."""
 
-    open_loop: OpenLoopSettings  # the profile's thresholds for loads at a rate
+    open_loop: OpenLoopSettings  # the profile's thresholds for open loops
     server_cpus: int
-    response_bytes: tuple[float, float] | None = None  # smallest and largest verified response, headers included
+    # Sizes of the smallest and the largest verified response, including headers.
+    response_bytes: tuple[float, float] | None = None
     may_close: bool = False  # whether the server may close connections after a response
-    compared: Trial | None = None  # for a witness: the preceding trial by the profile's generator
+    compared: Trial | None = None  # for a witness: the preceding trial, which used the profile's generator
 
 
 @dataclass(frozen=True)
 class ValidityFinding:
-    """Result of a rule; ``value`` is None if the figure is unknown."""
+    """The result of a rule; ``value`` is None if it is unknown."""
 
     breached: bool
     value: float | None
     threshold: float
     flag: str = ""
-    only_warns: bool = False  # whether a breach warns instead of excluding the trial
+    only_warns: bool = False  # whether a breach results in a warning instead of excluding the trial
 
 
-Rule = Callable[[Trial, ValidityContext], ValidityFinding | None]  # None: the rule does not apply to the load
+Rule = Callable[[Trial, ValidityContext], ValidityFinding | None]  # returns None if the rule does not apply to the load
 
 
 def check_validity(trial: Trial, context: ValidityContext) -> tuple[ValidityCheck, ...]:
@@ -66,7 +68,7 @@ def _above(
     flag: str,
     applies: Callable[[Trial], object] = lambda _: True,
 ) -> Rule:
-    """Return a rule that is breached if a figure of the trial is above a limit."""
+    """Return a rule that is breached if a value of the trial exceeds a limit."""
 
     def rule(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
         if not applies(trial):
@@ -86,7 +88,7 @@ def _has_rate(trial: Trial) -> bool:
 
 
 def requested_connections(trial: Trial) -> int:
-    """Return the connections that the generator opens: wrk rounds down to a multiple of its threads."""
+    """Return the number of connections that the generator opens; wrk rounds down to a multiple of its threads."""
     threads = max(trial.generator_threads, 1) if trial.generator == "wrk" else 1
     return trial.load.connections - trial.load.connections % threads
 
@@ -95,7 +97,7 @@ def requested_connections(trial: Trial) -> int:
 
 
 def _errors(trial: Trial) -> float:
-    """Return the errors of all kinds; unfinished requests of an open loop have a separate rule."""
+    """Return the number of errors of all kinds. Unfinished requests of an open loop have a separate rule."""
     return float(max(0, trial.errors.total - (trial.unfinished or 0)))
 
 
@@ -111,7 +113,7 @@ def _throttled(trial: Trial) -> float | None:
 
 
 def _generator_share(trial: Trial) -> float | None:
-    """Return the CPU share of the busiest client's threads; near 1, the generator measures itself."""
+    """Return the CPU share of the busiest client's threads. Near 1, the generator is the bottleneck."""
     used = [(trial.generator_cpu_seconds, trial.duration * trial.generator_threads)]
     if trial.clients:
         used = [(client.cpu_seconds, client.duration * client.threads) for client in trial.clients]
@@ -119,7 +121,7 @@ def _generator_share(trial: Trial) -> float | None:
 
 
 def _client_wait(trial: Trial) -> float | None:
-    """Return the largest run-queue wait share of a client; a client that waits for a CPU sends and receives late."""
+    """Return the highest run-queue wait share of any client. A client that waits for a CPU sends and receives late."""
     known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
     return max((wait / total for wait, total in known if total > 0), default=None)
 
@@ -127,7 +129,7 @@ def _client_wait(trial: Trial) -> float | None:
 def overlap(clients: Sequence[ClientUsage]) -> float | None:
     """Return the share of the load during which all clients were active, or None for fewer than two clients.
 
-    The share is a lower bound: beginnings are known only within an interval.
+    The share is a lower bound, because each start is only known to lie within an interval.
     """
     if len(clients) < 2:
         return None
@@ -138,7 +140,7 @@ def overlap(clients: Sequence[ClientUsage]) -> float | None:
 
 
 def poisson_bound(mean: float) -> float:
-    """Return an upper bound for the 99.9 % quantile of a Poisson count, valid for small means, too."""
+    """Return an upper bound for the 99.9 % quantile of a Poisson count. It is valid even for small means."""
     return mean + POISSON_SIGMAS * math.sqrt(mean) + 1
 
 
@@ -146,10 +148,10 @@ def poisson_bound(mean: float) -> float:
 
 
 def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the bytes per response with the verified size; truncated or different responses deviate.
+    """Compare the bytes per response with the verified size. Truncated or different responses deviate from it.
 
-    ``value`` is the relative deviation from the nearer end of the verified range. Bytes include unfinished responses,
-    so that a pipeline per connection is tolerated.
+    ``value`` is the relative deviation from the nearer end of the verified range. The bytes include unfinished
+    responses, so a difference of a pipeline per connection is tolerated.
     """
     limit = 0.02
     if isinstance(trial.load, Scenario):
@@ -174,7 +176,7 @@ def _connections(trial: Trial, context: ValidityContext) -> ValidityFinding | No
 
 
 def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare the duration with the plan; a stalled or killed generator averages over a different time.
+    """Compare the duration with the plan. A stalled or killed generator averages over a different period.
 
     ``value`` is the difference in seconds.
     """
@@ -186,10 +188,10 @@ def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 
 
 def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare throughput X times mean latency R with the connections N, which send one request at a time (Little 1961).
+    """Compare throughput X times mean latency R with the number of connections N (Little's law, 1961).
 
-    ``value`` is (X R - N) / N. Requests that are unfinished at the end are not counted, so that a mean latency is
-    tolerated. Pipelined loads have no latency.
+    Each connection sends one request at a time. ``value`` is (X R - N) / N. Requests that are unfinished at the end are
+    not counted, so a deviation of a mean latency is tolerated. Pipelined loads have no latency.
     """
     limit = 0.10
     if not _is_closed(trial):
@@ -202,9 +204,9 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 
 
 def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Detect Nagle's algorithm with delayed ACK: a response per connection every 40 ms while the server is idle.
+    """Detect Nagle's algorithm with delayed ACK: every 40 ms, each connection gets a response from an idle server.
 
-    ``value`` is throughput / (connections * depth / 0.04 s) - 1. A server that waits for a CPU is not idle.
+    ``value`` is throughput / (connections * depth / 0.04 s) - 1. A server that waits for a CPU does not count as idle.
     """
     limit = 0.15
     if not _is_closed(trial):
@@ -219,7 +221,7 @@ def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | No
 
 
 def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the CPU per request of both generators; ``value`` is in standard deviations of the difference.
+    """Compare the CPU time per request of both generators; ``value`` is in standard deviations of the difference.
 
     With two dozen cells, a cell exceeds the limit by chance in 6 % of runs.
     """
@@ -237,8 +239,8 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
     """Compare the responses during an open loop with the due requests; ``value`` is the relative shortfall.
 
     The number of due requests varies by chance, because arrivals are a Poisson process. Unfinished requests are
-    tolerated as far as there are connections for them. By Little's law their mean number is throughput times median
-    latency, and their distribution is a Poisson distribution.
+    tolerated as far as connections are available for them. By Little's law, their mean number is throughput times
+    median latency, and the number has a Poisson distribution.
     """
     limit = context.open_loop.rate_tolerance
     if not isinstance(trial.load, OpenLoop):
@@ -256,8 +258,8 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the generator's lag with the latency that it distorts; ``value`` is p99 of lag / p99 of latency.
 
-    With a hundred requests, a single late request decides the p99. If the number of late requests is within the bound
-    of a Poisson count with a mean of 1 %, the median may still be published, and a breach only warns.
+    With a hundred requests, a single late request determines the p99. If the number of late requests is plausible for a
+    Poisson count with a mean of 1 %, the median is still valid, and a breach only warns.
     """
     thresholds = context.open_loop
     if not _has_rate(trial):
@@ -273,7 +275,7 @@ def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _clients_apart(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Detect clients whose loads did not coincide, so that their rates cannot be added."""
+    """Detect clients whose loads did not coincide. Their rates cannot be added."""
     if not trial.clients:
         return None
     share, limit = overlap(trial.clients), 0.95
@@ -284,7 +286,7 @@ RULES: Mapping[str, Rule] = {
     "errors": _above(_errors, 0.0, "errors"),
     "connections": _connections,
     "response-size": _response_size,
-    # Estimated from the bytes on the sockets: additional responses would count as throughput.
+    # Estimated from the bytes on the sockets. Additional responses would inflate the throughput.
     "unasked": _above(lambda trial: trial.responses_per_request, 1.05, "unasked responses", _is_closed),
     "overrun": _overrun,
     "restarted": _above(lambda trial: float(trial.restarted), 0.0, "restarted"),
@@ -306,7 +308,8 @@ RULES: Mapping[str, Rule] = {
     "idle-servers": _above(lambda trial: trial.idle_cpu_share, IDLE_CPUS, "idle servers busy"),
     "witness": _witness,
 }
-EXCLUDING_RULES = {  # a breach excludes the trial from the ranking; other breaches add a flag
+# A breach of these rules excludes the trial from the ranking. A breach of any other rule adds a flag.
+EXCLUDING_RULES = {
     *("errors", "connections", "response-size", "unasked", "overrun", "restarted", "wrong-answers"),
     *("achieved-rate", "unfinished", "generator-lag"),
 }

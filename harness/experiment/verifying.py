@@ -1,4 +1,4 @@
-"""Verifies an implementation on a fresh server with a private database, without load."""
+"""Verifies an implementation without load, on a fresh server with a private database."""
 
 import re
 import time
@@ -43,7 +43,7 @@ class VerificationSetup(Protocol):
 
 
 def _is_unknown_route(verdict: VerificationRecord) -> bool:
-    """Return whether the declared URL had the status 404 or 405."""
+    """Return whether the response to the declared URL had the status 404 or 405."""
     statuses = [each.actual or "" for each in verdict.results if each.check == "status-ok"]
     return any(re.match(r"40[45]\b", status) for status in statuses)
 
@@ -51,7 +51,7 @@ def _is_unknown_route(verdict: VerificationRecord) -> bool:
 def _quoting(logged: str | None, verdict: VerificationRecord) -> VerificationRecord:
     """Add an error from the server's log to the first failed check of a verdict.
 
-    The error becomes part of the actual value, because causes are grouped by the message.
+    The error becomes part of the actual value, because problems are grouped by the message.
     """
     failed = next((each for each in verdict.results if each.outcome is Outcome.FAIL), None)
     if failed is None or not logged:
@@ -64,7 +64,7 @@ def _quoting(logged: str | None, verdict: VerificationRecord) -> VerificationRec
 
 
 class Verification:
-    """The verification of an implementation: HTTP, each test type, and the conduct of the server."""
+    """The verification of an implementation: HTTP, each test type, and the conduct of the server's process."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class Verification:
         self._stop_seconds: float | None = None
         self._as_root: tuple[str, ...] | None = None
         self._stopped = False
-        self._logged: dict[str, str] = {}  # error in the server's log while a test type failed, by test type
+        self._logged: dict[str, str] = {}  # test type -> error in the server's log while the test type failed
 
     def verdicts(self) -> list[VerificationRecord]:
         """Return the verdicts, and report problems that prevented further verdicts.
 
-        The server has a private database, role and password, so that hard-coded values fail. If the server ends, it is
-        started again for the remaining test types. A fatal request therefore affects a single verdict.
+        The server gets a private database, role and password, so hard-coded values fail. If the server exits, it is
+        restarted for the remaining test types. A fatal request therefore affects only one verdict.
         """
         began = time.monotonic()
         mistakes: tuple[str, ...] = ()
@@ -108,9 +108,9 @@ class Verification:
             address = self._made.database.address
             at = f"PostgreSQL at {address.host}:{address.port}"
             self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
-        if not mistakes:  # a mistake with the database quotes the log itself
+        if not mistakes:  # the report of a database mistake already quotes the log
             self._verdicts = [_quoting(self._logged.get(each.test_type), each) for each in self._verdicts]
-        if self._verdicts:  # else the server was never up, and only the problems count
+        if self._verdicts:  # without verdicts, the server never started, and only the problems matter
             self._judge_conduct(mistakes, began)
         return self._verdicts
 
@@ -128,7 +128,7 @@ class Verification:
             self._verdicts.append(verdict)
 
     def _database(self, stack: ExitStack) -> Database:
-        """Return a private database, or the shared database if it cannot be divided or the names are fixed."""
+        """Return a private database, or the shared database if it cannot be divided or if the names are fixed."""
         shared = self._made.database
         if not shared.supports_copies or self._implementation.local is None:
             return shared
@@ -138,7 +138,7 @@ class Verification:
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """Return the database variables that the server ignores, if a test type that needs the database failed.
 
-        A route that does not exist gives no information about the database.
+        If a route does not exist, the failure gives no information about the database.
         """
         types = self._implementation.test_types
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER)
@@ -147,7 +147,7 @@ class Verification:
         return watch.find_mistakes(self._log, expected=True) if reading else ()
 
     def _all(self, database: Database) -> None:
-        """Verify all test types; after an unexpected end of the server, start it again for the remaining types."""
+        """Verify all test types. If the server exits unexpectedly, restart it for the remaining test types."""
         left = [SERVER, *self._kinds]
         implementation, path = self._implementation, self._implementation.ready_path
         while left:
@@ -166,7 +166,7 @@ class Verification:
                     self._progress.problem(f"while {name} was verified: {error}")
 
     def _keep_error(self, verdict: VerificationRecord, log_begin: int) -> None:
-        """Keep the first error that the server has logged after byte ``log_begin``, if a test type failed."""
+        """Remember the first error in the server's log after byte ``log_begin``, if the test type failed."""
         failed = verdict.outcome is Outcome.FAIL and verdict.test_type != SERVER
         if failed and (errors := find_errors(self._log, log_begin)):
             self._logged[verdict.test_type] = errors[0]
@@ -179,7 +179,7 @@ class Verification:
         return self._verifier.verify_test_type(server, kind, database.address, process=0, thorough=True, loads=loads)
 
     def _watch_end(self, server: Server) -> None:
-        """See as whom the server runs, and how long it takes to stop."""
+        """Record the users that the server runs as, and how long it takes to stop."""
         runtime = self._made.runtime
         if runtime.name == "docker" and not isinstance(runtime, MultiMachineRuntime):
             self._as_root = process_conduct.find_root_processes(server)

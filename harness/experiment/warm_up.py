@@ -1,7 +1,7 @@
 """Warm-up: decides when a server is steady, and warms several servers with alternating bursts of load.
 
-A just-in-time compiler competes for CPUs with the load that it compiles for. While a different server has a burst,
-the compilers of an idle server catch up.
+A just-in-time compiler competes for CPUs with the load that triggers it. While another server has a burst, the
+compilers of an idle server can catch up.
 """
 
 import math
@@ -14,19 +14,20 @@ from harness.plan import profile
 from harness.records.measurements import Window
 from harness.records.trial_record import WarmUp
 
-MAX_STEADY_DECLINE = 1.05  # CPU per request may decline by this factor between two spans of a steady server
+# CPU time per request may decline by this factor between two spans of windows of a steady server.
+MAX_STEADY_DECLINE = 1.05
 BURST_SECONDS = 2.0  # maximum length of a burst
-PAUSE_SECONDS = 1.5  # maximum pause between two bursts on the only remaining server
+PAUSE_SECONDS = 1.5  # maximum pause between two bursts if only a single server remains
 FINAL_PAUSE_SECONDS = 8.0  # maximum pause after the last burst
 
 
 class WarmUpTracker:
-    """Tracks a test type of a process until CPU time per request is steady, or until the cap is reached.
+    """A tracker of a process's test type until the CPU time per request is steady or the cap is reached.
 
     The state is steady when the median of the latest ``span`` windows is at most 5 % below the median of the ``span``
-    windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM it levels off
-    seconds before the second compiler is done, while CPU per request is still 31 to 428 % above the final value.
-    ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
+    windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM, it stops
+    increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31 to 428
+    % above the final value. ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
     """
 
     def __init__(self, cell: Cell, limits: profile.WarmUpLimits, *, jit: bool) -> None:
@@ -34,10 +35,10 @@ class WarmUpTracker:
         self.span = limits.span
         self.jit = jit
         self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
-        self.ended = False  # the load failed, the server died, or there is no time
-        self.seconds = 0.0  # length of all loads so far
+        self.ended = False  # set if the load failed, the server died, or the time is over
+        self.seconds = 0.0  # total length of all loads
         self.seconds_to_steady: float | None = None  # start of the later of the two spans that agreed
-        self._costs: list[tuple[float, float]] = []  # CPU seconds per response; seconds before the window
+        self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, seconds before the window)
         self._warm_up = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
 
     @property
@@ -57,7 +58,7 @@ class WarmUpTracker:
         if window.responses == 0:
             self._costs.clear()  # a stalled server is not steady
         elif window.responses is not None and window.server_cpu is not None:
-            # A window that could not be read neither counts towards the span nor interrupts it.
+            # A window that could not be read is skipped: it does not count, and it does not interrupt the span.
             self._costs.append((window.server_cpu / window.responses, before))
             if not self.steady and len(self._costs) >= 2 * self.span:
                 earlier, later = self._costs[-2 * self.span : -self.span], self._costs[-self.span :]
@@ -66,7 +67,7 @@ class WarmUpTracker:
         return self.steady
 
     def add_burst(self, burst: WarmUpResult) -> None:
-        """Add a burst; the whole length counts even if the windows cover less."""
+        """Add a burst. The whole length counts, even if the windows cover less time."""
         before = self.seconds
         windows = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in burst.windows]
         for window in windows:
@@ -84,13 +85,13 @@ class WarmUpTracker:
 
     @property
     def decline(self) -> float:
-        """Return the factor by which CPU per request declined in the latest window; infinite if unknown."""
+        """Return the factor by which CPU time per request declined in the latest window, or infinity if unknown."""
         costs = [cost for cost, _ in self._costs[-2:]]
         return costs[0] / costs[1] if len(costs) > 1 and costs[1] else math.inf
 
     @property
     def result(self) -> WarmUp | None:
-        """Return the warm-up that all bursts make up, or None without a burst."""
+        """Return the warm-up that consists of all bursts, or None without a burst."""
         return self._warm_up if self.seconds else None
 
 
@@ -98,15 +99,15 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 
 
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
-    """Warm up cells in rounds of bursts, then wait until all processes are idle.
+    """Warm up cells in rounds of bursts, and then wait until all processes are idle.
 
-    The first round has a random order. Later rounds may run out of time, so they begin with the JIT platforms with
-    the largest decline of cost. Every cell gets at least one burst.
+    The first round has a random order. Later rounds may run out of time, so they begin with the JIT platforms whose
+    cost declines most. Every cell gets at least one burst.
 
     Args:
         cells: Cells, and whether a JIT runtime serves them.
         rules: The profile.
-        until: Share of the run's time in which bursts must end.
+        until: Share of the run's time within which bursts must end.
         seed: Seed of the random order.
 
     Returns:
@@ -146,6 +147,6 @@ def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: fl
 
 
 def _end_process(trackers: Sequence[WarmUpTracker], process: Process) -> None:
-    """End all warm-ups of a process that has no time left."""
+    """End all warm-ups of a process for which there is no time."""
     for tracker in trackers:
         tracker.ended = tracker.ended or tracker.cell.process == process

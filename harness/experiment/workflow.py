@@ -1,4 +1,4 @@
-"""A run as a list of stages: start reading at ``benchmark``."""
+"""A run as a list of stages; start reading at ``benchmark``."""
 
 import io
 import logging
@@ -24,9 +24,9 @@ logger = logging.getLogger("tfb.workflow")
 
 
 def benchmark(settings: Settings, progress: ProgressTracker, dependencies: Dependencies | None = None) -> RunOutcome:
-    """Carry out a whole run.
+    """Carry out a complete run.
 
-    An interruption or an error is recorded together with everything measured so far, and is then raised again.
+    After an interruption or an error, record it with everything that has been measured, then raise it again.
     """
     used = dependencies or Dependencies()
     with open_run(settings, progress, used.clock) as run_store:
@@ -39,11 +39,12 @@ def benchmark(settings: Settings, progress: ProgressTracker, dependencies: Depen
 
 @contextmanager
 def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Iterator[RunStore]:
-    """Yield the locked store of a new or resumed run, write the run's log, and record an early end."""
+    """Yield the locked store of a new or resumed run, write the log of the run, and record an early end."""
     run_store = _find_store(settings, clock)
     with ExitStack() as stack:
         stack.callback(run_store.discard_if_empty)
-        log = safe_write.append(run_store.folder / "logs" / "harness.log")  # every command and event of the harness
+        # Contains every command and event of the harness.
+        log = safe_write.append(run_store.folder / "logs" / "harness.log")
         stack.callback(log.close)
         handler = logging.StreamHandler(io.TextIOWrapper(log, encoding="utf-8", errors="replace", write_through=True))
         handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -66,7 +67,7 @@ def _find_store(settings: Settings, clock: Clock) -> RunStore:
     """Create the store of a new run, or open the store of the run to resume.
 
     Raises:
-        UsageError: The run to resume has already ended by itself.
+        UsageError: The run to resume has already ended on its own.
     """
     if settings.resume is None:
         return RunStore.new(settings.results, started_at=clock.time())
@@ -82,13 +83,13 @@ def _find_store(settings: Settings, clock: Clock) -> RunStore:
 
 
 def _record_early_end(run_store: RunStore, progress: ProgressTracker, error: BaseException, clock: Clock) -> None:
-    """Record the end of a run by an error or an interruption, as far as the disk allows."""
+    """Record that an error or an interruption ended the run, as far as the disk permits."""
     resumable = isinstance(error, KeyboardInterrupt | MachineLostError | StoreError)
     status: Literal["failed", "interrupted"] = "interrupted" if resumable else "failed"
-    if not run_store.has_run_info or isinstance(error, UsageError):  # a run that may not be resumed stays unchanged
+    if not run_store.has_run_info or isinstance(error, UsageError):  # a run that cannot be resumed remains unchanged
         return
     try:
         record_end(run_store, status, str(error), clock=clock)
         progress.finish(status)
-    except StoreError as second:  # the first error is raised, so this error is only logged
+    except StoreError as second:  # this error is only logged, because the first error is raised
         logger.error("%s", second)  # noqa: TRY400 - the message is complete without the traceback

@@ -1,1 +1,1 @@
-"""The plugins that come with tfb. pyproject.toml declares their entry points; the core does not import them."""
+"""The plugins that are part of tfb. pyproject.toml declares their entry points, and the core does not import them."""

@@ -1,7 +1,7 @@
-"""Compares what the code makes of known input with files that somebody has reviewed.
+"""Compares computed values with approved files, which people have reviewed.
 
-``TFB_APPROVE=1 pytest harness/tests/…`` rewrites the files in harness/tests/approved. Review their diff before you
-commit it.
+The command ``TFB_APPROVE=1 pytest harness/tests/…`` rewrites the files in harness/tests/approved. Review the diff
+before you commit it.
 """
 
 import json
@@ -19,15 +19,15 @@ from harness.report.tables import ranking_tables
 from harness.stats.ranking_model import Ranking
 
 FOLDER = Path(__file__).parent / "approved"
-WIDTH = 200  # columns of a file
-MAX_ITEM = 60  # characters of a text that shares a line with others
-MAX_PACKED = 40  # characters of a field that shares a line with others
-INDENT = "    "  # starts a line that continues the line above
+WIDTH = 200  # maximum width of a file in columns
+MAX_ITEM = 60  # maximum characters of a list item that shares a line
+MAX_PACKED = 40  # maximum characters of a field that shares a line
+INDENT = "    "  # marks a continuation of the previous line
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
 
 def approve(name: str, actual: Any, without: Collection[str] = ()) -> None:
-    """Assert that a value equals ``approved/<name>.txt`` except for rounding; keys in ``without`` are ignored."""
+    """Assert that a value equals ``approved/<name>.txt`` except for rounding; ignore the keys in ``without``."""
     lines = [" ".join(line.split()) for line in _lines(json.loads(json.dumps(actual)), "", without)]
     path = FOLDER / f"{name}.txt"
     if os.environ.get("TFB_APPROVE"):
@@ -40,7 +40,7 @@ def approve(name: str, actual: Any, without: Collection[str] = ()) -> None:
 
 
 def describe_tables(info: RunInfo, ranking: Ranking, *, every_load: bool = False) -> dict[str, list[str]]:
-    """Return the tables of a ranking as users see them: by title, a line for each row and a line for all remarks."""
+    """Return the tables of a ranking as users see them: title -> a line for each row, and a line with all remarks."""
     return {
         table.title: [
             *(" | ".join(cells) for cells in zip(*((each.header, *each.cells) for each in table.columns), strict=True)),
@@ -51,7 +51,7 @@ def describe_tables(info: RunInfo, ranking: Ranking, *, every_load: bool = False
 
 
 def _lines(value: Any, key: str, without: Collection[str]) -> Iterator[str]:
-    """Yield a line for all plain values of each object and list, with its path; empty values have no line."""
+    """Yield a line for each object or list, with the path and all plain values; omit empty values."""
     nested = dict(enumerate(value)) if isinstance(value, list) else value
     if not isinstance(nested, dict):
         yield f"{key}: {_text(value)}"
@@ -86,7 +86,7 @@ def _wrapped(line: str) -> str:
 
 
 def _rounded(line: str, approved: str) -> str:
-    """Return a line with the approved numbers if its numbers differ only by rounding."""
+    """Return the line, with the numbers of the approved line if they differ only by rounding."""
     numbers = NUMBER.findall(approved)
     if len(numbers) != len(NUMBER.findall(line)):
         return line

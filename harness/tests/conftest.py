@@ -1,4 +1,4 @@
-"""Fixtures and marks of all tests: a shared PostgreSQL, and tests that need tools or extras."""
+"""Fixtures and marks for all tests: a shared PostgreSQL server, and skips for missing tools and extras."""
 
 import gc
 import json
@@ -26,24 +26,25 @@ REMOVABLE = re.compile(r"harness(\.tests)?\.extras\.")
 
 
 def pytest_configure() -> None:
-    """End the tests at the first signal, so that fixtures can stop their servers.
+    """Interrupt the tests at the first signal only, so that fixtures can stop their servers.
 
-    A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM. A second interrupt would prevent the stop.
+    Ctrl-C in a terminal also reaches ``./tfb check``, which sends SIGTERM. A second interrupt would prevent the
+    clean-up.
     """
     interruption.install_handlers(ask=lambda: None, kill=lambda: None)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Run the tests of a group in one process, so that they share servers and other expensive fixtures.
+    """Schedule all tests of a group in one process, so that they share servers and other expensive fixtures.
 
-    pytest-xdist 3.8 has a mark for this, but it does not work with pytest 9.2.
+    pytest-xdist 3.8 has a mark for this purpose, but the mark does not work with pytest 9.2.
     """
     return Grouped(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Skip tests whose engine, tool or extra is missing, with a remedy as the reason."""
+    """Skip tests whose engine, tool or extra is missing. The reason names a remedy."""
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         removed = [
@@ -63,7 +64,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Exempt imported modules and collected tests from garbage collection, because they are never freed."""
+    """Exempt imported modules and collected tests from garbage collection, because they live until the end."""
     gc.disable()
     try:
         return (yield)
@@ -76,7 +77,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip modules that need an extra whose folder has been removed."""
+    """Skip modules that import an extra whose folder has been removed."""
     report = yield
     error = report.call.excinfo.value if report.failed and report.call and report.call.excinfo else None
     while error and not isinstance(error, ModuleNotFoundError):
@@ -88,7 +89,7 @@ def pytest_make_collect_report(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell ``./tfb check`` which tests were skipped, and why."""
+    """Report the skipped tests and the reasons to ``./tfb check``."""
     target = os.environ.get("TFB_SKIPPED")
     if target is None:
         return
@@ -103,7 +104,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatabase]:
-    """Start a PostgreSQL server that counts statements."""
+    """Start a PostgreSQL server that counts statements, and share it between tests."""
     tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("no PostgreSQL server on this machine")
@@ -116,13 +117,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatab
 
 @pytest.fixture(scope="module")
 def database(postgres: EmbeddedDatabase) -> DatabaseAddress:
-    """Return the address of the server, with freshly seeded tables."""
+    """Return the address of the PostgreSQL server after the tables were seeded again."""
     postgres.restore()
     return postgres.address
 
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    """Create a temporary folder in which a test runs the real command line."""
+    """Yield a temporary folder in which a test runs the real command line."""
     with new_scene() as created:
         yield created

@@ -1,19 +1,20 @@
-"""Groups of tests that pytest-xdist runs in one process."""
+"""Groups of tests that pytest-xdist runs in the same process."""
 
 import re
 
 from xdist.scheduler import LoadScopeScheduling
 
 DATABASE_GROUP = "of a database"
-GROUPS = {  # group -> prefixes of test ids; the first group that matches counts
-    # Tests that start PostgreSQL; several groups, because one would keep a process busy until the end.
+GROUPS = {  # group -> prefixes of test ids; the first matching group applies
+    # Tests that start PostgreSQL. There are several groups, because a single group would keep a process busy until the
+    # end.
     "of honest servers": ("harness/tests/verify/test_honest.py::test_an_honest_variant",),
     "of honest order services": ("harness/tests/verify/test_honest.py", "harness/tests/verify/test_order_evidence.py"),
     DATABASE_GROUP: (
         "harness/tests/runtime/database/",
         *(f"harness/tests/verify/test_{name}.py" for name in ("database_tables", "trial", "verification")),
     ),
-    # Tests that start containers, or check that there are none.
+    # Tests that start containers, or require that no container exists.
     "of containers": (
         *(
             f"harness/tests/e2e/test_{name}"
@@ -21,7 +22,7 @@ GROUPS = {  # group -> prefixes of test ids; the first group that matches counts
         ),
         "harness/tests/extras/deployments/",
     ),
-    # Tests that share a run of one minute.
+    # Tests that share a run of a minute.
     "of a run of failures": tuple(
         f"harness/tests/faults/test_servers.py::test_{name}"
         for name in ("working_servers", "each_failure", "no_process")
@@ -30,17 +31,17 @@ GROUPS = {  # group -> prefixes of test ids; the first group that matches counts
         "harness/tests/faults/test_records.py",
         "harness/tests/faults/test_surroundings.py::test_report_is_complete",
     ),
-    # Tests of complete implementations, one at a time.
+    # Tests of complete implementations, which run one at a time.
     "of real servers": ("harness/tests/e2e/",),
-    # Tests that share runs, which each process creates once.
+    # Tests that share runs, which each test process would have to create again.
     "of the runs of the dashboard": ("harness/tests/dashboard/", "harness/tests/extras/site/"),
 }
-LEFTOVERS = "of leftovers"  # tests that remove leftovers remove those of all tests
+LEFTOVERS = "of leftovers"  # these tests remove leftovers of all tests, so they may not run concurrently
 LEFTOVER_TESTS = re.compile(r"harness/tests/faults/test_surroundings\.py::test_\w*leftovers")
 
 
 def group(nodeid: str) -> str:
-    """Return the group of a test: ``group`` if its id ends in ``@group]``, an entry of GROUPS, or the id itself."""
+    """Return the group of a test: the text after "@" in the parameters, an entry of GROUPS, or the id itself."""
     name, at, last = nodeid.rpartition("@")
     if at and "[" in name and last.endswith("]"):
         return last.removesuffix("]")
@@ -52,7 +53,7 @@ def group(nodeid: str) -> str:
 
 
 class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # of a package without types
-    """A scheduler that gives all tests of a group to one process."""
+    """A scheduler that assigns all tests of a group to the same process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)

@@ -1,19 +1,20 @@
-"""Lists the messages of the product: ``python -m harness.tests.messages`` prints file, line and text of each."""
+"""Lists the product's messages: ``python -m harness.tests.messages`` prints file, line and text of each message."""
 
 import re
 from collections.abc import Iterator
 
 from harness.tests.vocabulary import Text, product_files, texts
 
-# Code in other languages, and names of files and packages.
+# Code in other languages, and names of files and packages, which are not messages.
 CODE = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|FROM |import |#!|<[a-z!])|^[\w.-]+(/[\w.-]+)+$")
 COMMAND = re.compile(r"(?<![\w/])\./tfb\b")
-VERB_MODULE = re.compile(r"harness/(cli/\w+|extras/\w+/(cli|init|history))\.py")  # docstrings are help texts
-WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that belongs to a command within a sentence
+# Modules whose docstrings are help texts.
+VERB_MODULE = re.compile(r"harness/(cli/\w+|extras/\w+/(cli|init|history))\.py")
+WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that can belong to a command within a sentence
 
 
 def messages() -> Iterator[Text]:
-    """Yield the texts that a user may read: errors, warnings, notes, log lines and help."""
+    """Yield all texts that users may read: errors, warnings, notes, log lines and help texts."""
     for path in product_files():
         for text in texts(path):
             is_help = text.kind == "docstring" and text.line > 1 and VERB_MODULE.match(text.path)
@@ -22,10 +23,11 @@ def messages() -> Iterator[Text]:
 
 
 def suggested_commands(text: str) -> Iterator[list[str]]:
-    """Yield the arguments of each ``./tfb`` command in a text.
+    """Yield the arguments of each ``./tfb`` command that a text suggests.
 
-    A command extends to the end of its backticks. At the beginning of a line, it extends to two spaces or the end
-    of the line. Within a sentence it consists of a verb, flags, placeholders in capital letters and values (``{}``).
+    A command in backticks ends at the closing backtick. A command at the beginning of a line ends at two spaces or at
+    the end of the line. A command within a sentence consists of a verb, flags, placeholders in capital letters, and
+    values (``{}``).
     """
     for match in COMMAND.finditer(text):
         before, after = text[: match.start()], text[match.end() :]

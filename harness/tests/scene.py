@@ -1,4 +1,4 @@
-"""Runs the real command line in a process, on implementations and results in a temporary folder."""
+"""Runs the real command line as a process, with implementations and results in a temporary folder."""
 
 import json
 import os
@@ -21,11 +21,11 @@ from harness.records import store
 from harness.records.run_folders import list_runs
 from harness.records.run_records import RunRecords
 
-MAX_MEMORY = 300 * 2**20  # bytes of a command
+MAX_MEMORY = 300 * 2**20  # memory limit of a command in bytes
 STATUSES = (0, 1, 2, 3, 4, 130)
-READY_SECONDS = 6  # time limit of a server's start, instead of a minute
+READY_SECONDS = 6  # time limit of a server's start, instead of the usual minute
 MAX_PATIENCE = 5.0
-GONE_SECONDS = 30.0  # time limit for processes and folders to disappear after a kill
+GONE_SECONDS = 30.0  # time limit for processes and folders to disappear after tfb was killed
 PROFILE = """
 description = "Faults: as short as a load can be"
 duration_seconds = 1.0
@@ -45,8 +45,8 @@ maximum = 1
 rounds = 1
 witness = false
 """
-# A shell ignores SIGINT and SIGQUIT in background jobs, and nohup ignores SIGHUP. The harness would keep ignoring them,
-# so restore the defaults that a terminal uses.
+# Shells ignore SIGINT and SIGQUIT in background jobs, and nohup ignores SIGHUP. Child processes inherit this. Restore
+# the default actions, which a terminal provides.
 HEARS_INTERRUPTS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.signal(signal.SIGHUP, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
@@ -57,11 +57,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def patience() -> float:
-    """Return the factor for time limits on a busy machine: the number of programs that compete for a CPU."""
+    """Return the factor for time limits on a busy machine: the number of runnable processes per CPU."""
     return min(MAX_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
-# The only difference from a user's command: a shorter time limit for servers that do not respond.
+# Call tfb as a user would, except for a shorter time limit for servers that do not respond.
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
     "import runpy, harness.runtime.readiness as readiness\n"
@@ -74,30 +74,30 @@ PROGRAM = (
 class CommandResult:
     """The result of a command."""
 
-    status: int  # negative for a signal
+    status: int  # exit status; negative if a signal ended the command
     stdout: str
     stderr: str
     peak_bytes: int = 0
 
     @property
     def text(self) -> str:
-        """Everything that the command printed."""
+        """Return everything that the command printed."""
         return self.stdout + self.stderr
 
     def says(self, *words: str) -> "CommandResult":
-        """Assert that the command printed each of the texts."""
-        unwrapped = self.text.replace("\n", "")  # a console of 80 columns breaks lines anywhere
+        """Assert that the command printed all of the texts."""
+        unwrapped = self.text.replace("\n", "")  # a console of 80 columns can break lines anywhere
         missing = [word for word in words if word not in self.text and word not in unwrapped]
         assert not missing, f"does not say {missing}: {self.text.strip()[-600:]}"
         return self
 
     def ends(self, *statuses: int) -> "CommandResult":
-        """Assert that the exit status is one of these."""
+        """Assert that the exit status is one of the given statuses."""
         assert self.status in statuses, f"exit status {self.status}: {self.text.strip()[-600:]}"
         return self
 
     def judged(self) -> "CommandResult":
-        """Assert that the command printed no traceback or control character, and stayed within its limits."""
+        """Assert that the command printed no traceback and no control character, and stayed within the limits."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
         assert "internal error in tfb" not in self.text, self.text.strip()[-600:]
         assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
@@ -108,7 +108,7 @@ class CommandResult:
 
 @dataclass
 class Scene:
-    """A folder with implementations, results and a profile; PostgreSQL's account can enter ``root``."""
+    """A folder with implementations, results and a profile. PostgreSQL's account can enter ``root``."""
 
     root: Path
     runtime: str = "local"
@@ -126,7 +126,7 @@ class Scene:
     # ---- implementations ---------------------------------------------------------------------------------------------
 
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
-        """Add an implementation with a behaviour of ``doubles.fake``; ``local`` changes its local block."""
+        """Add an implementation with a behaviour of ``doubles.fake``; ``local`` changes the local block."""
         run = [sys.executable, "-m", "harness.tests.doubles.fake", "--behaviour", behaviour]
         block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
         urls = {"json_url": "/json", "plaintext_url": "/plaintext"}
@@ -134,39 +134,39 @@ class Scene:
         self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
 
     def image(self, name: str, behaviour: str = "good", dockerfile: str = DOCKERFILE) -> None:
-        """Add an implementation in Perl with an image, and use Docker from now on."""
+        """Add an implementation in Perl with a Dockerfile, and run all implementations in Docker from now on."""
         self.runtime = "docker"
-        # Without a local block, it would run with TechEmpower's settings.
+        # Without a local block, tfb would run the implementation with TechEmpower's settings.
         entry = {"language": "Perl", "json_url": "/json", "docker_cmd": behaviour, "local": {"run": ["false"]}}
         path = self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
         (path.parent / f"{name}.dockerfile").write_text(dockerfile, encoding="utf-8")
         (path.parent / "server.pl").write_bytes(SERVER.read_bytes())
 
     def containers(self, *more: str) -> list[str]:
-        """Return the ids of the containers of the newest run."""
+        """Return the container ids of the newest run."""
         return docker("ps", "--all", "--quiet", "--filter", f"label=org.tfb.run={self.folder().name}", *more).split()
 
     def write(self, folder: str, data: bytes) -> Path:
-        """Write a benchmark_config.json and return its path."""
+        """Write a benchmark_config.json, and return the path."""
         path = self.frameworks / "Python" / folder / "benchmark_config.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         return path
 
     def program(self, name: str, body: str) -> dict[str, str]:
-        """Write a shell script; return an environment that has it first on PATH."""
+        """Write a shell script, and return an environment in which the script is first on PATH."""
         return {"PATH": f"{script(self.root / 'bin' / name, body).parent}:{os.environ['PATH']}"}
 
     # ---- commands ----------------------------------------------------------------------------------------------------
 
     def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> CommandResult:
-        """Run ``./tfb`` to its end; ``before`` is the command of a program that starts it."""
+        """Run ``./tfb`` until it exits. ``before`` begins the command line, for example with a wrapper program."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
     def run(
         self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100
     ) -> CommandResult:
-        """Run a command to its end, and assert that it behaves like any command of tfb should (``judged``)."""
+        """Run a command until it exits, and assert the properties that all tfb commands have (``judged``)."""
         out, err = self.root / ".stdout", self.root / ".stderr"
         environment = {**self.environment, **(env or {})}
         with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -178,7 +178,7 @@ class Scene:
         return CommandResult(status=status, stdout=texts[0], stderr=texts[1], peak_bytes=peak).judged()
 
     def measure(self, *words: str, **options: object) -> CommandResult:
-        """Measure the implementations of this folder."""
+        """Measure the implementations in this folder."""
         return self.tfb(*self.words(*words), **options)  # type: ignore[arg-type]
 
     def resume(self, **options: object) -> CommandResult:
@@ -196,7 +196,7 @@ class Scene:
         return (*words, *where, "--runtime", self.runtime, "--profile", str(self.profile), "--no-install")
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
-        """Start a run in the background, with its output in ``log``."""
+        """Start a run in the background, and write the output to ``log``."""
         with (self.root / "log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, *self.words(*words)],
@@ -205,18 +205,18 @@ class Scene:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                process_group=0,  # in this session: the harness ends processes of other sessions
+                process_group=0,  # keep the session, because tfb ends processes in other sessions
             )
 
     def log(self) -> str:
-        """Return the output of ``started``."""
+        """Return the output of the run that ``started`` began."""
         return (self.root / "log").read_bytes().decode(errors="replace")
 
     def struck(
         self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]",
         within: float = 60,
     ) -> CommandResult:  # fmt: skip
-        """Start a run, do something at a moment within some seconds, and wait for the end."""
+        """Start a run, call ``strike`` as soon as ``when`` is true, and wait for the end of the run."""
         run = self.started(*words)
         try:
             self.until(lambda: when() or run.poll() is not None, "the moment", within)
@@ -234,7 +234,7 @@ class Scene:
     # ---- what a run does and leaves ----------------------------------------------------------------------------------
 
     def at(self, stage: str) -> Callable[[], bool]:
-        """Return a function that says whether the newest run is at this stage."""
+        """Return a function that returns whether the newest run has reached this stage."""
         return lambda: self.progress().get("stage") == stage
 
     def progress(self) -> dict[str, object]:
@@ -244,14 +244,14 @@ class Scene:
         return document
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait until a condition holds."""
+        """Wait until a condition is true."""
         end = time.monotonic() + seconds * patience()
         while not when():
             assert time.monotonic() < end, f"after {seconds:.0f} s still not: {what}; {self.log()[-600:]}"
             time.sleep(0.02)
 
     def left(self, pid: int) -> list[str]:
-        """Return processes and scratch folders that still exist some time after the end of tfb."""
+        """Return the processes and scratch folders that remain after tfb has ended and the time limit has passed."""
         until = time.monotonic() + GONE_SECONDS * patience()
         while left := [p.info["name"] for p in started_by(pid)] + [path.name for path in self.scratch.glob("tfb-*")]:
             if time.monotonic() > until:
@@ -268,7 +268,7 @@ class Scene:
         return store.read_run(self.folder())
 
     def measured(self) -> set[str]:
-        """Return the implementations with a valid trial."""
+        """Return the implementations that have a valid trial."""
         return {trial.implementation for trial in self.records().trials if trial.rankable}
 
     def why_failed(self, name: str) -> str:
@@ -280,7 +280,7 @@ class Scene:
         return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)
 
     def failed(self, name: str, *words: str) -> None:
-        """Assert that an implementation failed for this reason and has no valid trial."""
+        """Assert that an implementation failed for the given reason and has no valid trial."""
         reason = self.why_failed(name)
         assert [word for word in words if word not in reason] == [], reason
         assert name not in self.measured()
@@ -288,7 +288,7 @@ class Scene:
 
 
 def script(path: Path, body: str) -> Path:
-    """Write a shell script, and create its folder."""
+    """Write an executable shell script, and create the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -310,10 +310,10 @@ def docker(*words: str) -> str:
 
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
-    """Return the exit status and the peak of resident bytes; kill a command that exceeds the time limit."""
+    """Return the exit status and the peak memory in bytes. Kill the command at the time limit."""
     until, peak = time.monotonic() + seconds * patience(), 0
     while child.poll() is None:
-        peak = max(peak, _peak_bytes(child.pid))  # without child processes, which the kernel's figure includes
+        peak = max(peak, _peak_bytes(child.pid))  # the kernel's figure would include child processes
         if time.monotonic() > until:
             child.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -326,7 +326,7 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
 
 
 def _peak_bytes(pid: int) -> int:
-    """Return the peak of resident bytes of a running process; 0 if it has exited."""
+    """Return the peak memory of a process in bytes, or 0 if it has exited."""
     found = None
     with suppress(OSError):
         found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.MULTILINE)
@@ -334,7 +334,7 @@ def _peak_bytes(pid: int) -> int:
 
 
 def started_by(harness: int) -> list[psutil.Process]:
-    """Living processes that a harness of this pid has started, daemons among them; ``info`` has their names."""
+    """Return the running processes that a tfb process has started, including daemons; ``info`` has their names."""
     left = []
     for candidate in psutil.process_iter(["name"]):
         with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""The commit-msg hook accepts imperative subjects of at most 72 characters, and nothing else."""
+"""The commit-msg hook accepts only imperative subjects of at most 72 characters."""
 
 import subprocess
 from pathlib import Path

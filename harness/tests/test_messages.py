@@ -1,4 +1,4 @@
-"""Commands that messages and help texts suggest can be parsed."""
+"""The command line accepts all commands that messages and help texts suggest."""
 
 import re
 
@@ -8,23 +8,25 @@ from cyclopts import CycloptsError
 from harness.cli.verbs import REPLACED, VERBS, application
 from harness.tests.messages import messages, suggested_commands
 
-# Values of placeholders; every other placeholder, and every value of an f-string, becomes a name.
+# Values of placeholders. All other placeholders, and values of f-strings, become names.
 VALUES = {"PERCENT": "5", "SECONDS": "5", "N": "5", "PORT": "80", "TIME": "5m", "MINUTES": "5m", "{}m": "5m"}
 
 
 def suggestions() -> list[tuple[str, list[str]]]:
-    """Return each suggested command with its place."""
+    """Return each suggested command and where it is suggested."""
     return [
         (str(message), words)
         for message in messages()
         for words in suggested_commands(message.text)
-        if words and words[0] not in ("VERB", "{}", "{}{}--help", "as")  # any verb, and "start ./tfb as …"
+        # Skip placeholders for verbs, and the phrase "start ./tfb as …".
+        if words and words[0] not in ("VERB", "{}", "{}{}--help", "as")
     ]
 
 
 def parse_error(arguments: list[str]) -> str:
-    """Return why the parser refuses a command; empty if it accepts the command."""
-    arguments = [word.removesuffix("{}").partition("|")[0] or word for word in arguments]  # optional flags, choices
+    """Return the reason why the parser rejects a command, or an empty text."""
+    # Reduce optional flags and choices to a single word.
+    arguments = [word.removesuffix("{}").partition("|")[0] or word for word in arguments]
     known = [VALUES.get(word, "name" if re.fullmatch(r"[A-Z]+|\{\}", word) else word) for word in arguments]
     if known[0] not in VERBS and not known[0].startswith("-"):
         return f"unknown verb {known[0]}"

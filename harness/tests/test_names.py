@@ -1,4 +1,4 @@
-"""Names are unique: a reader who searches for a class or a module finds one definition."""
+"""Names are unique, so that a search for a class or a module finds a single definition."""
 
 import ast
 from collections import defaultdict
@@ -8,18 +8,19 @@ from pathlib import Path
 from harness.paths import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
-SHARED_MODULES = frozenset({"__init__.py", "cli.py", "registry.py"})  # one per package, by convention
+# By convention, each package may have one of these.
+SHARED_MODULES = frozenset({"__init__.py", "cli.py", "registry.py"})
 SHARED_TEST_MODULES = frozenset({"__init__.py", "conftest.py"})
 
 
 def sources() -> Iterator[Path]:
     for path in sorted(HARNESS.rglob("*.py")):
-        if not {"node_modules", "services"} & set(path.parts):  # services are programs of their own
+        if not {"node_modules", "services"} & set(path.parts):  # services are separate programs
             yield path.relative_to(HARNESS)
 
 
 def defined(path: Path) -> Iterator[str]:
-    """Yield the names of the classes and type aliases at the top level of a module."""
+    """Yield the names of the classes and type aliases that a module defines at the top level."""
     for node in ast.parse((HARNESS / path).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
             yield node.name

@@ -1,4 +1,4 @@
-"""Escaping of untrusted text, and formatting of numbers."""
+"""Untrusted text is escaped, and numbers are formatted for people."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Plugins of other distributions, and plugins that cannot be loaded."""
+"""Plugins from other distributions, and plugins that cannot be loaded."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""SECURITY.md links existing tests for every promise, and uses every module of adversarial tests."""
+"""SECURITY.md links to an existing test for every promise, and mentions every module of adversarial tests."""
 
 import re
 from pathlib import Path
@@ -26,4 +26,5 @@ def test_every_named_test_exists() -> None:
 
 def test_every_adversarial_module_is_linked() -> None:
     modules = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / FOLDER).glob("test_*.py")}
-    assert modules - {path for _, path in LINKS} - {f"{FOLDER}/test_scans.py"} == set()  # scans judge our own files
+    # Scans check the files of this project.
+    assert modules - {path for _, path in LINKS} - {f"{FOLDER}/test_scans.py"} == set()

@@ -1,4 +1,4 @@
-"""Texts and names of the product's Python code, for tests of style."""
+"""Extracts texts and names from the product's Python code for tests of style."""
 
 import ast
 import io
@@ -14,19 +14,19 @@ from harness.paths import REPOSITORY
 PRODUCT = (
     "hatch_build.py",
     "harness/*.py",
-    "harness/[!t]*/**/*.py",  # all packages except tests
+    "harness/[!t]*/**/*.py",  # all packages except the tests
     "toolset/**/*.py",
     "config/**/*.py",
     "docker/**/*.py",
 )
-GENERATED = {"node_modules", "services", "target", "built", "dist"}  # folders; services are programs of their own
+GENERATED = {"node_modules", "services", "target", "built", "dist"}  # folders to skip; services are separate programs
 Kind = Literal["docstring", "comment", "message", "name"]
 DIRECTIVE = re.compile(r"#\s*(noqa|type:|fmt:|pragma)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A text or a name in a file."""
+    """A text or a name, with the place in a file."""
 
     path: str
     line: int
@@ -46,12 +46,13 @@ def product_files() -> list[Path]:
 def texts(path: Path) -> Iterator[Text]:
     """Yield the docstrings, comments, messages and defined names of a file.
 
-    A message is a string literal of two words or more that is not a docstring. Braces replace values of f-strings.
+    A message is a string literal with at least two words that is not a docstring. Braces replace the values of
+    f-strings.
     """
     source = path.read_text(encoding="utf-8")
     name = path.relative_to(REPOSITORY).as_posix()
     tree = ast.parse(source)
-    parts: set[int] = set()  # constants that belong to a docstring or an f-string
+    parts: set[int] = set()  # ids of constants that are part of a docstring or an f-string
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node)
@@ -79,7 +80,7 @@ def _message(node: ast.AST) -> str | None:
 
 
 def _part(part: ast.expr) -> str:
-    """Return the text of a part of an f-string; ``{}`` stands for a value, except for the program's name."""
+    """Return the text of an f-string's part. Values become ``{}``, except for the name of the program."""
     if isinstance(part, ast.Constant):
         return str(part.value)
     is_program = (
@@ -89,7 +90,7 @@ def _part(part: ast.expr) -> str:
 
 
 def _defined_names(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a node defines: classes, functions, parameters and variables."""
+    """Yield the names of the classes, functions, parameters and variables that a node defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield node.name
     elif isinstance(node, ast.arg):

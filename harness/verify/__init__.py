@@ -1,1 +1,1 @@
-"""Whether answers are true: evidence, checks, the probe under load."""
+"""Verification: gathers evidence about a server, judges it by checks, and verifies responses under load."""

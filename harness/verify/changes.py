@@ -1,6 +1,6 @@
-"""Changes rows during a load, and records the versions of the tables, so that stale responses are detected.
+"""Changes rows during a load, and records the versions of the tables, which reveals stale responses.
 
-The role that servers use cannot see the harness's sessions.
+The servers' database role cannot see the sessions of tfb.
 """
 
 import html
@@ -24,19 +24,19 @@ from harness.verify.checks.evidence import (
 )
 from harness.verify.database_tables import DatabaseTables, TableChange, parse_table_text
 
-# Each change affects few rows, to keep the database's work small. Changes are frequent, so that a response with rows
+# A change affects few rows, which limits the work of the database. Changes are frequent, so that a response with rows
 # that were read slightly too early coincides with a change.
-ROWS_PER_CHANGE = 2_000  # about 13 ms of the database's CPU
-INTERVAL_SECONDS = (0.1, 0.4)  # bounds of the time between two changes, or between two snapshots
-MEAN_CHANGES = 12  # changes of rows, or snapshots, in a load; a longer load has longer intervals
-# Beginnings of a changed fortune, in eight positions that are the same by code point and by alphabet.
+ROWS_PER_CHANGE = 2_000  # takes about 13 ms of the database's CPU time
+INTERVAL_SECONDS = (0.1, 0.4)  # bounds of the interval between two changes, or between two snapshots
+MEAN_CHANGES = 12  # mean number of changes or snapshots in a load; longer loads have longer intervals
+# Beginnings of a changed fortune. They sort to eight positions that are the same by code point and by alphabet.
 BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
 
 
 def build_history(
     first: WorldTables, changes: Sequence[Mapping[str, TableChange]] = (), slack: float = 0.0
 ) -> TableHistory:
-    """Return the versions of the tables: ``first``, then a version for each change. ``slack`` is in seconds."""
+    """Return the versions of the tables: ``first``, followed by a version for each change. ``slack`` is in seconds."""
     history = {name: [TableVersion(rows=table)] for name, table in first.items()}
     for change in changes:
         for name, (text, begun, done) in change.items():
@@ -45,10 +45,11 @@ def build_history(
 
 
 class ConcurrentChanges:
-    """Context manager around a load that changes rows which are read, or takes snapshots of rows which are written.
+    """A context manager for a load. It changes rows that the test type reads, or takes snapshots of written rows.
 
-    On exit, it restores fortunes, and other rows if ``put_back`` is set. Only changes require the administrator. Exit
-    raises the psycopg.Error of a failed change or snapshot, because the correct responses are then unknown.
+    On exit, it restores the fortunes; if ``put_back`` is set, it also restores other rows. Only changes require an
+    administrator. If a change or snapshot failed, the exit raises psycopg.Error, because the correct responses are
+    unknown.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ConcurrentChanges:
         self._test_type = test_type
         self._tables = tables
         self._put_back = put_back
-        # Changing a fortune is cheap, and of thousands of pages a second only a few stale pages have to be noticed.
+        # Changing a fortune is cheap. Among thousands of pages per second, it suffices to detect a few stale pages.
         spread = max(1.0, seconds / MEAN_CHANGES / fmean(INTERVAL_SECONDS))
         self._interval_factor = spread if test_type.has_rows else 1.0
         self._dice = random.Random(f"changes {seed}")
@@ -66,12 +67,12 @@ class ConcurrentChanges:
         self._changes: list[dict[str, TableChange]] = []
         self._snapshots: list[tuple[dict[str, str], float, float]] = []
         self.first: WorldTables = {}  # initial world tables, if the test type uses them
-        self.fortunes: list[TableVersion[str]] = []  # if the test type reads them
+        self.fortunes: list[TableVersion[str]] = []  # versions of the fortunes, if the test type reads them
         self._thread = threading.Thread(target=self._run, name="concurrent changes", daemon=True)
 
     @property
     def snapshots(self) -> list[TableSnapshot]:
-        """Return snapshots of written world tables, from before the block to after it."""
+        """Return snapshots of written world tables, from before the load to after it."""
         later = [
             TableSnapshot({name: parse_table_text(text) for name, text in texts.items()}, *interval)
             for texts, *interval in self._snapshots
@@ -80,7 +81,7 @@ class ConcurrentChanges:
 
     @property
     def history(self) -> TableHistory:
-        """Return the versions of the world tables that the test type reads."""
+        """Return the versions of the world tables, if the test type reads them."""
         return build_history(self.first, self._changes, slack=CLOCK_SLACK_SECONDS)
 
     def __enter__(self) -> Self:
@@ -126,10 +127,10 @@ class ConcurrentChanges:
             self._change_fortune()
 
     def _change_fortune(self) -> None:
-        """Change a random fortune and restore the previously changed fortune. The new message moves and needs escaping.
+        """Change a random fortune, and restore the fortune that was changed before it.
 
-        The length of the page is constant, which check load.2 expects. Only ASCII messages change, because some servers
-        write other characters as entities.
+        The new message has a different position and requires escaping. The length of the page remains constant, as the
+        check load.2 expects. Only ASCII messages are changed, because some servers write other characters as entities.
         """
         seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])

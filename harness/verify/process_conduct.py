@@ -1,4 +1,4 @@
-"""Gathers the evidence for ``checks/conduct.py``: an implementation's files and the server's processes."""
+"""Gathers evidence for ``checks/conduct.py`` from the implementation's files and the server's processes."""
 
 import re
 import time
@@ -21,15 +21,15 @@ from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
 from harness.verify.verification import run_checks
 
 ROOT_USERS = {"root", "0", "0:0", "root:root"}
-INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # of containers; they only forward signals
-UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that was not filled in
-MIN_README_CHARACTERS = 80  # without headings
+INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # init processes of containers, which only forward signals
+UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that has not been filled in
+MIN_README_CHARACTERS = 80  # characters without headings
 
 
 def verify_conduct(implementation: Implementation, conduct: ConductFacts, began: float) -> VerificationRecord | None:
-    """Return the verdict on a server's conduct; None for an implementation written for TechEmpower's toolset."""
+    """Return the verdict on a server's conduct, or None for an implementation written for TechEmpower's toolset."""
     if implementation.local is None:
-        return None  # it expects the names and containers of TechEmpower's toolset
+        return None  # the implementation expects the names and containers of TechEmpower's toolset
     results = run_checks(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
     return VerificationRecord(
         implementation=implementation.name,
@@ -43,7 +43,7 @@ def verify_conduct(implementation: Implementation, conduct: ConductFacts, began:
 
 
 def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts | None:
-    """Return facts from an implementation's files; None for implementations of other trees, unless ``strict``."""
+    """Return facts from an implementation's files, or None for implementations of other trees unless ``strict``."""
     local = implementation.local
     if local is None or not (strict or is_own_tree(implementation.folder.parent.parent)):
         return None
@@ -71,7 +71,7 @@ def find_root_processes(server: Server) -> tuple[str, ...]:
     """Return the names of a container's processes that run as root."""
     names = []
     for pid in server.program.read().pids:
-        with suppress(psutil.Error):  # the process has exited
+        with suppress(psutil.Error):  # the process has exited in the meantime
             process = psutil.Process(pid)
             if process.uids().effective == 0 and process.name() not in INIT_PROCESSES:
                 names.append(process.name())
@@ -86,14 +86,14 @@ def _text(path: Path) -> str | None:
 
 
 def _without_shell(command: Sequence[str]) -> list[str]:
-    """Return the words of a command without the shell around it."""
+    """Return the words of a command without an enclosing shell."""
     if len(command) == 3 and PurePosixPath(command[0]).name in ("sh", "bash") and command[1] == "-c":
         return dockerfile.split_command(command[2])
     return [*command]
 
 
 def _normalise(command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command without the parts that may differ: shell, variables, ``exec``, the program's folder."""
+    """Normalise a command: remove the shell, variables, ``exec`` and the program's folder, which may differ."""
     words = _without_shell(command)
     assignments = len(dockerfile.parse_assignments(words))
     words = words[assignments + (words[:1] == ["env"]) :] if assignments else words
@@ -108,7 +108,7 @@ def _variables(command: Sequence[str]) -> dict[str, str]:
 
 
 def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables (NAME=value) of the local runtime that the image lacks; paths may differ."""
+    """Return the variables (NAME=value) of the local runtime that the image lacks. Values that are paths may differ."""
     return tuple(
         f"{name}={value}"
         for name, value in local.items()
@@ -137,22 +137,22 @@ def _dockerfile_defects(path: Path, recipe: dockerfile.ImageRecipe, text: str | 
 
 
 def _in_context(folder: Path, source: str) -> bool:
-    """Return whether the build context has a source of COPY: a name, a pattern, or the folder."""
+    """Return whether the build context contains a source of COPY: a name, a pattern, or the folder itself."""
     word = source.strip("/")
     while word.startswith("./"):
         word = word[2:].lstrip("/")
     if word in ("", "."):
         return True
     if ".." in PurePosixPath(word).parts:
-        return False  # the engine refuses paths outside the build context
+        return False  # container engines refuse paths outside the build context
     try:
         return (folder / word).exists() or any(folder.glob(word))
     except (ValueError, IndexError, NotImplementedError, OSError):
-        return True  # a Go pattern that Python cannot evaluate; the engine reports errors
+        return True  # Python cannot evaluate this Go pattern, but the engine reports errors
 
 
 def _is_included(path: Path, source: str) -> bool:
-    """Return whether a .dockerignore that starts with ``*`` includes a source again."""
+    """Return whether a .dockerignore that starts with ``*`` includes a path again."""
     lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
     if [line.strip() for line in lines[:1]] != ["*"]:
         return True
@@ -168,7 +168,7 @@ def _is_included(path: Path, source: str) -> bool:
 
 
 def _readme_defect(text: str | None) -> str | None:
-    """Return the defect of a README.md, or None if it is complete."""
+    """Return the defect of a README.md, or None if the file is complete."""
     if text is None:
         return "README.md does not exist. Describe the purpose, how to run it and the tuning"
     if unfilled := UNFILLED_LINE.findall(text):

@@ -1,7 +1,7 @@
-"""Compares responses with JSON Schemas in a long-lived child process, so that an expensive schema cannot stop tfb.
+"""Compares responses with JSON Schemas in a long-lived child process, so that an expensive schema cannot block tfb.
 
-Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The CPU time and memory of the child
-(``schema_worker``) are limited. A schema that exceeds a limit is not tried again.
+Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The child process (``schema_worker``)
+has limits for CPU time and memory. A schema that exceeds a limit is not tried again.
 """
 
 import hashlib
@@ -20,14 +20,14 @@ from pathlib import Path
 from harness.host import process
 from harness.verify import schema_worker
 
-WAIT_SECONDS = 60.0  # wall time for a comparison; the child limits CPU time itself
+WAIT_SECONDS = 60.0  # maximum wall time of a comparison; the child limits its CPU time
 MAX_CACHED_RESULTS = 4_096
-NO_ORPHANS = sys.maxsize  # start time of a child that starts no processes, so that it has no orphans
+NO_ORPHANS = sys.maxsize  # start time that no process exceeds, because this child does not start processes
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaMismatch:
-    """Why a document does not fit a schema."""
+    """The reason why a document does not match a schema."""
 
     message: str
     expected: str
@@ -35,17 +35,17 @@ class SchemaMismatch:
 
 
 class SchemaValidator:
-    """A thread-safe connection to the child process, with a cache of comparisons."""
+    """A thread-safe connection to the child process, with a cache of results."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: process.Child | None = None
-        self._last = b""  # the latest schema sent to the child
+        self._last = b""  # latest schema that was sent to the child
         self._results: OrderedDict[tuple[bytes, bytes], SchemaMismatch | None] = OrderedDict()
-        self._given_up: dict[bytes, str] = {}  # digest of a schema -> reason why it is not compared any more
+        self._given_up: dict[bytes, str] = {}  # digest of a schema -> reason why it is no longer compared
 
     def find_mismatch(self, schema: bytes, document: bytes) -> SchemaMismatch | None:
-        """Return why a JSON document does not fit a schema (both as JSON texts), or None if it fits."""
+        """Return why a JSON document does not match a schema (both as JSON texts), or None if it matches."""
         key = (hashlib.sha256(schema).digest(), hashlib.sha256(document).digest())
         with self._lock:
             if key in self._results:
@@ -86,13 +86,13 @@ class SchemaValidator:
             result: dict[str, str] | None = json.loads(self._read(child, size))
         except (OSError, ValueError) as error:
             raise self._end_with_reason(child) from error
-        except BaseException:  # after an interruption, a late result must not be taken for the next comparison
+        except BaseException:  # after an interruption, the next comparison must not read a late result
             self._end()
             raise
         return result
 
     def _read(self, child: process.Child, count: int) -> bytes:
-        """Read ``count`` bytes of the child's output. Raises ValueError after ``WAIT_SECONDS``."""
+        """Read ``count`` bytes from the child's output. Raises ValueError after ``WAIT_SECONDS``."""
         assert child.stdout is not None  # noqa: S101 - a pipe, as asked for
         data, until = b"", time.monotonic() + WAIT_SECONDS
         while len(data) < count:
@@ -104,7 +104,7 @@ class SchemaValidator:
         return data
 
     def _end_with_reason(self, child: process.Child) -> "_EndedError":
-        """End the child, and return the reason why it sent no result."""
+        """Stop the child, and return the reason why it sent no result."""
         status = child.wait(1.0)
         self._end()
         if status in (None, -signal.SIGPROF):
@@ -114,10 +114,10 @@ class SchemaValidator:
     def _start(self) -> process.Child:
         if self._child is None or self._child.poll() is not None:
             self._end()
-            # -P: import no modules from the current folder or from the program's folder.
+            # With -P, Python imports no modules from the current folder or from the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            # An interruption of a run does not end the process in the middle of a comparison, as SIGTERM would.
+            # Unlike SIGTERM, SIGINT does not end the child in the middle of a comparison when a run is interrupted.
             options = process.ProcessOptions(cwd=Path("/"), env=environment, stop_signal=signal.SIGINT)
             self._child = process.Child(
                 command, options, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL
@@ -135,7 +135,7 @@ class SchemaValidator:
 
 
 class _EndedError(Exception):
-    """The child process ended, or was ended, before it sent a result."""
+    """The child process ended before it sent a result."""
 
 
 def _to_mismatch(result: dict[str, str] | None) -> SchemaMismatch | None:
@@ -153,4 +153,4 @@ def _to_mismatch(result: dict[str, str] | None) -> SchemaMismatch | None:
     )
 
 
-SCHEMA_VALIDATOR = SchemaValidator()  # shared by all verifications of this process
+SCHEMA_VALIDATOR = SchemaValidator()  # shared by all verifications in this process

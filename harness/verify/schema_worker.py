@@ -1,8 +1,8 @@
-"""A program that compares documents with JSON Schemas, with limits on CPU time and memory.
+"""A program that compares documents with JSON Schemas, with limits for CPU time and memory.
 
-It reads frames from stdin: pairs of a schema and a document. For each pair it writes a frame with the result to stdout.
-A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema repeats the previous
-schema. If a document uses up the CPU time of the schema, SIGPROF ends the process.
+The program reads frames from stdin: a schema and a document for each comparison. It writes a frame with the result to
+stdout. A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema repeats the
+previous schema. If the documents of a schema have used up its CPU time, SIGPROF ends the process.
 """
 
 import json
@@ -15,11 +15,11 @@ import warnings
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1 << 30
-# CPU time of a schema: the maximum, and the time that each document and each byte add.
+# CPU time of a schema: the maximum, and the time that each document and each byte add to it.
 MAX_SECONDS = 2.0
 SECONDS_PER_DOCUMENT = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)
-MAX_SHOWN_CHARACTERS = 160  # of a value in a result
+MAX_SHOWN_CHARACTERS = 160  # maximum characters of a value in a result
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     import referencing  # noqa: F401
 
     validators: dict[bytes, Any] = {}
-    budgets: dict[bytes, float] = {}  # CPU seconds that a schema has left
+    budgets: dict[bytes, float] = {}  # schema -> remaining CPU seconds
     key = b""
     while (schema := read_frame(sys.stdin.buffer)) is not None:
         body = read_frame(sys.stdin.buffer) or b""
@@ -61,7 +61,7 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 
 def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[str, str] | None:
-    """Return the place where a document does not fit and the violated rule, or None if it fits."""
+    """Return where a document does not match and which rule it violates, or None if it matches."""
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 
@@ -88,10 +88,11 @@ def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[st
 
 
 def format_value(value: object) -> str:
-    """Format a value as a text of at most about ``MAX_SHOWN_CHARACTERS`` characters."""
+    """Format a value as a text of about ``MAX_SHOWN_CHARACTERS`` characters or fewer."""
     try:
         text = repr(value)
-    except (RecursionError, ValueError) as error:  # nested too deep, or a number of thousands of digits
+    # The value is nested too deeply, or is a number with thousands of digits.
+    except (RecursionError, ValueError) as error:
         return f"a value that cannot be shown: {error}"
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"
 

@@ -1,7 +1,7 @@
-"""Verifies each trial from a sample of its responses, the corresponding rows, and the statements that were executed.
+"""Verifies each trial by a sample of responses, the corresponding rows, and the statements that were executed.
 
-All loads look the same to the server: rows change, statements are counted, and random responses are recorded.
-Neither time, connection, position nor number of requests reveals which responses are checked.
+All loads look the same to the server: rows change, statements are counted, and random responses are recorded. Time,
+connection, position and number of requests do not reveal which responses are checked.
 """
 
 import base64
@@ -44,21 +44,22 @@ from harness.verify.verification import PLAIN, rows_variant, run_checks, wait_fo
 from harness.verify.wire import Response
 
 NANOSECONDS = 1e-9
-# Limits on the checked responses of a trial; checking takes about 50 µs a response and 3 µs a row.
+# Maximum number of checked responses in a trial. Checking takes about 50 µs per response and 3 µs per row.
 MAX_RESPONSES = 2_000
-MAX_DECLARED_RESPONSES = 400  # of a service: comparing a response with a schema may take milliseconds
+MAX_DECLARED_RESPONSES = 400  # limit for services, because comparing a response with a schema may take milliseconds
 MAX_ROWS = 6_000
-MAX_WRITTEN_ROWS = 8_000  # of update: if there are no more, all responses are checked rather than a sample
-RECORDED_PER_CHECKED = 4  # responses that the generator may record for each checked response, if a server speeds up
+MAX_WRITTEN_ROWS = 8_000  # limit for update; if no more rows are written, all responses are checked instead of a sample
+# Responses that the generator may record per checked response, in case the server becomes faster.
+RECORDED_PER_CHECKED = 4
 MAX_FILE_BYTES = 16 << 20
 PAGE_ROWS = 12
-DEFAULT_ROW_RATE = 50_000.0  # rows a second, before a server's rate has been measured
-DEFAULT_SERVICE_RATE = 2_000.0  # requests a second; for a faster service, the generator lowers the share
-CACHE_SECONDS = 10.0  # for which cached-query may keep a row
+DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second before the rate of a server has been measured
+DEFAULT_SERVICE_RATE = 2_000.0  # assumed requests per second; the generator lowers the share for faster services
+CACHE_SECONDS = 10.0  # time for which cached-query may keep a row
 
 
 def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
-    """Return how many responses to check, and how the generator samples them; ``rate`` is in requests a second."""
+    """Return how many responses to check, and how the generator samples them. ``rate`` is in requests per second."""
     rows = load.queries or (PAGE_ROWS if test_type.response_shape == "page" else 1)
     default_rate = DEFAULT_SERVICE_RATE if test_type.requests else DEFAULT_ROW_RATE / rows
     rate = load.rate if isinstance(load, OpenLoop) else rate
@@ -74,19 +75,22 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
 
 @dataclass(kw_only=True)
 class ProcessVerification:
-    """State of the verification of a process between trials."""
+    """The state of a process's verification between trials."""
 
-    before: DatabaseCounters | None = None  # before the process started
-    expected_work: ExpectedWork = field(default_factory=ExpectedWork)  # for all successful responses
-    cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # with expiry times
-    age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # of updated rows: count_age_pairs
-    cache_unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that are in no snapshot
+    before: DatabaseCounters | None = None  # counters before the process started
+    # Database work for all successful responses so far.
+    expected_work: ExpectedWork = field(default_factory=ExpectedWork)
+    # (expiry time, rows) pairs.
+    cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
+    # Result of count_age_pairs for updated rows.
+    age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)
+    cache_unknown_until: float = 0.0  # epoch seconds until which a cache may contain rows that are in no snapshot
     _tables: DatabaseTables | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def connect(self, database: DatabaseAddress) -> DatabaseTables:
-        """Return the connection to the database, which stays open because trials follow within seconds."""
-        with suppress(psycopg.Error):  # an external PostgreSQL may end idle sessions
+        """Return the connection to the database. It remains open, because trials follow within seconds."""
+        with suppress(psycopg.Error):  # an external PostgreSQL server may close idle sessions
             if self._tables is not None:
                 self._tables.compare_clocks()
                 return self._tables
@@ -100,34 +104,34 @@ class ProcessVerification:
             self._stack.close()
 
     def remember_rows(self, history: TableHistory) -> None:
-        """Remember rows that a cache may have read while they changed."""
+        """Remember rows that a cache may have read during their change."""
         versions = (version for table in history.values() for version in table)
         rows = frozenset(row for version in versions for row in version.rows.items())
         self.cached_rows.append((time.time() + CACHE_SECONDS, rows))
 
     def recent_rows(self) -> frozenset[tuple[int, int]]:
-        """Return rows (id, number) that a cache may still hold although the tables do not."""
+        """Return (id, number) pairs that a cache may still contain although the tables no longer do."""
         self.cached_rows = [(until, rows) for until, rows in self.cached_rows if until > time.time()]
         return frozenset().union(*(rows for _, rows in self.cached_rows))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialContext:
-    """A load that is about to run, and the server that it runs on."""
+    """A load that is about to start, and the server that receives it."""
 
     server: Server
     test_type: TestType
     load: Load
     database: DatabaseAddress
     seconds: float
-    rate: float | None  # expected requests a second; None: unknown
+    rate: float | None  # expected requests per second; None if unknown
     seed: int
 
 
 class TrialVerification:
-    """Context manager around a load that observes the database before and after it; then ``judge`` runs the checks.
+    """A context manager around a load that observes the database. Afterwards, ``judge`` runs the checks.
 
-    Enter it before the generator starts, and exit after the generator has ended.
+    Enter the context before the generator starts, and exit it after the generator has ended.
     """
 
     def __init__(self, *, context: TrialContext, process: ProcessVerification) -> None:
@@ -135,7 +139,7 @@ class TrialVerification:
         self._process = process
         self._test_type, self._load = context.test_type, context.load
         implementation = context.server.implementation
-        # Rows that changed during the load must be restored for caches that are filled only once.
+        # Rows that change during the load must be restored for caches that are filled only once.
         self._has_cache = any(other.cached for other in implementation.test_types.values())
         self._extension = LOADS.get(self._test_type.checked_as)
         self._extension_state: object = None
@@ -146,7 +150,7 @@ class TrialVerification:
         self._changes: ConcurrentChanges | None = None
         self._tables: DatabaseTables | None = None
         self._statements_before: StatementSnapshot | None = None
-        self._clock_offsets = (0.0, 0.0)  # before and after the load
+        self._clock_offsets = (0.0, 0.0)  # offsets before and after the load
 
     def __enter__(self) -> Self:
         if self._extension:
@@ -188,14 +192,14 @@ class TrialVerification:
         """Return the failed checks of the load.
 
         Args:
-            good: Number of responses with a 2xx status, including responses after the end of the load.
+            good: Number of responses with a status 2xx, including responses after the end of the load.
             failed: Number of responses with other statuses.
-            counts: The generator's counts; None for a generator that has none.
+            counts: The generator's counts; None if the generator does not count requests.
             responses_file: File of recorded responses. Without it and ``counts``, only database counts are checked.
 
         Raises:
             LoadError: The file of responses has an unknown format.
-            psycopg.Error: The database is lost.
+            psycopg.Error: The connection to the database was lost.
         """
         results: tuple[CheckResult, ...] = ()
         checked = 0
@@ -268,8 +272,8 @@ class TrialVerification:
             self._process.remember_rows(evidence.history)
 
     def _parse_response(self, line: str, place: str) -> Exchange:
-        """Parse a line of the generator's file of responses."""
-        # If the system clock was set meanwhile, times of day are uncertain by the jump. Use the widest interval.
+        """Parse a line of the file with recorded responses."""
+        # If the system clock was set during the load, times of day are uncertain. Use the widest interval.
         least, most = sorted(self._clock_offsets)
         try:
             entry = json.loads(line)
@@ -295,5 +299,5 @@ class TrialVerification:
 
 def _clock_offset() -> float:
     """Return the offset in seconds from the generator's monotonic clock to the time of day."""
-    # The process may be delayed between the two readings, so take the narrowest of several.
+    # The process may be delayed between the two readings, so use the closest pair of several.
     return max(time.time() - time.monotonic() for _ in range(5))

@@ -30,16 +30,16 @@ from harness.verify.checks.verification_client import (
 )
 from harness.verify.database_tables import DatabaseTables, open_tables
 
-CONNECTIONS = 8  # for concurrent requests
-FRESH_CONNECTIONS = 24  # with two requests each, to reach a broken worker among several
-REQUESTS_ON_ONE_CONNECTION = 120  # enough to see a failure rate of 1 %
-CHANGED_ROWS = HIGHEST_ID // 2  # changed after the server has read rows
-REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # on each connection
-SNAPSHOTS_OF_UPDATES = 10  # each after an update
-# PostgreSQL counts a statement when the portal closes, which may be after the server's response.
+CONNECTIONS = 8  # connections for concurrent requests
+FRESH_CONNECTIONS = 24  # connections with two requests each, to find a defective worker among several
+REQUESTS_ON_ONE_CONNECTION = 120  # sufficient to detect a failure rate of 1 %
+CHANGED_ROWS = HIGHEST_ID // 2  # rows that are changed after the server has read rows
+REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # requests on each connection
+SNAPSHOTS_OF_UPDATES = 10  # each snapshot follows an update
+# PostgreSQL counts a statement when the portal is closed, which may happen after the server's response.
 MAX_COUNT_DELAY_SECONDS, COUNT_POLL_SECONDS = 0.3, 0.02
 
-# Variants of the number of rows, with the number expected.
+# Variants of the number of rows, with the expected number.
 COUNT_VARIANTS = (
     *(
         replace(case, count=clamp_parameter(f"={case.suffix}", 1, 500) or 1)
@@ -50,12 +50,12 @@ COUNT_VARIANTS = (
 )
 PLAIN = QueryVariant(name="plain")
 
-# Mean number of decimal digits of a uniform value of 1..10000.
+# Mean number of decimal digits of a uniform value from 1 to 10000.
 MEAN_DIGITS = sum(len(str(value)) for value in range(1, HIGHEST_ID + 1)) / HIGHEST_ID
-# Tolerance for the mean digits of a value. In the few dozen requests of the shortest load, the mean deviates by
-# 0.35 / sqrt(values). The mean of the table differs by up to 0.01, because a seed determines the numbers.
+# Tolerance for the mean number of digits. In the few dozen requests of the shortest load, the mean deviates by 0.35 /
+# sqrt(values). A seed determines the numbers in the table, so the mean of the table deviates by up to 0.01.
 DIGITS_MARGIN = 0.25
-FRAMING_MARGIN = 1.0  # bytes: Content-Length or a chunk's size gains or loses a digit
+FRAMING_MARGIN = 1.0  # bytes; Content-Length or the size of a chunk may have a digit more or less
 
 
 def rows_variant(count: int) -> QueryVariant:
@@ -66,7 +66,7 @@ def rows_variant(count: int) -> QueryVariant:
 def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
     """Run all checks that apply to the evidence, in the order of the registry.
 
-    Omit passes of checks with too little evidence for a pass to be meaningful.
+    Omit passes of checks if there is too little evidence for a pass to be meaningful.
     """
     results = ((check, check.run(evidence)) for check in CHECKS.values() if check.applies_to(evidence))
     return tuple(result for check, result in results if result.outcome is not Outcome.PASS or check.enough(evidence))
@@ -75,14 +75,14 @@ def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 def wait_for_statements(
     tables: DatabaseTables, before: StatementSnapshot, expected: ExpectedWork, rows: int
 ) -> Evidence:
-    """Return the statements since ``before``, after they satisfy the checks or after the time limit.
+    """Wait until the statements since ``before`` satisfy the checks, with a time limit. Return the evidence.
 
     ``rows`` is the number of rows that a statement may write.
     """
     deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:
         now = take_snapshot(tables.connection)
-        # Transactions that were open before have either been counted since, or are not part of the expected work.
+        # Exclude transactions that were open before: they have been counted, or they are not part of the expected work.
         pending = ExpectedWork.in_open_transactions(now.open_statements, rows)
         pending -= ExpectedWork.in_open_transactions(before.open_statements, rows)
         evidence = Evidence(
@@ -98,7 +98,7 @@ def wait_for_statements(
 
 
 class EvidenceGatherer:
-    """The evidence for a test type; the constructor sends all requests and reads the tables."""
+    """A gatherer of the evidence for a test type. The constructor sends all requests and reads the tables."""
 
     def __init__(self, task: VerificationTask) -> None:
         self._test_type = task.test_type
@@ -119,19 +119,19 @@ class EvidenceGatherer:
                 self._gather_reads(tables)
 
     def response_size(self, queries: int | None) -> tuple[float, float] | None:
-        """Return bounds of the mean size of responses on the wire, in bytes, for a query count of a load.
+        """Return bounds of the mean response size on the wire in bytes, for a query count of a load.
 
-        Send further requests if this count was not requested before. Constant responses have an exact size. Rows vary
-        by the digits of their values: the fixed part is measured, the digits are expected values, and the bounds allow
-        for chance.
+        If this count was not requested before, send further requests. Constant responses have an exact size. The size
+        of rows varies with the digits of their values. The fixed part is measured, the digits are expected values, and
+        the bounds allow for chance.
 
         Returns:
             The bounds, or None if the server does not respond or declares its requests.
         """
         if self._test_type.requests:
-            return None  # sizes of a service's responses are unknown
+            return None  # the sizes of a service's responses are unknown
         case = PLAIN if queries is None else rows_variant(queries)
-        # Exclude variants with a different size, for example a page with an additional fortune.
+        # Exclude variants whose size differs, for example a page with an additional fortune.
         good = [
             e for e in self.evidence.ok_exchanges if e.case == case or (case.suffix and e.case.suffix == case.suffix)
         ]
@@ -162,7 +162,7 @@ class EvidenceGatherer:
             evidence.history = build_history(tables.read_world())
 
     def _gather_after_change(self, tables: DatabaseTables) -> None:
-        """Change rows after some requests on each connection, so that cached or prefetched rows become stale."""
+        """Change rows after the first requests on each connection, so that cached or prefetched rows become stale."""
         first = tables.read_world()
         with ExitStack() as stack:
             connections = [
@@ -216,7 +216,7 @@ class EvidenceGatherer:
             return [PLAIN] * (REQUESTS_ON_ONE_CONNECTION if self._thorough else 3)
         cases = list(COUNT_VARIANTS) if self._thorough else [rows_variant(1), rows_variant(2), rows_variant(20)]
         url = self._client.url
-        if "?" not in url:  # a path like /updates/ has no parameter to omit or repeat
+        if "?" not in url:  # a path such as /updates/ has no parameter that could be omitted or repeated
             return [case for case in cases if case.name != "absent"]
         if self._thorough:
             parameter = url.partition("?")[2].rstrip("=")
@@ -224,7 +224,7 @@ class EvidenceGatherer:
         return cases
 
     def _gather_concurrent(self, tables: DatabaseTables | None) -> None:
-        """Send many requests at once, and count their statements in a thorough verification."""
+        """Send many requests concurrently. In a thorough verification, count their statements."""
         evidence = self.evidence
         if not self._responds():
             return
@@ -243,7 +243,7 @@ class EvidenceGatherer:
             evidence.distinct_statements = counted.distinct_statements
 
     def _responds(self) -> bool:
-        """Return whether thousands of further requests are worthwhile: each had a response, and not all failed."""
+        """Return whether further requests make sense: all requests had a response, and not all of them failed."""
         exchanges = self.evidence.exchanges
         return all(exchange.response is not None for exchange in exchanges) and not (
             len(exchanges) >= MAX_FAILURES and always_fails(exchanges)

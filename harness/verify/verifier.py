@@ -1,6 +1,6 @@
-"""Verifies servers over HTTP: thoroughly in an implementation's first process, briefly in later processes.
+"""Verifies servers over HTTP: thoroughly in an implementation's first process, and briefly in later processes.
 
-A failed check is part of the verdict. Only a problem that prevents verification raises an exception.
+The verdict contains failed checks. Exceptions are raised only for problems that prevent verification.
 """
 
 import functools
@@ -27,8 +27,8 @@ from harness.verify.verification import PLAIN, EvidenceGatherer, run_checks
 
 logger = logging.getLogger("tfb.verify")
 
-# Enough requests to reach common limits per connection: Puma closes after 10 requests while other clients wait, Tomcat
-# and Apache after 100, nginx after 1,000.
+# This exceeds common limits per connection: Puma closes after 10 requests while other clients wait, Tomcat and Apache
+# close after 100, and nginx after 1,000.
 REQUESTS_ON_ONE_CONNECTION = 1001
 CONCURRENT_CONNECTIONS, REQUESTS_PER_CONNECTION = 32, 20
 
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 
 def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a verification so that it is repeated if the system clock was set meanwhile.
+    """Wrap a verification function, so that it is repeated if the system clock was set in the meantime.
 
-    Some checks compare responses with the time of day, so a clock jump would fail a correct server.
+    Some checks compare responses with the time of day. A clock change would therefore fail a correct server.
     """
 
     @functools.wraps(verify)
@@ -57,9 +57,9 @@ def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
 
 
 class Verifier:
-    """Verification with the checks of docs/requirements.md, with a state for each process by database.
+    """A verifier with the checks of docs/requirements.md. It stores a state for each process by database.
 
-    ``timeout`` limits the time to wait for a response, in seconds.
+    ``timeout`` is the maximum time to wait for a response, in seconds.
     """
 
     def __init__(self, timeout: float = wire.TIMEOUT_SECONDS) -> None:
@@ -74,14 +74,15 @@ class Verifier:
 
     @retry_on_clock_jump
     def verify_http(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
-        """Verify the server's HTTP independently of test types, and return a verdict for the test type ``http``."""
+        """Verify the server's HTTP independently of test types, and return the verdict on the test type ``http``."""
         began = time.monotonic()
-        # Prefer json and plaintext: their responses are cheap, constant and different from each other.
+        # Prefer json and plaintext, whose responses are cheap, constant and different from each other.
         urls, test_types = server.implementation.urls, list(server.implementation.test_types.values())
         constant = [test_type for test_type in test_types if test_type.response_shape in ("message", "greeting")]
         targets = [test_type.target(urls[test_type.name]) for test_type in (constant or test_types)[:2]]
         evidence = Evidence(test_type=SERVER, thorough=thorough, rules=server.implementation.rules)
-        if not any(test_type.requests for test_type in test_types):  # a service receives only declared requests
+        # A service receives only the requests that it declares.
+        if not any(test_type.requests for test_type in test_types):
             client = Client(server.endpoint, test_types[0], targets[0], self._timeout)
             evidence.exchanges = client.send_in_order([PLAIN])
             if thorough and constant and evidence.exchanges[0].ok:
@@ -104,7 +105,7 @@ class Verifier:
         thorough: bool,
         loads: Sequence[Load],
     ) -> VerificationRecord:
-        """Verify a test type, and measure the sizes of responses at these loads."""
+        """Verify a test type, and measure the sizes of responses under the given loads."""
         began = time.monotonic()
         gatherer = self._gather(server, test_type, database, thorough=thorough)
         query_counts = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
@@ -122,7 +123,7 @@ class Verifier:
                 server=server, test_type=test_type, timeout=self._timeout, thorough=thorough, database=database
             )
         )
-        # A cache that is refreshed periodically may still hold rows that have changed since.
+        # A cache that is refreshed periodically may still contain old rows.
         if database and any(other.cached for other in server.implementation.test_types.values()):
             process = self._processes.setdefault(database, ProcessVerification())
             if test_type.cached:
@@ -140,14 +141,14 @@ class Verifier:
     def verify_after_load(
         self, server: Server, test_type: TestType, database: DatabaseAddress
     ) -> tuple[CheckResult, ...]:
-        """Verify a test type briefly after a load, including the consistency of an updated table."""
+        """Verify a test type briefly after a load. Include the consistency of updated tables."""
         if test_type.writes_database and test_type.has_rows:
             with open_tables(database) as tables:
-                tables.wait_until_idle()  # wrk stops at the end of the load, while the last requests still write
+                tables.wait_until_idle()  # wrk stops at the end of the load, when the last requests may still write
         return run_checks(self._gather(server, test_type, database, thorough=False).evidence)
 
     def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Check the changes of a stopped process to the database; no checks without an earlier ``start_process``."""
+        """Check the changes that a stopped process made to the database. Call ``start_process`` first."""
         process = self._processes.pop(database, ProcessVerification())
         process.close()
         if process.before is None:
@@ -170,7 +171,7 @@ def _probe_connection_limits(client: Client) -> list[Exchange]:
 
 
 def _send_until_date_changes(client: Client, earlier: Sequence[Exchange]) -> list[Exchange]:
-    """Send requests until the Date header differs from the first; servers may update it once a second."""
+    """Send requests until the Date header differs from the first Date. Servers may update it once per second."""
     exchanges = [earlier[-1]]
     first_date, deadline = earlier[0].header("date"), time.monotonic() + DATE_BEHIND_SECONDS
     while first_date and exchanges[-1].header("date") == first_date and time.monotonic() < deadline:

@@ -1,7 +1,7 @@
 """A strict HTTP/1.1 client on a raw socket, which accounts for every byte of a response and can send any request.
 
-HTTP libraries repair, hide or refuse violations that verification must see: a body longer than Content-Length, a second
-response in the same segment, or a header line without a colon. Grammar and framing follow RFC 9112.
+HTTP libraries repair, hide or refuse violations that verification must detect: a body longer than Content-Length, a
+second response in the same segment, or a header line without a colon. Grammar and framing follow RFC 9112.
 """
 
 import re
@@ -14,14 +14,14 @@ from typing import Literal
 
 from harness.runtime import Endpoint
 
-TIMEOUT_SECONDS = 8.0  # from the request to the last byte of the response, like wrk's --timeout
+TIMEOUT_SECONDS = 8.0  # from the request to the last byte of the response, like wrk's option --timeout
 
-# Limits far above any correct response. Reading stops when a server exceeds them.
-MAX_BODY_BYTES = 1024 * 1024  # 500 rows have 20 kB, a page of fortunes has 1.5 kB
-MAX_HEAD_BYTES = 256 * 1024  # status line and header section
-MAX_LINE_BYTES = 8 * 1024  # a chunk's size line, or a trailer
-MAX_INTERIM_RESPONSES = 8  # 1xx responses before the final response
-MAX_UNSOLICITED_BYTES = 64 * 1024  # retained
+# Limits far above any correct response. Reading stops as soon as a server exceeds them.
+MAX_BODY_BYTES = 1024 * 1024  # 500 rows take 20 kB, and a page of fortunes 1.5 kB
+MAX_HEAD_BYTES = 256 * 1024  # bytes of the status line and the header section
+MAX_LINE_BYTES = 8 * 1024  # bytes of a chunk's size line, or of a trailer line
+MAX_INTERIM_RESPONSES = 8  # maximum number of 1xx responses before the final response
+MAX_UNSOLICITED_BYTES = 64 * 1024  # maximum number of retained bytes
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
 _HEADER_LINE = re.compile(
@@ -43,15 +43,15 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response: headers in order, the body without framing, and the size on the wire."""
+    """A response: the headers in order, the body without framing, and the size on the wire."""
 
     status: int
     reason: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    size: int  # bytes on the wire, of head, framing and body
+    size: int  # total bytes on the wire: head, framing and body
     framing: Framing
-    violations: tuple[str, ...] = ()  # of the grammar, if the response could still be read
+    violations: tuple[str, ...] = ()  # violations of the grammar in a response that could still be parsed
 
     def get_all(self, name: str) -> list[str]:
         """Return all values of a header in order, given the lower-case name."""
@@ -63,7 +63,7 @@ class Response:
 
 
 class Connection:
-    """A TCP connection to a server; not thread-safe."""
+    """A TCP connection to a server, which is not thread-safe."""
 
     def __init__(self, endpoint: Endpoint, timeout: float = TIMEOUT_SECONDS) -> None:
         self.timeout = timeout
@@ -80,7 +80,7 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes, in a single segment if they fit. Raises WireError."""
+        """Send bytes, in a single segment if possible. Raises WireError."""
         try:
             self._socket.sendall(data)
         except TimeoutError as error:
@@ -89,7 +89,7 @@ class Connection:
             raise WireError("closed", f"the server closed the connection during the request: {error}") from error
 
     def receive(self, method: str = "GET") -> Response:
-        """Return the next response, read to the last byte. Raises WireError."""
+        """Return the next response after reading the last byte. Raises WireError."""
         deadline = time.monotonic() + self.timeout
         for _ in range(MAX_INTERIM_RESPONSES + 1):
             head = self._head(deadline)
@@ -111,13 +111,13 @@ class Connection:
         return replace(head, body=body, size=head.size + framed, framing=framing, violations=violations)
 
     def read_unsolicited(self) -> bytes:
-        """Return bytes that arrived without a request."""
+        """Return bytes that were received without a request."""
         if not self._ended and select.select([self._socket], [], [], 0.0)[0]:
             self._fill(time.monotonic() + self.timeout)
         return bytes(self._buffer[:MAX_UNSOLICITED_BYTES])
 
     def wait_for_close(self, wait: float) -> bool:
-        """Wait up to ``wait`` seconds, and return whether the server has closed the connection."""
+        """Wait at most ``wait`` seconds, and return whether the server has closed the connection."""
         deadline = time.monotonic() + wait
         while not self._ended and time.monotonic() < deadline:
             if select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -131,7 +131,7 @@ class Connection:
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _fill(self, deadline: float) -> bool:
-        """Read bytes into the buffer until the deadline. Return False at the end of the stream."""
+        """Read bytes into the buffer until the deadline, and return False at the end of the stream."""
         remaining = deadline - time.monotonic()
         if remaining <= 0 and self._buffer:
             raise WireError("silent", f"the response is incomplete after {self.timeout:g} s")
@@ -149,7 +149,7 @@ class Connection:
         return True
 
     def _head(self, deadline: float) -> Response:
-        """Read a head. The result does not depend on how it was cut into segments."""
+        """Read the head of a response. The result does not depend on how the head was divided into segments."""
         while True:
             end = self._buffer.find(b"\r\n\r\n")
             size = len(self._buffer) if end < 0 else end + 4
@@ -170,7 +170,7 @@ class Connection:
                 raise WireError("closed", "the server closed the connection without a response")
 
     def _fill_body(self, deadline: float, expectation: str) -> None:
-        """Read bytes of a body. Raises WireError with the expectation at the end of the stream."""
+        """Read bytes of a body. Raises WireError with ``expectation`` at the end of the stream."""
         try:
             more = self._fill(deadline)
         except WireError as error:
@@ -186,7 +186,7 @@ class Connection:
         return data
 
     def _take(self, count: int, deadline: float, expectation: str, before: int = 0) -> bytes:
-        """Return ``count`` bytes of a body, of which ``before`` bytes have been read."""
+        """Return ``count`` bytes of a body, of which ``before`` bytes were read earlier."""
         if before + count > MAX_BODY_BYTES:
             raise WireError("grammar", f"{expectation}, which exceeds the limit of {MAX_BODY_BYTES >> 20} MiB")
         while len(self._buffer) < count:
@@ -234,7 +234,7 @@ class Connection:
 
 
 def _parse_head(data: bytes) -> Response:
-    """Parse a head, which ends before the empty line."""
+    """Parse a head without the empty line at the end."""
     first, *rest = data.split(b"\r\n")
     match = _STATUS_LINE.match(first)
     if not match:
@@ -256,7 +256,7 @@ def _parse_head(data: bytes) -> Response:
 
 
 def _framing(head: Response, method: str) -> tuple[Framing, int, Sequence[str]]:
-    """Return how the body is delimited (RFC 9112 section 6.3), the declared length, and violations."""
+    """Return how the body is delimited (RFC 9112 section 6.3), the declared length, and the violations."""
     lengths, codings = head.get_all("content-length"), head.get_all("transfer-encoding")
     violations = ["there are both Content-Length and Transfer-Encoding"] if lengths and codings else []
     violations += ["Content-Length is repeated"] if len(lengths) > 1 else []

@@ -1,4 +1,4 @@
-"""The project's load generator, toolset/loadgen: arguments, and the result as it is recorded."""
+"""The project's load generator, toolset/loadgen: its arguments, and its result in the form that is recorded."""
 
 import base64
 import json
@@ -39,21 +39,23 @@ from harness.records.measurements import Arrivals, Latency, OperationTimes, UseC
 from harness.runtime import Runtime
 from harness.verify.checks.evidence import RequestCounts
 
-PLAN_FILE, REQUESTS_FILE = "plan.json", "requests.jsonl"  # in the load's folder: a scenario, and a service's requests
+# Files in the load's folder, for a scenario and for the requests of a service.
+PLAN_FILE, REQUESTS_FILE = "plan.json", "requests.jsonl"
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # options of chrt: lowest real-time priority, and normal priority
-# Threads of an open loop wake before each request to send it on time, at most a tenth of the time: with real-time
-# priority, threads that never sleep take CPUs from the server.
+# Threads of an open loop wake early to send each request on time. They spin for at most a tenth of the time, because
+# real-time threads that never sleep would take CPUs from the server.
 SPIN_MICROS, SPIN_SHARE = 50.0, 0.1
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")
-HISTOGRAM_DIGITS = 2  # decimal digits after the first significant digit; keeps lines of trials.jsonl short
+# Decimal digits after the first significant digit, few enough to keep the lines of trials.jsonl short.
+HISTOGRAM_DIGITS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loadgen:
-    """``toolset/loadgen``: closed loop, open loop and scenario; latency from the intended send time."""
+    """``toolset/loadgen``: closed loops, open loops and scenarios, with latency from the intended send time."""
 
     binary: str = "loadgen"
-    chrt: str | None = None  # program that starts the generator with the priority that a load needs
+    chrt: str | None = None  # program that sets the priority that a load needs, and then starts the generator
     name: Literal["loadgen"] = "loadgen"
     waits_for_go: bool = True
 
@@ -61,8 +63,8 @@ class Loadgen:
     def of(cls, runtime: Runtime) -> Self:
         """Return the generator, and build it if necessary.
 
-        On CPUs that it shares with the server, the generator needs real-time priority: otherwise the latency would
-        include the time in which the generator waits for a CPU.
+        If the generator shares CPUs with the server, it needs real-time priority. Otherwise the latency would include
+        the time during which the generator waits for a CPU.
 
         Raises:
             EnvironmentLacksError: A program for the build is missing.
@@ -75,18 +77,18 @@ class Loadgen:
 
     @property
     def program(self) -> str:
-        """Return the program to start: chrt if it is used, or else the generator."""
+        """Return the program to start: chrt if it is used, otherwise the generator."""
         return self.chrt or self.binary
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
-        """Return the arguments, and write the generator's input files; headers have a random order, like wrk's."""
+        """Return the arguments, and write the generator's input files. The headers have a random order, as with wrk."""
         load, url = run.load, run.url
         lines = [] if run.requests else list(headers(run))
         random.Random(run.seed).shuffle(lines)
         words = [word for header in lines for word in ("--header", header)]
         words += ["--connections", str(load.connections), "--threads", str(run.threads)]
         words += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
-        # A closed loop has few unfinished requests, so it waits for them as long as for any other request.
+        # A closed loop has few unfinished requests. The generator waits for them as long as for any other request.
         drain = TIMEOUT_SECONDS if isinstance(load, ClosedLoop) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
@@ -118,7 +120,7 @@ class Loadgen:
         return [*((*priority, self.binary) if self.chrt else ()), *words, url]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
-        """Return the combined result of all clients. Raises LoadError if the output is not valid."""
+        """Return the combined result of all clients. Raises LoadError for invalid output."""
         totals = parse_totals(output, run.url)
         try:
             if len(totals) == 1:
@@ -141,7 +143,7 @@ def _request_line(request: PreparedRequest, host: str) -> str:
 
 
 def _load_result(run: LoadRun, total: Total) -> LoadResult:
-    """Return a generator's total as it is recorded."""
+    """Convert a generator's total to the form that is recorded."""
     unanswered = total.unfinished + total.unsent
     closed = total.loop == "closed"
     result = LoadResult(
@@ -160,7 +162,7 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
     lag, latency, late, sent_late = total.lag, total.latency, None, None
     if run.late_after is not None:
         late = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
-    if lag and latency:  # requests that were sent later than the validity check of the generator's lag permits
+    if lag and latency:  # count requests that were sent later than the validity check of the lag permits
         sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, MIN_LAG_SECONDS))
     return result.model_copy(
         update={
@@ -177,7 +179,7 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
 
 
 def _latency(times: Times | None, *, closed: bool) -> Latency | None:
-    """Return a distribution as it is recorded, with three significant digits in the histogram."""
+    """Convert a distribution to the form that is recorded, with three significant digits in the histogram."""
     if times is None:
         return None
     bins: Counter[float] = Counter()
@@ -197,7 +199,7 @@ def _latency(times: Times | None, *, closed: bool) -> Latency | None:
 
 
 def _request_account(total: Total) -> RequestCounts:
-    """Return the account of all requests; after a drain as long as the timeout, no request is unfinished."""
+    """Return the counts of all requests. If the drain is as long as the timeout, no request remains unfinished."""
     return RequestCounts(
         sent=total.sent,
         received=total.received,
@@ -216,7 +218,7 @@ def _request_account(total: Total) -> RequestCounts:
 
 
 def _arrivals(run: LoadRun, total: Total) -> Arrivals:
-    """Return the arrivals of a scenario. Raises LoadError if the due arrivals and their outcomes differ in number."""
+    """Return the arrivals of a scenario. Raises LoadError if there are more or fewer outcomes than due arrivals."""
     cases = total.use_cases
     counts = [(case.due, case.done + case.failed + case.unfinished) for case in cases]
     counts += [(each.due, each.answered + each.errors.errors(each.unfinished).total) for each in total.operations]

@@ -1,4 +1,4 @@
-"""The output of toolset/loadgen: JSON lines, and the sum of several generators."""
+"""Parses the output of toolset/loadgen, which consists of JSON lines, and adds the results of several generators."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from harness.errors import LoadError
 from harness.records.measurements import ErrorCounts
 
 NS = 1e-9  # seconds per nanosecond
-DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # fields that are distributions of times
+DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # names of fields that contain distributions of times
 
 PartT = TypeVar("PartT", bound="_Part")
 
@@ -34,16 +34,16 @@ class Times(_Part):
     min_ns: int
     max_ns: int
     percentiles_ns: dict[str, int]
-    distribution_ns: tuple[tuple[int, int], ...]  # (middle of the bin, count), ascending
+    distribution_ns: tuple[tuple[int, int], ...]  # (middle of the bin, count) pairs in ascending order
 
     def quantile(self, share: float) -> int:
-        """Return a quantile in nanoseconds, within 1 %; ``share`` is above 0 and at most 1."""
+        """Return a quantile in nanoseconds with an error of at most 1 %; ``share`` is above 0 and at most 1."""
         rank, cumulative = math.ceil(share * self.count), accumulate(count for _, count in self.distribution_ns)
         values = (value for (value, _), so_far in zip(self.distribution_ns, cumulative, strict=True) if so_far >= rank)
         return next(values, self.max_ns)
 
     def later_than(self, seconds: float) -> int:
-        """Return how many times are longer."""
+        """Return the number of times that exceed a limit."""
         return sum(count for value, count in self.distribution_ns if value * NS > seconds)
 
 
@@ -55,12 +55,12 @@ class Faults(_Part):
     closed: int
     timeout: int
     framing: int
-    dropped: int  # sent after a request whose connection was closed after an error
+    dropped: int  # sent on a connection that the server closed because of an earlier error
     status: int
-    lacking: int  # scenario: responses without a value that a later step needs
+    lacking: int  # scenario: responses that lack a value for a later step
 
     def errors(self, unanswered: int) -> ErrorCounts:
-        """Return the errors as they are recorded; requests without a response count as timeouts."""
+        """Return the errors in the form that is recorded; requests without a response count as timeouts."""
         read = self.closed + self.framing + self.dropped + self.lacking
         timeout = self.timeout + unanswered
         return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
@@ -96,7 +96,7 @@ class Total(_Part):
     loop: Literal["closed", "open", "scenario"]
     depth: int
     seconds: float
-    in_time: dict[str, int]  # counts before the end of the load, from which throughput is calculated
+    in_time: dict[str, int]  # counts before the end of the load, which determine the throughput
     due: int
     sent: int
     received: int
@@ -121,7 +121,7 @@ class Total(_Part):
 
 
 def parse_totals(output: str, url: str) -> tuple[Total, ...]:
-    """Return the total of each generator in the output. Raises LoadError if a total is missing or malformed."""
+    """Return the total of each generator in the output. Raises LoadError if a total is missing or invalid."""
     totals: list[Total] = []
     started = 0
     for line in output.splitlines():
@@ -146,8 +146,8 @@ def parse_totals(output: str, url: str) -> tuple[Total, ...]:
 def merge_totals(parts: Sequence[Total]) -> Total:
     """Return the sum of several generators' totals.
 
-    Counts and CPU times are added, distributions are merged, and the longest time counts, because monotonic clocks of
-    several machines cannot be compared.
+    Counts and CPU times are added, and distributions are merged. The longest duration is used, because monotonic clocks
+    of several machines cannot be compared.
 
     Raises:
         ValueError: The loads are of different kinds.
@@ -166,7 +166,7 @@ def merge_totals(parts: Sequence[Total]) -> Total:
 
 
 def _add(parts: Sequence[PartT]) -> PartT:
-    """Add numbers and merge distributions; all other fields are taken from the first part."""
+    """Add numbers and merge distributions. All other values are taken from the first part."""
     sums: dict[str, Any] = {}
     for name in type(parts[0]).model_fields:
         values = [getattr(part, name) for part in parts]
@@ -185,7 +185,7 @@ def _add(parts: Sequence[PartT]) -> PartT:
 def merge_times(parts: Iterable[Times | None]) -> Times | None:
     """Return the distribution of all times.
 
-    Count, mean, standard deviation, minimum and maximum are exact; percentiles are within 1 %.
+    The count, mean, standard deviation, minimum and maximum are exact. Percentiles have an error of at most 1 %.
     """
     known = [part for part in parts if part is not None]
     if len(known) < 2:

@@ -1,4 +1,4 @@
-"""The load generators by their name in profiles; each is created for the runtime that starts it."""
+"""The load generators by their names in profiles. A generator is created for the runtime that starts it."""
 
 from collections.abc import Callable
 

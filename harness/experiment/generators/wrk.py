@@ -1,4 +1,4 @@
-"""The load generator wrk, with TechEmpower's arguments; toolset/wrk/report.lua prints the result as JSON."""
+"""The load generator wrk with TechEmpower's arguments. toolset/wrk/report.lua prints the result as JSON."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 class WrkLine(BaseModel):
     """The line that toolset/wrk/report.lua prints."""
 
-    duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]  # by the time of day, which may be set meanwhile
+    # Measured by the time of day, which may be set during the load.
+    duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]
     requests: ReportedCount
     bytes: ReportedCount
     cpu_seconds: Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
@@ -28,7 +29,7 @@ class WrkLine(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Wrk:
-    """The unmodified wrk: closed loops of whole seconds, without latency and without an account of requests."""
+    """Unmodified wrk: closed loops of whole seconds, without latency and without counts of all requests."""
 
     program: str = "wrk"
     name: Literal["wrk"] = "wrk"
@@ -57,7 +58,7 @@ class Wrk:
         if len(parts) == 1:
             return parts[0]
         requests = sum(part.requests for part in parts)
-        rate = sum(part.requests / part.duration for part in parts)  # durations of clients differ
+        rate = sum(part.requests / part.duration for part in parts)  # clients measure different durations
         return LoadResult(
             duration=requests / rate if rate else max(part.duration for part in parts),
             requests=requests,
@@ -78,7 +79,7 @@ class Wrk:
             raise LoadError(f"wrk's result for {run.url} is not a line of report.lua: {line[:300]}") from error
         if result.duration_us <= 0:
             raise LoadError(f"wrk reported no duration for {run.url}, or the machine's clock was set: {line[:300]}")
-        # More errors than connections: not only connections that a cold server has dropped.
+        # More errors than connections: these are not only connections that a cold server has dropped.
         if not result.requests and result.errors.read > run.load.connections:
             raise LoadError(
                 f"wrk understood no response of {run.url}: the server closed {result.errors.read} connections, or sent "

@@ -1,4 +1,4 @@
-"""Declares the claims of talks to tfb."""
+"""Declares the plugin for claims of conference talks."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,8 +1,8 @@
 """Judges claims by their statements. ``harness.stats`` computes every ratio and interval.
 
-A statement claims a range of ratios. A ratio r with tolerance t claims r / (1 + t) to r (1 + t). An order claims all
-ratios on one side of 1; "not lower" and "not higher" ignore differences below ``Statement.least``. A range that
-contains 1 claims that the two sides are equal.
+A statement claims a range of ratios. A ratio r with tolerance t means the range from r / (1 + t) to r (1 + t). An order
+means all ratios on one side of 1; "not lower" and "not higher" ignore differences below ``Statement.least``. If the
+range contains 1, the statement claims that the two sides are equal.
 
 - refuted: the interval excludes a relevant difference in the claimed direction. If equality was claimed, the interval
   lies outside the range.
@@ -10,7 +10,7 @@ contains 1 claims that the two sides are equal.
 - direction only: the interval lies on the claimed side of 1, but not within the range.
 - undecided: all other cases.
 
-The orders ``none`` and ``some`` apply to counts: nonzero figures among all starts of a program, or errors among all
+The orders ``none`` and ``some`` apply to counts: nonzero values in the starts of a program, or errors among all
 requests of a cell.
 """
 
@@ -33,12 +33,13 @@ from harness.stats.cell_comparison import ratio, ratio_of_values
 from harness.stats.ranking_model import Ratio
 from harness.stats.unranked import unranked_reasons
 
-# Claims are judged again after each run. At 98 %, the error probability of three looks together is 5 % (Pocock 1977,
-# Biometrika 64, table 1: nominal 2.2 % each), of eight looks 8 %. The number of looks is not limited.
+# Claims are judged again after each run. With a confidence of 98 % each time, the error probability after three looks
+# is 5 % (Pocock 1977, Biometrika 64, table 1: nominal 2.2 % each), and after eight looks 8 %. The number of looks is
+# not limited.
 CONFIDENCE = 0.98
 MISSING_VALUE = "another run, because a side has no value"
-MAX_FURTHER_PROCESSES = 100  # number of further processes above which no estimate is shown
-# A claim gets the first of these verdicts that one of its statements has; the last if a single statement suffices.
+MAX_FURTHER_PROCESSES = 100  # no estimate is shown if more processes would be necessary
+# A claim gets the first of these verdicts that any statement has, or the last one if a single statement suffices.
 WORST_FIRST: tuple[ClaimConclusion, ...] = (
     "refuted",
     "undecided",
@@ -61,7 +62,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """A verdict with a reason, and the number of further processes per side that could decide more."""
+    """A verdict with a reason, and the number of further processes per side that could lead to a better verdict."""
 
     conclusion: ClaimConclusion
     reason: str
@@ -128,7 +129,7 @@ def judge_claimed_order(
         least: Smallest relevant relative difference.
         measured: The measured ratio with the interval.
         processes: Number of measured processes per side.
-        substantial: Whether the claimed difference is at least ``least``.
+        substantial: Whether the claim means a difference of at least ``least``.
     """
     edge = 1 + least if order.endswith("higher") else 1 / (1 + least)
     above = order in ("higher", "not lower")
@@ -149,10 +150,10 @@ def judge_claimed_order(
 def _leave_open(
     word: ClaimConclusion, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str
 ) -> Assessment:
-    """Return an undecided assessment with an estimate of the processes that move the interval off the nearest edge.
+    """Return an undecided assessment. Estimate how many processes would move the interval past the nearest edge.
 
-    The half-width decreases with the square root of the number of processes. The estimate ignores that Student's
-    quantile decreases as well, so it is conservative.
+    The half-width of the interval decreases with the square root of the number of processes. Student's quantile
+    decreases as well. The estimate ignores this, so it is conservative.
     """
     if measured.low is None or measured.high is None:
         alone = f"{measured.value:.2f} comes from one process per side, so it has no interval"
@@ -164,15 +165,16 @@ def _leave_open(
 
 
 def judge_count(count: int, said: str, total: int, what: str) -> Assessment:
-    """Judge a count against "none" or "some"; ``total`` is the number of requests or starts, named by ``what``."""
+    """Judge a count against "none" or "some"; ``total`` is the number of requests or starts (``what``)."""
     word: ClaimConclusion = "supported" if (count == 0) == (said == "none") else "refuted"
     return Assessment(conclusion=word if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 
 
 def consider_machine_size(assessment: Assessment, loads: Sequence[tuple[float, float]], cpus: int) -> Assessment:
-    """Return "needs a larger machine" if the claimed rates need more CPUs than the machine has, else the assessment.
+    """Return "needs a larger machine" if the claimed rates need more CPUs than are available, else the assessment.
 
-    The utilisation law gives the CPUs: requests/s times CPU seconds per request. ``loads`` has both for each side.
+    By the utilisation law, the number of CPUs is requests/s times CPU seconds per request. ``loads`` contains both for
+    each side.
     """
     rate, cost = max(loads, key=math.prod)
     if rate * cost <= cpus:
@@ -185,7 +187,7 @@ def consider_machine_size(assessment: Assessment, loads: Sequence[tuple[float, f
 
 
 def combine_conclusions(words: Sequence[ClaimConclusion], *, can: bool = False) -> ClaimConclusion:
-    """Return the verdict on a claim: the least favourable of the statements, or the most favourable if ``can``."""
+    """Return the verdict on a claim: the least favourable verdict of a statement, or the most favourable if ``can``."""
     return next((word for word in (WORST_FIRST[::-1] if can else WORST_FIRST) if word in words), "undecided")
 
 
@@ -193,7 +195,7 @@ def combine_conclusions(words: Sequence[ClaimConclusion], *, can: bool = False) 
 
 
 def judge_by_runs(claim: Claim, records: RunRecords, runs: Sequence[RunInfo]) -> ClaimVerdict:
-    """Judge a claim about implementations by the joined records of several runs."""
+    """Judge a claim about implementations by the combined records of several runs."""
     info = max(runs, key=lambda run: run.started_at)
     concerns = tuple(dict.fromkeys(concern for run in runs for concern in run.machine.concerns))
     machine = info.machine.model_copy(update={"concerns": concerns, "grade": max(run.machine.grade for run in runs)})
@@ -209,7 +211,7 @@ def judge_by_program(
     machine: Machine,
     **where: Any,  # noqa: ANN401 - fields of the verdict
 ) -> ClaimVerdict:
-    """Judge a claim about a program by the figures that each start printed."""
+    """Judge a claim about a program by the figures that the program printed at each start."""
     statements = [_judge_by_figures(each, figures, len(machine.cpus_usable)) for each in claim.compare]
     return _verdict(claim, machine, statements, figures=tuple(map(dict, figures)), **where)
 
@@ -242,7 +244,7 @@ def _judge_by_trials(said: Statement, records: RunRecords) -> StatementVerdict:
             missing = f"{cell.implementation} {cell.test_type}: {reason}"
         elif not own.trials:
             missing = f"{cell.label}: not measured"
-        elif said.metric != ERRORS and not own.kept:  # errors are counted in excluded trials, too
+        elif said.metric != ERRORS and not own.kept:  # errors are also counted in excluded trials
             missing = f"{cell.label}: excluded by validity checks: {own.why_empty}"
         if missing:
             return _statement(said, cpus, Assessment(conclusion="undecided", reason=missing), takes=MISSING_VALUE)
@@ -255,7 +257,7 @@ def _judge_by_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         return _statement(said, cpus, assessment, value=float(errors), remarks=remarks)
     (of, to), metric = (cell.key for cell in said.cells), cell_values.METRICS[said.metric]
     measured = ratio(records.trials, of, to, said.metric, CONFIDENCE, records.processes)
-    starts = cell_values.collect_process_values(records.processes, metric)  # for metrics of processes
+    starts = cell_values.collect_process_values(records.processes, metric)  # for metrics that have a value per process
     sides = [
         tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(own.by_process(metric).values())
         for (name, *_), own in zip((of, to), measured_cells, strict=True)
@@ -269,7 +271,7 @@ def _rounded(figures: Iterable[float]) -> tuple[float, ...]:
 
 
 def _cpu_seconds(trial: Trial) -> float:
-    """Return the CPU seconds per request of server, generator and database together."""
+    """Return the CPU seconds per request of server, generator and database in total."""
     together = trial.server.cpu_seconds + trial.generator_cpu_seconds + (trial.database_cpu_seconds or 0.0)
     return together / max(trial.requests, 1)
 

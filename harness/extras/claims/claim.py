@@ -1,4 +1,4 @@
-"""The model of a claim file: the source, the quotation, and the statements that are measured."""
+"""The model of a claim file: the source, the quotation, and the statements to measure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.stats.cell_values import METRICS
 
-ERRORS = "errors"  # number of failed requests of a cell; it is counted and never compared as a ratio
+ERRORS = "errors"  # number of failed requests of a cell; a count, which is never compared as a ratio
 
 
 def _known(what: str, names: Sequence[str]) -> AfterValidator:
@@ -34,23 +34,24 @@ class ClaimSide(ConfigSection):
     test_type: Annotated[str, _known("test type", list(TEST_TYPES))]
     connections: int = Field(ge=1)
     queries: int | None = None
-    factor: float | None = Field(default=None, gt=0)  # factor of the order service's arrival rates
+    # Factor by which the arrival rates of the order service are multiplied.
+    factor: float | None = Field(default=None, gt=0)
 
     @property
     def load(self) -> Load:
-        """The load of the measurement."""
+        """Return the load of the measurement."""
         if self.factor is not None:
             return Scenario(connections=self.connections, factor=self.factor)
         return ClosedLoop(connections=self.connections, queries=self.queries)
 
     @property
     def key(self) -> tuple[str, str, Load]:
-        """Implementation, test type and load."""
+        """Return implementation, test type and load."""
         return self.implementation, self.test_type, self.load
 
     @property
     def label(self) -> str:
-        """The cell as text, for example ``vertx-web query c512 q20``."""
+        """Return the cell as text, for example ``vertx-web query c512 q20``."""
         return f"{self.implementation} {self.test_type} {self.load.label}"
 
 
@@ -80,20 +81,21 @@ class Statement(ConfigSection):
     "some" then means that the figure is not zero.
     """
 
-    name: str  # unique within the claim
+    name: str  # name that is unique within the claim
     metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""
     of: ClaimSide | None = None
     to: ClaimSide | None = None
     figures: tuple[str, ...] = ()
     ratio: float | None = Field(default=None, gt=0)
     order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
-    tolerance: float = Field(default=0.15, gt=0)  # relative: a ratio r means the range r / (1 + t) to r (1 + t)
-    least: float = Field(default=0.05, gt=0)  # smallest relative difference of practical relevance
+    # Relative tolerance t: a ratio r means the range from r / (1 + t) to r (1 + t).
+    tolerance: float = Field(default=0.15, gt=0)
+    least: float = Field(default=0.05, gt=0)  # smallest relative difference that is relevant in practice
     substantial: bool = False  # whether the order means a difference of at least ``least``
-    context: bool = False  # added by this project: it is shown, but does not affect the verdict
-    why: str = ""  # a sentence that explains the expected ratio on a different number of CPUs
+    context: bool = False  # added by this project; it is shown, but does not affect the verdict
+    why: str = ""  # sentence that explains the expected ratio on other numbers of CPUs
     needs: Needs | None = None
-    rounds: Rounds | None = None  # formula of the ratio, if it depends on the number of CPUs
+    rounds: Rounds | None = None  # formula of a ratio that depends on the number of CPUs
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -112,18 +114,18 @@ class Statement(ConfigSection):
 
     @property
     def cells(self) -> tuple[ClaimSide, ...]:
-        """The cells to measure."""
+        """Return the cells to measure."""
         return tuple(side for side in (self.of, self.to) if side)
 
     @property
     def said(self) -> str:
-        """The claimed ratio or order as text, for example ``2.5×`` or ``higher``."""
+        """Return the claimed ratio or order as text, for example ``2.5×`` or ``higher``."""
         if self.ratio is not None:
             return f"{self.ratio:.3g}×"
         return str(self.order)
 
     def expected(self, cpus: int) -> float | None:
-        """Return the ratio that the claim implies on a number of CPUs; None if it claims no ratio."""
+        """Return the ratio that the claim implies on a number of CPUs, or None if it claims no ratio."""
         return self.rounds.ratio(cpus) if self.rounds else self.ratio
 
 
@@ -131,19 +133,19 @@ class Claim(ConfigSection):
     """A claim: the content of a file in config/claims."""
 
     name: str
-    title: str  # the claim in a sentence
+    title: str  # the claim as a sentence
     talk: str
     page: str  # place in the talk
-    said: str  # quotation with figures
-    conditions: str  # conditions of the talk's measurement
-    here: str = ""  # differences of this project's measurement
-    can: bool = False  # the source claims a possibility, so a single supported statement suffices
-    program: tuple[str, ...] = ()  # command, run in the repository's root, that prints a JSON object of figures
+    said: str  # quotation from the talk, with figures
+    conditions: str  # conditions of the measurement in the talk
+    here: str = ""  # differences between this project's measurement and the talk's
+    can: bool = False  # whether the source claims a possibility, so that a single supported statement suffices
+    program: tuple[str, ...] = ()  # command that prints a JSON object of figures; it runs in the root of the repository
     compare: tuple[Statement, ...] = Field(min_length=1)
 
     @property
     def cells(self) -> tuple[ClaimSide, ...]:
-        """The cells of all statements."""
+        """Return the cells of all statements."""
         return tuple(cell for each in self.compare for cell in each.cells)
 
     @model_validator(mode="after")
@@ -160,12 +162,12 @@ class Claim(ConfigSection):
 
 
 def read(folder: Path = CLAIMS) -> dict[str, Claim]:
-    """Read all claim files of a folder, by name. Raises ConfigError with file and key for an invalid file."""
+    """Return all claim files of a folder by name. Raises ConfigError with the file and the key for an invalid file."""
     return {path.stem: read_toml(path, Claim, name=path.stem) for path in sorted(folder.glob("*.toml"))}
 
 
 def chosen(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
-    """Return the named claims, or all claims without names. Raises UsageError for an unknown name."""
+    """Return the named claims, or all claims if no names are given. Raises UsageError for an unknown name."""
     for name in names:
         if name not in claims:
             raise UsageError(f"no claim {name!r}; {suggest(name, list(claims))}")

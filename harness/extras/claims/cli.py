@@ -1,4 +1,4 @@
-"""``./tfb claims``: lists, measures and judges the claims of talks."""
+"""``./tfb claims``: lists, measures and judges claims of conference talks."""
 
 import math
 import time
@@ -84,7 +84,7 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
 
 
 def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
-    """Print the groups of claims that would be measured, with the plan and the duration of each run."""
+    """Print the groups of claims that would be measured, with the plan and the length of each run."""
     groups = measure.group_open_claims(claims, recorded.read_claims(given.results).verdicts)
     for claim in claims:
         if claim.program:
@@ -99,7 +99,7 @@ def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) 
 
 
 def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
-    """Measure each group in a run, and judge all claims before the first run and after each run."""
+    """Measure each group in a run. Judge all claims before the first run and after every run."""
     until = time.monotonic() + (seconds or math.inf)
     groups = measure.group_open_claims(claims, _judged(claims, given))
     code = Exit.OK
@@ -114,9 +114,10 @@ def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -
 
 
 def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
-    """Judge the claims by all usable runs of the results folder, record the verdicts and return them.
+    """Judge the claims by all usable runs in the results folder, record the verdicts and return them.
 
-    An earlier verdict remains if the usable runs lack a cell of the claim, for example after a change of kernel.
+    If the usable runs lack a cell of a claim, for example after a kernel update, an earlier verdict on the claim
+    remains.
     """
     records, behind = measure.evidence(given.results) or (None, {})
     known, verdicts = recorded.read_claims(given.results).verdicts, {}

@@ -1,7 +1,7 @@
 """Measures the undecided statements of claims, by runs of the design ``interleaved`` or by starts of a program.
 
-Cells that share servers are measured in the same run. Evidence accumulates: a claim is judged by the records of all
-runs on the same machine with the same builds.
+Cells that share servers are measured in the same run. Evidence accumulates: all runs on the same machine with the same
+builds contribute to the verdict.
 """
 
 import os
@@ -36,22 +36,19 @@ from harness.records.run_folders import list_runs
 from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.run_records import RunRecords
 
-JAVA_CONDITION = ">=21"  # version for the programs of claims, which use virtual threads
-PROGRAM_STARTS = 5  # fresh starts of a claim's program
-PROGRAM_SECONDS = 120.0  # time limit of a start
+JAVA_CONDITION = ">=21"  # version requirement of claims' programs, which use virtual threads
+PROGRAM_STARTS = 5  # number of fresh starts of a claim's program
+PROGRAM_SECONDS = 120.0  # time limit for a start
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
-EXCLUDED_SECTIONS = {
-    "description",
-    "interleaved",
-    "processes",
-}  # sections of a profile that do not affect comparability
-EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")  # settings that are compared separately or may differ
+# Sections of a profile that do not affect whether runs are comparable.
+EXCLUDED_SECTIONS = {"description", "interleaved", "processes"}
+EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")  # settings that are compared separately or that may differ
 
 CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
 
 
 def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
-    """Return the distinct cells with the heaviest load first, because servers are warmed up with the first load."""
+    """Return the distinct cells. The heaviest load is first, because it also warms up the servers."""
     found: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))
     for cell in order:
@@ -65,16 +62,16 @@ def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
 
 
 def group_open_claims(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
-    """Return the undecided parts of the claims about implementations, grouped by the run that measures them."""
+    """Return the undecided parts of claims about implementations, grouped by the run that will measure them."""
     left = (open_part(claim, known.get(claim.name)) for claim in claims if not claim.program)
     return groups([claim for claim in left if claim])
 
 
 def open_part(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
-    """Return the claim without the servers that need no further processes; None if no server does.
+    """Return the claim without the servers that need no further processes, or None if no server needs any.
 
-    A statement is open if it is not context, and was never measured or could be decided by at most
-    ``MAX_FURTHER_PROCESSES`` further processes. A server with an open statement keeps all of its cells, because earlier
+    A statement is open if it was never measured, or if at most ``MAX_FURTHER_PROCESSES`` further processes could decide
+    it. Context statements are never open. A server with an open statement keeps all of its cells, because the earlier
     work of a process may affect later measurements.
     """
     if known is None:
@@ -109,10 +106,10 @@ def measurement_settings(
         claims: The claims to measure.
         settings: The settings of the command.
         seconds: Time of the run, which determines the number of processes. None: the profile's minimum.
-        processes: Number of processes of each implementation; 0: as determined by the other arguments.
+        processes: Number of processes of each implementation; 0: determined by the other arguments.
     """
     rules = settings.profile.processes
-    if seconds and not processes and rules.minimum < rules.maximum:  # equal with --processes
+    if seconds and not processes and rules.minimum < rules.maximum:  # the limits are equal if --processes is given
         one = measurement_settings(claims, settings, processes=1)
         plan = limit_memory(make_plan(one), settings.results, machine.free_memory())
         processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
@@ -138,14 +135,15 @@ def measurement_settings(
 
 
 def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | None:
-    """Join the records of all comparable runs for claims; return them with each implementation's runs.
+    """Combine the records of all comparable runs for claims; return them with the runs of each implementation.
 
-    Runs must have the newest run's machine, runtime, tools and settings, and processes must have the implementation's
-    newest build. Processes are numbered consecutively over the runs. Returns None without runs for claims.
+    Comparable runs have the machine, the runtime, the tools and the settings of the newest run. Processes must have the
+    newest build of their implementation. They are numbered consecutively across runs. Return None if there are no runs
+    for claims.
     """
     readers = []
     for folder in list_runs(results):
-        with suppress(StoreError):  # doctor and report name unreadable runs
+        with suppress(StoreError):  # other commands report unreadable runs
             reader = RunReader(folder)
             if reader.info.settings.get("claims") and not reader.info.sets:
                 readers.append(reader)
@@ -179,7 +177,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
 
 
 def _place(info: RunInfo) -> object:
-    """Return the conditions that must be equal for two runs to be joined."""
+    """Return the conditions that must be equal in two runs to combine their records."""
     profile = info.settings.get("profile")
     rules = (
         {key: value for key, value in profile.items() if key not in EXCLUDED_SECTIONS}
@@ -187,19 +185,19 @@ def _place(info: RunInfo) -> object:
         else {}
     )
     others = {key: value for key, value in info.settings.items() if key not in EXCLUDED_SETTINGS and value is not None}
-    sources = info.run_id if info.dirty else ""  # uncommitted changes: the sources of two runs may differ
+    sources = info.run_id if info.dirty else ""  # sources with uncommitted changes may differ between two runs
     return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules, others, sources
 
 
 def _same(one: ImplementationInfo, revision: str | None, other: ImplementationInfo, newer: str | None) -> bool:
-    """Return whether both were built from the same configuration, tools, images and sources."""
+    """Return whether two builds used the same configuration, tools, images and sources."""
     facts = [(each.digest, each.build and (each.build.tools, each.build.image_digest)) for each in (one, other)]
     return facts[0] == facts[1] and (revision == newer or not _changed(str(revision), str(newer), one.folder))
 
 
 @cache
 def _changed(before: str, now: str, folder: str) -> bool:
-    """Return whether a folder's sources differ between two commits; True for an unknown commit."""
+    """Return whether the sources in a folder differ between two commits. An unknown commit counts as different."""
     try:
         git = Repository.containing(REPOSITORY)
         trees = [git.entries(git.commit(revision), folder) for revision in (before, now)]
@@ -210,7 +208,7 @@ def _changed(before: str, now: str, folder: str) -> bool:
 
 
 def run_program(claim: Claim) -> dict[str, float]:
-    """Start a claim's program and return the printed figures. Raises EnvironmentLacksError and StartError."""
+    """Run a claim's program, and return the printed figures. Raises EnvironmentLacksError and StartError."""
     env = dict(os.environ)
     if tool := toolchain.find_tool("java", JAVA_CONDITION):
         env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
@@ -229,7 +227,7 @@ def run_program(claim: Claim) -> dict[str, float]:
 
 
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
-    """Record verdicts, which replace earlier verdicts on the same claims. Raises StoreError."""
+    """Record verdicts, and replace earlier verdicts on the same claims. Raises StoreError."""
     known = {**recorded.read_claims(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
     write_managed_file(
         results.resolve(),

@@ -1,4 +1,4 @@
-"""Verdicts on claims as text and diagrams, for a terminal and for the page docs/claims.md."""
+"""Shows verdicts on claims as text and diagrams, on a terminal and on the page docs/claims.md."""
 
 import math
 import time
@@ -29,11 +29,11 @@ SUMMARIES: Mapping[ClaimConclusion, str] = {
     "undecided": "Undecided",
 }
 NOT_MEASURED = "not measured yet"
-MIN_DIAGRAM_WIDTH = math.log(1.25)  # minimum width of a diagram, as a natural logarithm
+MIN_DIAGRAM_WIDTH = math.log(1.25)  # minimum width of a diagram (natural logarithm of a ratio)
 
 
 def sentence(word: ClaimConclusion, statements: Sequence[StatementVerdict]) -> str:
-    """Return a claim's verdict as a sentence with the decisive figures."""
+    """Return the verdict on a claim as a sentence with the figures that led to it."""
     deciding = [each for each in statements if each.verdict == word]
     shown = deciding[: 1 if word == "needs a larger machine" else 3]
     parts = [f"{each.name}: {_describe(each)}" if len(statements) > 1 else _describe(each) for each in shown]
@@ -62,14 +62,14 @@ def measured(statement: StatementVerdict) -> str:
 
 
 def expected(statement: StatementVerdict) -> str:
-    """Format the claimed value, and the expected value on this machine's CPUs if it differs."""
+    """Format the claimed value. If this machine's CPUs lead to a different expected value, add the expected value."""
     here = statement.expected
     differs = here is not None and abs(float(statement.said.removesuffix("×")) / here - 1) >= 0.01
     return f"{statement.said}, here {here:.3g}×" if here and differs else statement.said
 
 
 def picture(statement: StatementVerdict) -> str:
-    """Draw the interval and the claimed range on a logarithmic axis; return an empty text without an interval."""
+    """Draw the interval and the claimed range on a logarithmic axis. Return an empty text without an interval."""
     if statement.value is None or statement.low is None or statement.high is None:
         return ""
     shown = [1.0, statement.low, statement.high, *(end for end in (statement.least, statement.most) if end)]
@@ -80,7 +80,7 @@ def picture(statement: StatementVerdict) -> str:
 
 
 def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, whole: bool) -> None:
-    """Print every claim with the latest verdict; ``whole`` adds the statements with the measured values."""
+    """Print the latest verdict on every claim; if ``whole``, also print the statements with the measured values."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for header in ("claim", "verdict", "claim and measurement"):
         table.add_column(header, no_wrap=header == "claim")
@@ -101,7 +101,7 @@ def _styled(word: ClaimConclusion | None) -> Text:
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
-    """Return docs/claims.md: an introduction, and each claim's verdict with the decisive figures."""
+    """Return the page docs/claims.md: an introduction, and the verdict on each claim with the deciding figures."""
     found = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
     counts = Counter(each.verdict for each in found)
     places = Counter(
@@ -123,7 +123,7 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
 
 
 def _deciding(verdict: ClaimVerdict) -> str:
-    """Return the diagram of the first statement with the claim's verdict."""
+    """Return the diagram of the first statement that has the verdict of the claim."""
     drawn = (picture(each) for each in verdict.statements if each.verdict == verdict.verdict and not each.context)
     return next((f"`{text}`" for text in drawn if text), "")
 

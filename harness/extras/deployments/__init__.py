@@ -1,4 +1,4 @@
-"""Declares runs on several machines, and the merging of such runs, to tfb."""
+"""Declares the plugin for runs on several machines, and for merging runs."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,7 +7,7 @@ from harness.plugins import ObjectPath, Plugin
 
 
 class DeploymentsPlugin(Plugin):
-    """The runtime of ``--server-host`` and its relatives, and ``report --deployments``."""
+    """The runtime of ``--server-host`` and related flags, and ``report --deployments``."""
 
     hooks: ClassVar[Mapping[str, ObjectPath]] = {
         "choose_remote_runtime": "harness.extras.deployments.machines_runtime:choose",

@@ -1,4 +1,4 @@
-"""Connections to the machines of a run: the forwarded socket of each Docker engine, and checks for lost machines."""
+"""Connections to the machines of a run, which forward the sockets of Docker engines and detect lost machines."""
 
 import logging
 import os
@@ -20,9 +20,9 @@ logger = logging.getLogger("tfb.machines")
 
 OPEN_SECONDS = 20.0
 CALL_SECONDS = 10.0
-SETTLE_SECONDS = 1.0  # a forwarded stream may end shortly before its ssh session
-LOST_GRACE_SECONDS = 0.1  # grace period for docker clients of a lost engine
-# Use the host keys of the user's ssh configuration, never prompt, and end the session after four seconds of silence.
+SETTLE_SECONDS = 1.0  # a forwarded stream may end slightly before the ssh session
+LOST_GRACE_SECONDS = 0.1  # time in which docker clients of a lost engine may exit
+# Use the host keys of the user's ssh configuration, never prompt, and end the session after four silent seconds.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2", "-o", "ControlPath=none"),
@@ -33,22 +33,22 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 @dataclass(kw_only=True)
 class ConnectedMachine:
-    """A connected machine."""
+    """A machine whose Docker engine is connected."""
 
     name: str
-    address: str  # the address for connections from the other machines
-    at: Sequence[str]  # docker's arguments that select the engine
-    link: process.Child | None = None  # the ssh process that forwards the engine's socket
+    address: str  # address at which the other machines reach it
+    at: Sequence[str]  # arguments of docker that select the engine
+    link: process.Child | None = None  # ssh process that forwards the socket of the engine
     log: Path | None = None
-    lost: str | None = None  # the reason, if the machine is lost
+    lost: str | None = None  # reason, if the machine has been lost
 
     def lose(self, how: str) -> MachineLostError:
-        """Mark the machine as lost and return the error. Later calls fail at once instead of waiting for the engine."""
+        """Mark the machine as lost, and return the error. Later calls then fail at once instead of waiting."""
         self.lost = how
         return MachineLostError(how)
 
     def require_reachable(self, settle: float = 0.0) -> None:
-        """Raise MachineLostError if the machine is lost or the ssh session ends within ``settle`` seconds."""
+        """Raise MachineLostError if the machine is lost, or if the ssh session ends within ``settle`` seconds."""
         if self.link is not None and self.link.wait(settle) is not None:
             said = process.tail(self.log, 3).strip() if self.log else ""
             raise self.lose(f"the machine {self.name} is lost: the ssh session ended ({said or 'without a message'})")
@@ -56,14 +56,14 @@ class ConnectedMachine:
             raise MachineLostError(self.lost)
 
     def require_response(self) -> None:
-        """Send a request to the engine. Raises MachineLostError if it fails."""
+        """Send a request to the engine. Raises MachineLostError if there is no response."""
         self.require_reachable()
         done = self.docker(*VERSION)
         if done.status != 0:
             raise self.lose(f"the engine of the machine {self.name} does not respond: {done.stdout.strip()[-200:]}")
 
     def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.CompletedCommand:
-        """Run a docker command on the machine's engine. Raises MachineLostError if the engine does not respond."""
+        """Run a docker command on the engine of the machine. Raises MachineLostError if the engine does not respond."""
         if self.lost is not None:
             raise MachineLostError(self.lost)
         try:
@@ -76,17 +76,17 @@ class ConnectedMachine:
         return done
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command line of a long-running docker command for the machine's engine."""
+        """Return the command line of a long-running docker command on the engine of the machine."""
         return ["docker", *self.at, *arguments]
 
     def end(self, child: process.Child) -> None:
-        """Stop a long-running docker command, after a second in which it may end by itself."""
+        """Stop a long-running docker command. Before that, give the command a second to end."""
         if self.lost is None:
             child.wait(1.0)
         child.stop(grace=LOST_GRACE_SECONDS if self.lost else process.STOP_SECONDS)
 
     def send(self, image: str) -> None:
-        """Send an image of this machine's engine to the machine, unless its engine has the same image."""
+        """Send a local image to the machine, unless the engine there already has the same image."""
         here, there = (inspect("image", image, at) for at in ((), self.at))
         if here and there and there["Id"] == here["Id"]:
             return
@@ -101,7 +101,7 @@ class ConnectedMachine:
 
 @contextmanager
 def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[ConnectedMachine]:
-    """Connect to a machine, and yield it while the socket is forwarded.
+    """Connect to a machine, and yield it while its socket is forwarded.
 
     Args:
         host: The machine.
@@ -109,7 +109,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Con
         addressed: Whether other machines connect to it, so that it needs an address.
 
     Raises:
-        EnvironmentLacksError: The machine cannot be reached; the message contains a remedy.
+        EnvironmentLacksError: The machine cannot be reached. The message contains a remedy.
         MachineLostError: The engine does not respond.
         UsageError: The address is missing.
     """
@@ -122,7 +122,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Con
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
     with ownership.make_scratch_folder("ssh") as scratch:
-        path = scratch / "d.sock"  # a short name, because the path of a socket is limited to 107 bytes
+        path = scratch / "d.sock"  # short, because the path of a socket has at most 107 bytes
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
         with safe_write.append(log, private=True) as output:
@@ -134,13 +134,13 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Con
 
 
 def configuration() -> Sequence[str]:
-    """Return ssh's arguments for the configuration file in TFB_SSH_CONFIG; empty without the variable."""
+    """Return ssh's arguments for the configuration file in TFB_SSH_CONFIG, or no arguments without the variable."""
     other = os.environ.get("TFB_SSH_CONFIG")
     return ("-F", str(Path(other).absolute())) if other else ()
 
 
 def _address(host: Host) -> str:
-    """Return the host name from ssh's configuration."""
+    """Return the host name in ssh's configuration."""
     done = process.run(["ssh", "-G", *configuration(), host.name], seconds=CALL_SECONDS)
     found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
     return found[1] if found else host.name.rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""Load generators on several clients with the interface of a single generator; all begin together."""
+"""Load generators on several clients that behave like a single generator and start at the same time."""
 
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -11,14 +11,14 @@ from harness.runtime import GeneratorStart
 from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, run_generator
 
-# Start the generator only after the word "go". If the stream ends first, there is no load.
+# Start the generator only after the line "go". If the stream ends first, there is no load.
 WAIT_FOR_GO = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 FLAGS = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientShare:
-    """A client's share of a load."""
+    """The share of a load that a client generates."""
 
     connections: int
     threads: int
@@ -26,7 +26,7 @@ class ClientShare:
 
 
 def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientShare]:
-    """Divide connections and threads evenly among the clients; the first clients get the remainder.
+    """Divide connections and threads evenly among the clients. The first clients get the remainder.
 
     Raises LoadError if there are fewer connections than clients.
     """
@@ -45,12 +45,12 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientS
 
 
 class Generators:
-    """A load generator on each client.
+    """Load generators on all clients.
 
     Args:
         parts: Client, share and program.
-        machines: Machines that must stay reachable during the load.
-        tell: Whether each program prints a line when it begins.
+        machines: Machines that must remain reachable during the load.
+        tell: Whether each program prints a line when it starts.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Generators:
         self._begun: Sequence[GeneratorStart] = ()
 
     def begin(self) -> None:
-        """Wait until all generators are ready, then start all of them within about a millisecond."""
+        """Wait until all generators are ready, then start them within about a millisecond."""
         told = []
         try:
             for *_, program in self._parts:
@@ -89,26 +89,26 @@ class Generators:
         )
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Return each client's share and start. ``start_seen_at`` may be slightly late, but is never early."""
+        """Return the share and the start of each client. ``start_seen_at`` may be slightly late, but never early."""
         return self._begun
 
     def wait(self, seconds: float) -> int | None:
-        """Return 0 if all generators succeeded, the status of a failed generator, or None if some still run.
+        """Return 0 if all generators succeeded, the status of a failed generator, or None if a generator still runs.
 
         Raises MachineLostError.
         """
         try:
-            for machine in self._machines:  # a load without the database's machine continues, but is meaningless
+            for machine in self._machines:  # without the database's machine, the load would continue but be meaningless
                 machine.require_reachable()
         except MachineLostError:
-            for machine, _, program in self._parts:  # docker clients of lost engines would wait forever
+            for machine, _, program in self._parts:  # the docker clients of a lost engine would wait forever
                 if machine.lost is not None:
                     program.abandon()
             raise
         ended = True
         for machine, _, program in self._parts:
             status = program.wait(seconds if ended else 0.0)
-            if status:  # a generator failed, so the results of all others are useless
+            if status:  # a generator failed, so all other results are useless
                 machine.require_reachable(SETTLE_SECONDS)
                 self.interrupt()
                 return status
@@ -121,7 +121,7 @@ class Generators:
             program.interrupt()
 
     def output(self) -> str:
-        """Return the outputs of all generators, joined by line breaks."""
+        """Return the output of all generators, joined by line breaks."""
         return "\n".join(program.output() for *_, program in self._parts)
 
 
@@ -132,7 +132,7 @@ def start_generators(
     *,
     tell: bool = False,
 ) -> Iterator[Generators]:
-    """Start a generator on every client and yield the group, which waits for ``begin``; stop all at the end."""
+    """Start a waiting generator on every client, and yield the group. Stop all generators at the end."""
     with ExitStack() as stack:
         parts = [
             (machine, share, stack.enter_context(run_generator(command, waits_for_go=True, env=client_environment())))

@@ -1,6 +1,6 @@
-"""The Docker runtime on several machines: images are built here and sent to the machine of each service.
+"""The Docker runtime on several machines. Images are built on this machine and sent to the machines that run them.
 
-The Docker engine of each machine is reached through a socket that ssh forwards.
+ssh forwards the socket of each machine's Docker engine.
 """
 
 import atexit
@@ -36,7 +36,7 @@ logger = logging.getLogger("tfb.machines")
 
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
-    """Connect to the machines and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
+    """Connect to the machines, and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
     refuse(settings)
     compose.engine_version()
     plain = make_docker_runtime(settings, implementations, logs, run_id, prepare=False)
@@ -55,7 +55,7 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
 
 
 def refuse(settings: Settings) -> None:
-    """Raise UsageError for flags that cannot be used with other machines."""
+    """Raise UsageError for flags that do not work with other machines."""
     open_loop = any(TEST_TYPES[name].open_loop for name in settings.test_types)
     searches = settings.profile.design == "search"
     for flag, wrong, why in (
@@ -70,7 +70,7 @@ def refuse(settings: Settings) -> None:
 
 @dataclass(kw_only=True)
 class MachinesRuntime(DockerRuntime):
-    """A runtime with server, database and clients on separate machines; this machine's engine builds images."""
+    """A runtime with server, database and clients on separate machines. This machine's engine builds the images."""
 
     hosts: Hosts
     reached: Mapping[Host, ConnectedMachine]
@@ -78,26 +78,26 @@ class MachinesRuntime(DockerRuntime):
 
     @property
     def side_by_side(self) -> bool:
-        """False: a single server runs at a time."""
+        """Return False, because the machine runs a single server at a time."""
         return False
 
     @property
     def server_machine(self) -> ConnectedMachine:
-        """The machine of implementations."""
+        """Return the machine of the servers."""
         return self.reached[self.hosts.server]
 
     @property
     def database_machine(self) -> ConnectedMachine | None:
-        """The machine of the database; None for an existing PostgreSQL server."""
+        """Return the machine of the database, or None for an existing PostgreSQL server."""
         return self.reached[self.hosts.database] if isinstance(self.hosts.database, Host) else None
 
     @property
     def clients(self) -> tuple[ConnectedMachine, ...]:
-        """The machines of load generators."""
+        """Return the machines of the load generators."""
         return tuple(self.reached[client] for client in self.hosts.clients)
 
     def prepare(self) -> None:
-        """Build the images as on a single machine, and send each image to the machines that run it."""
+        """Build the images as on a single machine. Then send each image to the machines that run it."""
         super().prepare()
         self._build(METER, METER_IMAGE, self.logs / "images.log", {})
         for machine in self.reached.values():
@@ -123,7 +123,7 @@ class MachinesRuntime(DockerRuntime):
         return self._database(machine.address, replace(self.project, at=machine.at), there)
 
     def remove_all(self) -> None:
-        """Remove the resources with the run's label on every reachable machine."""
+        """Remove all resources that carry the label of the run on every reachable machine."""
         for machine in self.reached.values():
             _quietly(machine, replace(self.project, at=machine.at).remove_all)
 
@@ -131,11 +131,11 @@ class MachinesRuntime(DockerRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a fresh container on the server's machine, and yield it after the first response to this machine."""
+        """Start a fresh container on the server's machine. Yield it after the first response to this machine."""
         machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, at=machine.at)
         variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
-        safe_write.append(log, private=True).close()  # exists before the container does
+        safe_write.append(log, private=True).close()  # the log must exist before the container
         with ExitStack() as stack:
             stack.callback(_quietly, machine, lambda: project.remove(SERVER))
             began = time.monotonic()
@@ -155,9 +155,9 @@ class MachinesRuntime(DockerRuntime):
     def generator(  # type: ignore[override]  # several programs with the interface of a single generator
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a container with a share of the load on each client; all shares begin together.
+        """Start a container on each client for its share of the load. All shares start at the same time.
 
-        A generator with a ``folder`` runs on this machine only, because files of the folder are read here.
+        If ``folder`` is given, the only container runs on this machine, because the files are read here.
         """
         if folder is not None:
             return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
@@ -179,14 +179,14 @@ class MachinesRuntime(DockerRuntime):
         return distributed_load.start_generators(commands, self.reached.values(), tell=not waits_for_go)
 
     def require_machines(self) -> None:
-        """Check that every machine responds. Raises MachineLostError with the name of a lost machine."""
+        """Require a response from every machine. Raises MachineLostError with the name of a lost machine."""
         for machine in self.reached.values():
             machine.require_response()
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return run.json's record with the graded machine of each role and the links between machines.
+        """Return run.json with the graded machine of each role, and with the links between machines.
 
-        ``machine`` of the record is the server's machine.
+        ``machine`` in run.json is the server's machine.
         """
         run_id = self.project.run_id
         machines = survey.roles(self.hosts, self.reached, run_id)
@@ -194,7 +194,7 @@ class MachinesRuntime(DockerRuntime):
         return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": links})
 
     def close(self) -> None:
-        """Remove what the run has left, as on one machine, and close the connections to the machines."""
+        """Remove all remaining resources of the run, as on a single machine, and close the connections."""
         try:
             super().close()
         finally:
@@ -202,7 +202,7 @@ class MachinesRuntime(DockerRuntime):
 
 
 def _quietly(machine: ConnectedMachine, action: Callable[[], None]) -> None:
-    """Carry out a clean-up action; log a warning if the machine is lost or the action fails."""
+    """Perform a clean-up action. Log a warning if the machine is lost or the action fails."""
     try:
         machine.require_reachable()
         action()

@@ -1,4 +1,4 @@
-"""``report RUN RUN … --deployments``: merges the same run on several deployments; ratios are taken within each."""
+"""``report RUN RUN … --deployments``: merges runs of several deployments. Ratios are calculated per deployment."""
 
 import time
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def merge_runs(runs: Mapping[str, Path], results: Path) -> Path:
         problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
         if info.status not in ("complete", "incomplete", "failed"):
             problems.append(f"{name}: the run is {info.status}; completed measurements count")
-        for each in info.implementations:  # prefer the record of a deployment that built the implementation
+        for each in info.implementations:  # prefer the record from a deployment that built the implementation
             known = implementations.get(each.name)
             if known is None or not (known.build and known.build.status == "ok"):
                 implementations[each.name] = each
@@ -83,7 +83,7 @@ def _profile(info: RunInfo) -> dict[str, object]:
 
 
 def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
-    """Raise UsageError if two runs differ in profile, baseline, runtime, loads or sources."""
+    """Raise UsageError if two runs have different profiles, baselines, runtimes, loads or sources."""
     facts = [
         {**_profile(each), **each.model_dump(include={"reference", "runtime", "loads", "revision"})}
         for each in (first, other)

@@ -1,7 +1,8 @@
-"""A running container on another machine, with the interface of a local container.
+"""A running container on a remote machine, with the interface of a local container.
 
-Its state comes from the machine's engine. Its counters come from a reader (toolset/meter), a container on the same
-machine that sends a line with the counters for each line that it receives. Times are from the clock of that machine.
+The machine's engine provides the state of the container. A reader (toolset/meter) provides the counters. The reader is
+a container on the same machine: for each line that it receives, it sends a line with the counters. Times refer to the
+clock of that machine.
 """
 
 import contextlib
@@ -23,9 +24,9 @@ from harness.runtime.compose import client_environment, label_flags, ownership_l
 from harness.runtime.container import LAST_LINES, SETTLE_SECONDS, Container, describe_end, follow_log
 from harness.runtime.limits import Limits
 
-OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits of the reader's start and of a reading
+OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits for starting the reader, and for a reading
 METER_IMAGE = "tfb/meter"
-# Flags of the reader: the host's namespaces, read-only.
+# Flags that give the reader access to the namespaces of the host, read-only.
 NAMESPACES = (
     *("--pid", "host", "--cgroupns", "host", "--network", "host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:ro"),
     *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -33,10 +34,10 @@ NAMESPACES = (
 
 
 class RemoteContainer(Container):
-    """A started container on another machine; output is appended to ``log`` until ``close``.
+    """A running container on a remote machine. Its output is appended to ``log`` until ``close``.
 
-    The stream of the output ends with the container, so checking whether the container runs is free under load.
-    ``port`` 0 disables reading of sockets. Raises StartError if the container exits immediately.
+    The output stream ends together with the container, so checking whether the container runs adds no work under load.
+    If ``port`` is 0, sockets are not read. Raises StartError if the container exits immediately.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class RemoteContainer(Container):
             stderr=process.DEVNULL,
         )
         try:
-            self._line(OPEN_SECONDS)  # the reader's first line means that it is ready
+            self._line(OPEN_SECONDS)  # the first line means that the reader is ready
         except ServerDiedError as error:
             self.close()
             raise StartError(f"the container exited at once: {self.how_it_ended()}") from error
@@ -72,18 +73,18 @@ class RemoteContainer(Container):
             raise
 
     def _state(self) -> str:
-        """Return start time and process id from the engine, separated by a space."""
+        """Return the start time and the process id from the engine, separated by a space."""
         form = "{{.State.StartedAt}} {{.State.Pid}}"
         return self.machine.docker("container", "inspect", "--format", form, self.id).stdout.strip() or "0"
 
     def line(self) -> dict[str, Any]:
-        """Return the reader's current counters. Raises ServerDiedError and MachineLostError."""
-        # Readings within 50 ms share a line.
+        """Return the current counters from the reader. Raises ServerDiedError and MachineLostError."""
+        # Readings within 50 ms share the same line.
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self.machine.require_reachable()
         if control := self._reader.stdin:
-            with contextlib.suppress(OSError):  # then the reader's output has ended as well, and _line reports it
+            with contextlib.suppress(OSError):  # if the write fails, the output has ended as well, and _line reports it
                 control.write(b"\n")
                 control.flush()
         self._last, self._last_at = self._line(READ_SECONDS), time.monotonic()
@@ -116,17 +117,17 @@ class RemoteContainer(Container):
         return False
 
     def identity(self) -> str:
-        """Return a text that changes when the container is restarted."""
+        """Return a text that changes whenever the container is restarted."""
         return f"{self.id} {self._state()}"
 
     def read(self) -> Reading:
-        """Return the counters of the container's control group, with times of its machine. Raises as ``line``."""
+        """Return the counters of the container's control group, with remote times. Raises the errors of ``line``."""
         process.truncate_log(self.log)
         found = self.line()["reading"]
         return Reading(**found | {"pids": tuple(found["pids"])})
 
     def steal_ticks(self) -> tuple[float, float] | None:
-        """Return stolen and total CPU ticks of the machine; None if they cannot be read."""
+        """Return the stolen and the total CPU ticks of the machine, or None if they cannot be read."""
         with contextlib.suppress(TfbError):
             stolen, every = self.line()["steal"]
             return float(stolen), float(every)
@@ -137,18 +138,18 @@ class RemoteContainer(Container):
         return RemoteConnections(self)
 
     def how_it_ended(self) -> str:
-        """Return how the container ended, from the engine, after the last output has been logged."""
+        """Log the remaining output, and return how the container ended according to the engine."""
         self._follower.wait(SETTLE_SECONDS)
         self.machine.require_response()
         self._complete_log()
         return describe_end(self.id, self.machine.at)
 
     def signal(self, name: str) -> None:
-        """Send a signal to the container's first process."""
+        """Send a signal to the first process of the container."""
         self.machine.docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Stop the container, by force after ``STOP_SECONDS``, and log the last output."""
+        """Stop the container, after ``STOP_SECONDS`` by force, and log the remaining output."""
         try:
             seconds = process.STOP_SECONDS
             self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)
@@ -156,7 +157,7 @@ class RemoteContainer(Container):
             self.close()
 
     def close(self) -> None:
-        """Stop logging the output, and end the reader."""
+        """Stop logging the output, and stop the reader."""
         for stream in filter(None, (self._reader.stdin, self._reader.stdout)):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -166,20 +167,20 @@ class RemoteContainer(Container):
             self._complete_log()
 
     def _last_lines(self) -> str:
-        """Return the end of its output, as that machine's engine has it. Raises MachineLostError."""
+        """Return the end of the container's output from the engine. Raises MachineLostError."""
         return self.machine.docker("logs", "--tail", LAST_LINES, self.id).stdout
 
 
 @dataclass(frozen=True)
 class RemoteConnections:
-    """Counters of connections to a container's port, read on its machine and stated from the clients' side."""
+    """Counters of connections to a container's port, read on the server's machine, from the clients' side."""
 
     container: RemoteContainer
 
     def read(self) -> SocketCounters | None:
-        """Return the current counters. Raises as ``RemoteContainer.line``."""
+        """Return the current counters. Raises the errors of ``RemoteContainer.line``."""
         found = self.container.line()["sockets"]
         return found and SocketCounters(**found)
 
     def close(self) -> None:
-        """Do nothing: the container closes the reader."""
+        """Do nothing, because the container closes the reader."""

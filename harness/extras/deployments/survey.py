@@ -1,4 +1,4 @@
-"""Surveys the machines of a run: facts, grades, network links, and resources that ended runs have left."""
+"""Surveys the machines of a run: facts, grades, network links, and leftovers of earlier runs."""
 
 import json
 import select
@@ -18,14 +18,14 @@ from harness.records.machine_record import Machine as Facts
 from harness.records.machine_record import MachineLink, RoleMachine
 from harness.runtime import compose, images
 
-METER = "tfb-meter"  # compose service
-SECONDS = 30.0  # time limit of a survey of a machine or link
-SLOW_LINK = 1.1e9 / 8  # bytes/s; some hundred thousand small responses per second saturate a gigabit link
+METER = "tfb-meter"  # name of the compose service
+SECONDS = 30.0  # time limit for surveying a machine or a link
+SLOW_LINK = 1.1e9 / 8  # bytes/s; a few hundred thousand small responses per second saturate a gigabit link
 RUN = "doctor"
 
 
 def roles(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[RoleMachine, ...]:
-    """Return each machine with all of its roles. Raises MachineLostError and EnvironmentLacksError."""
+    """Return each machine with all of the roles. Raises MachineLostError and EnvironmentLacksError."""
     every = [("server", hosts.server), ("database", hosts.database)]
     every += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
     found = []
@@ -69,7 +69,7 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
 
 
 def measure_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[MachineLink, ...]:
-    """Measure the links from the server to each client and from the database to the server, one after another."""
+    """Measure the links from the server to each client and from the database to the server, in sequence."""
     server = known[hosts.server]
     found = [_link(server, known[client], run_id) for client in hosts.clients if client != hosts.server]
     if isinstance(hosts.database, Host) and hosts.database != hosts.server:
@@ -78,13 +78,13 @@ def measure_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: 
 
 
 def _link(one: ConnectedMachine, other: ConnectedMachine, run_id: str) -> MachineLink:
-    """Measure the link between two machines, by the addresses that a run uses; the first machine listens."""
+    """Measure the link between two machines by the addresses that a run uses. The first machine listens."""
     command = _command(one, run_id, "serve", one.address)
     options = process.ProcessOptions(env=compose.client_environment())
     serving = process.Child(command, options, stdin=process.PIPE, stdout=process.PIPE)
     with process.running(serving, grace=1.0), ExitStack() as stack:
         for stream in filter(None, (serving.stdin, serving.stdout)):
-            stack.enter_context(stream)  # link.py ends when stdin is closed
+            stack.enter_context(stream)  # link.py exits when stdin is closed
         output = serving.stdout
         ready = output and select.select([output], [], [], SECONDS)[0]
         said = output.readline().decode(errors="replace").strip() if output and ready else ""
@@ -95,7 +95,7 @@ def _link(one: ConnectedMachine, other: ConnectedMachine, run_id: str) -> Machin
 
 
 def ask(machine: ConnectedMachine, run_id: str, *arguments: str) -> dict[str, Any]:
-    """Run link.py on a machine and return the printed JSON line. Raises MachineLostError, EnvironmentLacksError."""
+    """Run link.py on a machine, and return the printed JSON object. Raises MachineLostError, EnvironmentLacksError."""
     done = process.run(_command(machine, run_id, *arguments), seconds=SECONDS, env=compose.client_environment())
     found = _last_object(done.stdout)
     if done.status != 0 or found is None:
@@ -120,7 +120,7 @@ def _command(machine: ConnectedMachine, run_id: str, *arguments: str) -> list[st
 
 
 def doctor(hosts: Hosts, *, as_json: bool) -> int:
-    """Print every machine and link as a run would record them. Raises the errors of a run."""
+    """Print every machine and every link as a run would record them. Raises the same errors as a run."""
     compose.engine_version()
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.make_scratch_folder("doctor"))
@@ -155,7 +155,7 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
 
 
 def clean(hosts: Hosts, *, dry_run: bool) -> int:
-    """Remove leftovers of ended runs and images of runs on every machine; return exit code 1 if something remains."""
+    """Remove leftovers of ended runs and images from all machines; return exit code 1 if something remains."""
     lost = 0
     with ownership.make_scratch_folder("clean") as scratch:
         for one in hosts.machines:

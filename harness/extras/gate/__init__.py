@@ -1,4 +1,4 @@
-"""The regression gate: compares two versions of a service. This module declares it to tfb."""
+"""Declares the plugin of the regression gate, which compares two versions of a service."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,6 +1,6 @@
-"""Watches the parent folders of the sides, where programs look for libraries and settings.
+"""Watches the parent folders of the sides, in which programs look for libraries and settings.
 
-All accounts can write to folders such as /tmp: head could create a library there during the start of base.
+All accounts can write to folders such as /tmp. Head could therefore create a library there while base starts.
 """
 
 import ctypes
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-# Names that runtimes look for in every parent folder of a program.
+# Names that runtimes look for in all parent folders of a program.
 READ_ABOVE = frozenset(
     (
         *("node_modules", "package.json", ".npmrc", ".yarnrc.yml", "tsconfig.json", "deno.json", "bunfig.toml"),
@@ -19,27 +19,28 @@ READ_ABOVE = frozenset(
         *(".cargo", ".sdkmanrc"),
     )
 )
-_CREATE, _MOVED_TO, _OVERFLOW = 0x100, 0x80, 0x4000  # <sys/inotify.h>
-_EVENT = struct.Struct("iIII")  # struct inotify_event, before the name
+_CREATE, _MOVED_TO, _OVERFLOW = 0x100, 0x80, 0x4000  # values from <sys/inotify.h>
+_EVENT = struct.Struct("iIII")  # struct inotify_event without the name that follows
 _READ_BYTES = 1 << 16
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderWatch:
-    """A record of files from ``READ_ABOVE`` that were created in some folders, including removed files."""
+    """A record of the files named in ``READ_ABOVE`` that were created in some folders, even if they were removed."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
         self._before = _present(folders)
         self._made = set[str]()
-        self._queue = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)  # until tfb ends; -1: there are too many queues
+        # Open until tfb ends; -1 if the limit of queues is reached.
+        self._queue = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._watched: dict[int, Path] = {}
         for folder in folders if self._queue >= 0 else ():
             number = _libc.inotify_add_watch(self._queue, os.fsencode(folder), _CREATE | _MOVED_TO)
             self._watched[number] = folder
 
     def made(self) -> set[str]:
-        """Return the paths that were created. Call this method regularly, because the kernel's queue is limited."""
+        """Return the created paths. Call this method regularly, because the kernel's queue is limited."""
         while data := self._read():
             place = 0
             while place < len(data):

@@ -48,10 +48,10 @@ from harness.report.tables import format_count
 PROFILE = "gate"
 WORKING_TREE = "the working tree"
 EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-# Seconds for a process of each side with up to three requests; True: with a just-in-time compiler.
+# Seconds that a process of each side takes with up to three requests. True: with a just-in-time compiler.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
-SUPPORTED_FLAGS = {  # flags of a run that apply to services
+SUPPORTED_FLAGS = {  # flags of a run that also apply to services
     *("profile", "duration", "time", "processes", "seed", "cpuset_cpus", "yes", "no_install"),
     *("results", "results_name", "results_environment", "quiet", "json"),
     *("allow", "test_container_memory", "test_container_pids"),
@@ -59,7 +59,7 @@ SUPPORTED_FLAGS = {  # flags of a run that apply to services
 
 
 class SideError(TfbError):
-    """A side could not be built or never responded. The verdict is "failed" for head, "cannot tell" for base."""
+    """A side that was not built or never responded. The verdict is "failed" for head, "cannot tell" for base."""
 
     def __init__(self, side: str, action: str, reason: str) -> None:
         super().__init__(f"{HEAD if side == HEAD else BASE} could not be {action}: {reason}")
@@ -71,7 +71,7 @@ class PreparedComparison:
     """The sides of a comparison, ready to be measured."""
 
     declared: DeclaredRequests
-    services: Services  # by side, in build order: head comes last
+    services: Services  # side -> service and folder, in build order: head is last
     implementations: tuple[Implementation, ...]
     isolation: Isolation
     notes: tuple[str, ...]
@@ -84,11 +84,11 @@ def compare(
 
     Args:
         folder: Folder of the service.
-        base: Target of base, as ``sides.copy_side`` takes it.
+        base: Target of base, in the syntax of ``sides.copy_side``.
         head: Target of head; None: the working tree.
         flags: Flags of the run.
         threshold: Relative difference up to which a request counts as unchanged.
-        outputs: Where the verdict goes.
+        outputs: Further outputs for the verdict.
     """
     command = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_writable(outputs)
@@ -103,8 +103,8 @@ def compare(
     )
     with ExitStack() as stack:
         place = stack.enter_context(ownership.make_scratch_folder("gate"))
-        accounts.share_folder(place, listed=False)  # builds and servers have accounts of their own
-        if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, but not to this one
+        accounts.share_folder(place, listed=False)  # builds and servers run under separate accounts
+        if os.geteuid() != 0:  # sides of an ordinary user may write to the temporary folder, but not to this folder
             stack.enter_context(ownership.scratch_within(place))
         session = prepare(folder, base, head, place, chosen.seed)
         privileges = (f"containers had additional privileges: --allow {consent}" for consent in consents)
@@ -157,7 +157,7 @@ def compare(
 
 
 def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -> PreparedComparison:
-    """Copy the sides into ``place`` and read their requests, without executing anything of them."""
+    """Copy the sides to ``place`` and read their requests, without executing any part of them."""
     notes: list[str] = []
     of_head = sides.copy_side(folder, head, place / HEAD, notes)
     of_base = sides.copy_side(folder, base, place / BASE, notes, of_head.file)
@@ -192,7 +192,7 @@ def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -
 
 
 def fit_processes_to_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
-    """Return the profile with as many processes as the time allows, and add a note if it is too short."""
+    """Return the profile with as many processes as the time permits. Add a note if the time is too short."""
     compiled = bool(JIT_PLATFORMS.search(file.service.language.lower()))
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * DEFAULT_PROCESSES
@@ -209,7 +209,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
     """Build and measure the sides.
 
     Raises:
-        SideError: A side has no figures.
+        SideError: A side has no results.
         TamperedError: Files of base were changed.
     """
     from harness.experiment.run_context import Dependencies
@@ -231,7 +231,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
         if (build := implementation.build) and build.status != "ok":
             raise SideError(implementation.name, "built", build.reason)
     loaded = {trial.implementation for trial in records.trials}
-    for side in (BASE, HEAD):  # base first: if both fail, the verdict is "cannot tell"
+    for side in (BASE, HEAD):  # check base first: if both sides fail, the verdict is "cannot tell"
         for process in records.processes:
             if process.status == "failed" and process.implementation == side and side not in loaded:
                 raise SideError(side, "measured", process.reason)
@@ -239,7 +239,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
 
 
 def _require_writable(outputs: VerdictOutputs) -> None:
-    """Raise UsageError for files that cannot be written, before anything is measured."""
+    """Raise UsageError for output files that cannot be written, before the measurement begins."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
             raise UsageError(f"{flag} {name}: there is no folder {folder}: create it, or name a different file")
@@ -248,7 +248,7 @@ def _require_writable(outputs: VerdictOutputs) -> None:
 
 
 def publish_result(result: GateResult, outputs: VerdictOutputs) -> int:
-    """Print the verdict, write the requested files, and return the exit code."""
+    """Print the verdict, write the requested output files, and return the exit code."""
     result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
     as_text = report.format_markdown if outputs.markdown else report.format_text
     print(report.format_json(result) if outputs.json else as_text(result), flush=True)

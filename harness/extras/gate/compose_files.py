@@ -1,4 +1,4 @@
-"""Checks which files a compose file reads, before Docker Compose reads any of them."""
+"""Finds the files that a compose file reads, and checks them before Docker Compose reads any of them."""
 
 import os
 from collections.abc import Iterator
@@ -8,17 +8,17 @@ import yaml
 
 from harness.errors import UsageError
 
-MOST_BYTES = 1 << 20  # size limit of a compose file
-MOST_NODES = 100_000  # of one compose file, once Docker Compose has replaced each alias by what it stands for
-READING_KEYS = ("env_file", "extends", "include", "label_file")  # their values name files
+MOST_BYTES = 1 << 20  # maximum size of a compose file in bytes
+MOST_NODES = 100_000  # maximum number of values in a compose file after all aliases are expanded
+READING_KEYS = ("env_file", "extends", "include", "label_file")  # keys whose values name files
 REMOTE = ("://", "git@", "oci:", "github.com/")
 
 
 def confined(path: Path, top: Path) -> bool:
-    """Return whether a path stays below ``top``, for both ways to resolve ``..`` and links.
+    """Return whether a path is below ``top``, for both ways of resolving ``..`` and links.
 
-    Docker Compose removes ``..`` from the text of a path, but the kernel follows links first. Both results must be
-    below ``top``.
+    Docker Compose removes ``..`` textually, but the kernel follows links first. Both resulting paths must be below
+    ``top``.
     """
     top = top.resolve()
     ways = (path.resolve(), Path(os.path.normpath(path.absolute())).resolve())
@@ -28,7 +28,7 @@ def confined(path: Path, top: Path) -> bool:
 def require_confined(file: Path, top: Path) -> None:
     """Raise UsageError if a compose file, or a file that it includes or extends, reads a file outside ``top``.
 
-    The check covers keys at any depth, because includes and merges can move keys.
+    Keys are checked at any depth, because includes and merges can move them.
     """
     pending, seen = [file], set[Path]()
     while pending:
@@ -60,13 +60,13 @@ def _require_path(file: Path, key: str, leaf: str, top: Path) -> None:
 
 
 def _read(file: Path) -> list[yaml.Node]:
-    """Return the documents of a YAML file as nodes; raise UsageError if it cannot be read."""
+    """Return the documents of a YAML file as nodes. Raises UsageError if the file cannot be read."""
     try:
         if not file.is_file():
             raise UsageError(f"{file}: the compose file does not exist. Correct service.compose in tfb.toml")
         if file.stat().st_size > MOST_BYTES:
             raise UsageError(f"{file}: the file has more than {MOST_BYTES} bytes. Make it shorter")
-        # compose_all returns plain nodes and creates no Python objects, so tags in the file have no effect.
+        # compose_all returns plain nodes and creates no Python objects, so the file's tags have no effect.
         documents = [node for node in yaml.compose_all(file.read_text(encoding="utf-8"), yaml.SafeLoader) if node]
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"{file}: not a compose file that can be read: {str(error)[:300]}") from error
@@ -76,7 +76,7 @@ def _read(file: Path) -> list[yaml.Node]:
 
 
 def _expanded(documents: list[yaml.Node]) -> int:
-    """Return the number of values with all aliases replaced; an alias within what it stands for counts once."""
+    """Return the number of values after expanding all aliases. An alias within the referenced anchor counts once."""
     sizes: dict[int, int] = {}
     pending, counted = list(documents), set[int]()
     while pending:
@@ -99,7 +99,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _paths(documents: list[yaml.Node]) -> Iterator[tuple[str, str]]:
-    """Yield the key and every text below it, for each key that names files."""
+    """For each key that names files, yield the key and every text below it."""
     for key, value in _entries(documents):
         if key in READING_KEYS:
             for inner, below in _entries([value]):
@@ -115,7 +115,7 @@ def _entries(documents: list[yaml.Node]) -> Iterator[tuple[str, yaml.Node]]:
 
 
 def _nodes(documents: list[yaml.Node]) -> Iterator[yaml.Node]:
-    """Yield every node once, although aliases may form a graph with cycles."""
+    """Yield every node once, although aliases may create cycles."""
     pending, seen = list(documents), set[int]()
     while pending:
         node = pending.pop()

@@ -1,7 +1,7 @@
 """Separates the compose project of a side from this machine and from the other sides.
 
-The input is the effective model that ``docker compose config`` prints, with all includes, merges and variables
-resolved. Known keys are copied, dropped or rewritten. All other keys are refused.
+The input is the effective model that ``docker compose config`` prints, in which all includes, merges and variables are
+resolved. Known keys are copied, dropped or rewritten, and all other keys are refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ KEPT = frozenset(
         "tty", "ulimits", "user", "working_dir",
     }
 )
-# Other programs of the machine read some of these keys; tfb sets the rest itself.
+# Keys that are dropped: other programs of the machine read some of them, and tfb sets the rest.
 DROPPED = frozenset(
     {
         "annotations", "container_name", "deploy", "develop", "env_file", "label_file",
@@ -35,7 +35,7 @@ DROPPED = frozenset(
         "pids_limit", "ports", "profiles", "pull_policy", "scale",
     }
 )
-# Each of these keys gives a container rights over this machine.
+# Keys that give a container rights over this machine.
 RIGHTS = frozenset(
     {
         "cap_add", "cgroup_parent", "cpu_rt_period", "cpu_rt_runtime", "credential_spec", "device_cgroup_rules",
@@ -44,7 +44,7 @@ RIGHTS = frozenset(
     }
 )
 NAMESPACES = frozenset({"cgroup", "ipc", "network_mode", "pid", "userns_mode", "uts"})
-OWN_NAMESPACES = {"none", "private", "shareable"}  # values that share no namespace
+OWN_NAMESPACES = {"none", "private", "shareable"}  # values that do not share a namespace
 BUILD_KEPT = frozenset({"args", "dockerfile_inline", "extra_hosts", "no_cache", "platforms", "shm_size", "target"})
 BUILD_DROPPED = frozenset(
     {
@@ -60,28 +60,28 @@ CONSENTS = frozenset(
     {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
 )
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
-VALUE_PREFIX = "TFB_VALUE_"  # prefix of variables with secrets, so that no program interprets them
-MOST_CONTAINERS = 8  # containers of a service
-MOST_REFUSALS = 20  # refused keys in a message
+VALUE_PREFIX = "TFB_VALUE_"  # prefix of variables that contain secrets, chosen so that no program interprets them
+MOST_CONTAINERS = 8  # maximum number of containers of a service
+MOST_REFUSALS = 20  # maximum number of refused keys in a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """Settings for separating the model of a side."""
+    """The parameters for separating the model of a side."""
 
     project: str
-    service: str  # the measured service
+    service: str  # name of the measured service
     top: Path  # root of the side's copy of the repository
     labels: Mapping[str, str]
-    limits: Limits  # of each container
-    env: Mapping[str, str] = field(default_factory=dict)  # for ``secrets.NAME.environment``
-    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("" for all) -> consents
+    limits: Limits  # limits of each container
+    env: Mapping[str, str] = field(default_factory=dict)  # values for ``secrets.NAME.environment``
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # consents by service ("" means all services)
 
 
 def separate_model(model: ComposeTree, separation: Separation) -> dict[str, Any]:
     """Return a model that shares no resources with this machine or with the other sides.
 
-    Raises UsageError that lists all keys that cannot be separated.
+    Raises UsageError with all keys that cannot be separated.
     """
     return _Separator(separation).whole(model)
 
@@ -92,7 +92,7 @@ class _Separator:
     def __init__(self, separation: Separation) -> None:
         self.given = separation
         self.refused: list[str] = []
-        self.binds: list[tuple[str, Path, bool]] = []  # key, source, writable
+        self.binds: list[tuple[str, Path, bool]] = []  # (key, source, whether it is writable)
 
     def whole(self, model: ComposeTree) -> dict[str, Any]:
         for key in model:
@@ -121,7 +121,7 @@ class _Separator:
         self.refused.append(f"- {key[:200]}: {why[:500]}; {what[:300]}")
 
     def _consented(self, service: str, key: str, why: str) -> bool:
-        """Return whether ``--allow`` names the key; refuse the key otherwise."""
+        """Return whether ``--allow`` names the key. Otherwise, refuse the key."""
         allowed = self.given.allowed
         if key in allowed.get(service, frozenset()) | allowed.get("", frozenset()):
             return True
@@ -158,7 +158,7 @@ class _Separator:
         return own | self._limits(name, entry)
 
     def _limits(self, name: str, entry: ComposeTree) -> dict[str, Any]:
-        """Return the limits of a container: the minimum of the file's limits and tfb's limits."""
+        """Return the limits of a container: in each case, the lower value of the file and of tfb."""
         deploy = entry.get("deploy") or {}
         resources = deploy.get("resources") or {}
         limits = resources.get("limits") or {}
@@ -180,7 +180,7 @@ class _Separator:
         if value.startswith("service:") or value in OWN_NAMESPACES:
             return {key: value}
         if key == "network_mode" and value in ("bridge", "default"):
-            return {}  # the side's network does the same
+            return {}  # the network of the side has the same effect
         if value == "host" and self._consented(name, key, "it shares a namespace of this machine"):
             return {key: value}
         if value != "host":
@@ -232,7 +232,7 @@ class _Separator:
         if (mount.get("bind") or {}).get("propagation", "rprivate") not in ("private", "rprivate"):
             self._refuse(where, f"{source} would pass mounts on to this machine", "remove bind.propagation")
         if confined(source, self.given.top):
-            source = source.resolve()  # so that later links in the folder do not change the mount
+            source = source.resolve()  # resolved, so that later changes of links do not affect the mount
             self.binds.append((where, source, not read_only))
         elif not read_only:
             why = f"{source} is outside the side's copy of the repository, so the sides would share written data"
@@ -306,7 +306,7 @@ class _Separator:
             why = f"{', '.join(sorted(set(options) - NETWORK_DRIVER_OPTIONS))} may name a network of this machine"
             self._refuse(f"{where}.driver_opts", why, "remove it")
         kept = {"internal": True} if entry.get("internal") else {}
-        # Drop a fixed subnet: three sides cannot use the same. Fixed addresses of services are refused.
+        # Drop a fixed subnet, because three sides cannot use the same subnet. Fixed addresses of services are refused.
         own = {"name": f"{self.given.project}_{name}", "driver": "bridge", "labels": dict(self.given.labels)}
         return {**own, **kept, **({"driver_opts": options} if options else {})}
 
@@ -339,7 +339,7 @@ class _Separator:
         return {"content": entry.get("content", "")}
 
     def _require_fixed_binds(self) -> None:
-        """Refuse a mount below a writable mount, because a container could replace the source by a link."""
+        """Refuse mounts below a writable mount, because a container could replace their source by a link."""
         for where, source, _ in self.binds:
             for other, above, writable in self.binds:
                 if writable and above in source.parents:
@@ -348,11 +348,11 @@ class _Separator:
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables with values. Docker Compose would read all others from the caller's environment."""
+    """Return the variables that have values. Docker Compose would read all others from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 
 
 def _sizes(*values: str | int | None) -> tuple[int, ...]:
-    """Return the limits that are set. Docker Compose prints numbers; 0 and -1 mean unlimited."""
+    """Return the limits that are set. Docker Compose prints numbers, and 0 and -1 mean unlimited."""
     return tuple(number for value in values if value and (number := int(value)) > 0)

@@ -24,21 +24,21 @@ from harness.runtime.compose import RESOURCE_KINDS, UP_SECONDS, Project, client_
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS
 
-ONLY = "service"  # name of the service if a side is an image or a Dockerfile
+ONLY = "service"  # name of the only service if a side is an image or a Dockerfile
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 AllowedPrivileges = Mapping[str, frozenset[str]]
-# Prevents Docker Compose from fetching remote includes.
+# Variables that prevent Docker Compose from fetching remote includes.
 NO_REMOTES = {"COMPOSE_EXPERIMENTAL_GIT_REMOTE": "false", "COMPOSE_EXPERIMENTAL_OCI_REMOTE": "false"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSettings:
-    """Settings that all sides of a comparison share."""
+    """Settings that all sides of a comparison have in common."""
 
     project: Project
-    scratch: Path  # mode 0700, because files in it contain values of ``env``
+    scratch: Path  # folder with mode 0700, because files in it contain values of ``env``
     limits: Limits
-    cpus: Sequence[int] | None  # of the server
+    cpus: Sequence[int] | None  # CPUs of the server
     allowed: AllowedPrivileges
 
 
@@ -47,7 +47,7 @@ class ContainedSide:
     """A side that runs in containers and shares no file, port or resource with the other sides."""
 
     side: str
-    service: str  # the measured service of the model
+    service: str  # name of the measured service in the model
     model: dict[str, Any]
     session: SharedSettings
     env: Mapping[str, str]
@@ -56,11 +56,11 @@ class ContainedSide:
 
     @property
     def project(self) -> str:
-        """Name of the side's compose project."""
+        """Return the name of the side's compose project."""
         return project_of(self.session, self.side)
 
     def build(self, log: Path) -> BuildRecord:
-        """Build or pull the images of all services and record their ids, because tags can move later."""
+        """Build or pull the images of all services, and record their ids, because tags may move later."""
         log.parent.mkdir(parents=True, exist_ok=True)
         commands = self._commands()
         for command in commands:
@@ -91,7 +91,7 @@ class ContainedSide:
 
     @contextmanager
     def started(self, log: Path) -> Iterator[str]:
-        """Start the service with dependencies, yield the id of the service's container, and remove all at the end."""
+        """Start the service with all dependencies, and yield the container id. Remove all containers at the end."""
         model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
         try:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
@@ -113,7 +113,7 @@ class ContainedSide:
         return {**entry, "image": self.pinned.get(name, entry["image"])}
 
     def _compose(self, model: Mapping[str, Any], *words: str) -> list[str]:
-        """Write the model into a private file, and return a compose command that uses it."""
+        """Write the model to a private file, and return a compose command that uses the file."""
         file, variables = (self.session.scratch / f"{self.side}.{ending}" for ending in ("json", "env"))
         write_private(file, json.dumps(model))
         write_private(variables, env_file(self.env))
@@ -124,7 +124,7 @@ class ContainedSide:
         ]
 
     def remove_images(self) -> None:
-        """Remove the image tags that this side has created."""
+        """Remove the image tags that the build of this side created."""
         for tag, identity in self.tags.items():
             images.remove_tag(tag, identity)
 
@@ -137,7 +137,7 @@ def make_contained_side(side: str, service: Service, folder: Path, top: Path, se
         service: The service of tfb.toml.
         folder: The folder of tfb.toml.
         top: Root of the side's copy of the repository.
-        session: The settings that all sides share.
+        session: The settings that all sides have in common.
 
     Raises:
         UsageError: A key of the compose file cannot be separated.
@@ -184,7 +184,7 @@ def project_of(session: SharedSettings, side: str) -> str:
 
 
 def _effective(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> dict[str, Any]:
-    """Return the model that Docker Compose prints, or a model with the single service of tfb.toml."""
+    """Return the model that Docker Compose prints, or a model that contains only the service of tfb.toml."""
     if service.compose:
         return _of_compose(side, service, folder, top, session)
     variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside the container
@@ -211,7 +211,7 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
     command += ["--file", str(file), "config", "--format", "json", str(service.service)]
     environment = {**client_environment(proxies=False), **NO_REMOTES}
     done = process.run(command, seconds=UP_SECONDS, cwd=file.parent, env=environment)
-    start = done.stdout.find("{\n")  # skip warnings
+    start = done.stdout.find("{\n")  # warnings may precede the JSON document
     if done.status != 0 or start < 0:
         raise UsageError(f"{side}: {file}: docker compose cannot read it: {done.stdout.strip()[-300:]}")
     try:
@@ -222,14 +222,14 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
 
 
 def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that secrets and configs of a model refer to."""
+    """Return the variables that the secrets and configs of a model refer to."""
     entries = [entry for kind in ("secrets", "configs") for entry in (model.get(kind) or {}).values()]
     names = {str(entry["environment"]) for entry in entries if entry.get("environment")}
     return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}
 
 
 def parse_allow(given: Sequence[str]) -> AllowedPrivileges:
-    """Parse ``--allow``, such as ``web=privileged,devices``; return service ("" for all services) -> consents."""
+    """Parse ``--allow``, for example ``web=privileged,devices``; return consents by service ("" means all services)."""
     found: dict[str, frozenset[str]] = {}
     for argument in given:
         service, equals, listed = argument.rpartition("=")
@@ -243,7 +243,7 @@ def parse_allow(given: Sequence[str]) -> AllowedPrivileges:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file with mode 0600, replacing an earlier file."""
+    """Write a file with mode 0600, and replace an existing file."""
     file.unlink(missing_ok=True)
     number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(number, "w", encoding="utf-8") as output:
@@ -260,5 +260,5 @@ def env_file(variables: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Escape a value, so that Docker Compose does not interpolate it."""
+    """Escape a value to prevent interpolation by Docker Compose."""
     return value.replace("$", "$$")

@@ -1,6 +1,6 @@
-"""Compares the tfb.toml files of base and head. Base's file decides the measurement, so head cannot choose its test.
+"""Compares the tfb.toml files of base and head. Base's file controls the measurement, so head cannot choose its test.
 
-Requests that only head declares are verified on head but not measured. Other differences are reported.
+Requests that only head declares are verified on head, but not measured. Other differences are reported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,19 +17,19 @@ from harness.records.outcome import Outcome
 from harness.records.run_records import RunRecords
 from harness.records.verdicts import Verdict, worst
 
-BASE_DECIDES = ("connections", "language", "name")  # keys of [service] that apply to both sides from base's file
+BASE_DECIDES = ("connections", "language", "name")  # keys of [service] for which base's file applies to both sides
 STARTING = frozenset({"build", "postgres", "service", *TARGET_PREFIXES.values(), "dockerfile", "compose"})
-VALUE_SHOWN = 80  # characters of a changed value
+VALUE_SHOWN = 80  # maximum characters of a changed value in a note
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredRequests:
-    """The declarations of base and head, compared."""
+    """The comparison of base's and head's declarations."""
 
     base: service.ServiceFile
     head: service.ServiceFile  # head's file, with base's values for ``BASE_DECIDES``
-    added: tuple[Request, ...]  # requests that only head declares
-    removed: frozenset[str]  # names of requests that only base declares
+    added: tuple[Request, ...]  # requests declared only by head
+    removed: frozenset[str]  # names of requests declared only by base
     notes: tuple[str, ...]
 
 
@@ -38,7 +38,7 @@ def compare_declarations(
 ) -> DeclaredRequests:
     """Compare the two files; ``targets`` are ``--base`` and ``--head`` of the command line.
 
-    Raises UsageError if head's file names the URL of a running service, or a command, and base's file does not.
+    Raises UsageError if head's file names a command or the URL of a running service, and base's file does not.
     """
     asked = any(target and target.startswith(tuple(TARGET_PREFIXES)) for target in targets)
     if head.service.url and not base.service.url and not asked:
@@ -77,7 +77,7 @@ def compare_declarations(
 
 
 def _service_notes(base: service.Service, head: service.Service, *, asked: bool) -> Iterator[str]:
-    """Yield a note for each key of [service] that head changes. Notes do not contain values of variables."""
+    """Yield a note for each key of [service] that head changes. Notes never contain values of variables."""
     for key in service.Service.model_fields:
         old, new = getattr(base, key), getattr(head, key)
         if old == new or (asked and key in STARTING):
@@ -111,7 +111,7 @@ def without_added_requests(records: RunRecords, asked: DeclaredRequests) -> RunR
 
 
 def apply_declarations(result: GateResult, records: RunRecords, asked: DeclaredRequests) -> GateResult:
-    """Return the result with head's additional requests; a removed request gets no good verdict."""
+    """Return the result, including head's additional requests. A removed request gets no good verdict."""
     found = tuple(_left_open(one) if one.request in asked.removed else one for one in result.requests)
     found += tuple(_verified(records, request.name) for request in asked.added)
     return result.model_copy(update={"requests": found, "verdict": worst(one.verdict for one in found)})

@@ -1,7 +1,7 @@
-"""Separates the sides for an ordinary user: no side can write to the files of base, of tfb or of the user.
+"""Separates the sides for an ordinary user: no side can write to files of base, of tfb or of the user.
 
-Each side runs in a user namespace with a read-only view of the machine. The user's home is readable, and changes go to
-a private layer. Some kernels and containers do not allow user namespaces.
+Each side runs in a user namespace with a read-only view of the machine. The side can read the user's home, but its
+changes go to a private layer. Some kernels and containers do not permit user namespaces.
 """
 
 import os
@@ -16,7 +16,7 @@ from harness.host.process import Account, Enclosure
 from harness.paths import REPOSITORY, state_folder
 
 SHARED = ("/dev", "/dev/pts", "/proc", "/tmp", "/var/tmp")  # noqa: S108 - not used here
-# Sockets of container engines, which would start programs outside the enclosure.
+# Sockets of container engines, which could start programs outside the enclosure.
 SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock")
 PROBE = 'echo x > "$1/probe" && ! echo x > "$2/probe"'
 NOT_SEPARATE = (
@@ -27,12 +27,12 @@ NOT_SEPARATE = (
 
 
 def enclosures(roots: Mapping[str, Path], place: Path, closed: Sequence[Path]) -> tuple[dict[str, Account], str]:
-    """Return an account with an enclosure for each side, or none and the reason.
+    """Return an account with an enclosure for each side, or no accounts and the reason.
 
     Args:
         roots: The folder of each side.
-        place: The session's scratch folder, which holds the folders of all sides.
-        closed: Further folders that no side may write to, wherever they lie.
+        place: The comparison's scratch folder, which contains the folders of all sides.
+        closed: Further folders, anywhere on the machine, to which no side may write.
     """
     uid = os.geteuid()
     if uid == 0:
@@ -53,14 +53,14 @@ def enclosures(roots: Mapping[str, Path], place: Path, closed: Sequence[Path]) -
 def unenclosed() -> Account | None:
     """Return this user's account for builds without an enclosure, or None for root.
 
-    Such builds cannot read the memory or environment of processes outside, or gain rights with sudo.
+    Builds under this account cannot read the memory or the environment of other processes, or gain rights with sudo.
     """
     uid = os.geteuid()
     return Account(name="this user", uid=uid, gid=os.getegid(), isolated=True) if uid else None
 
 
 def environment(account: Account) -> dict[str, str]:
-    """Return the variables for a side's programs, with the private temporary folder."""
+    """Return variables that make the programs of a side use the private temporary folder."""
     return {"TMPDIR": str(account.enclosure.overlay / "tmp")} if account.enclosure else {}
 
 
@@ -80,7 +80,7 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
         gid=os.getegid(),
         enclosure=Enclosure(
             writable=tuple(sorted(shared)),
-            protected=tuple(sorted(within - shared)),  # everything else is read-only anyway
+            protected=tuple(sorted(within - shared)),  # all other folders are read-only anyway
             private=(root, layer / "tmp"),
             home=_home(),
             overlay=layer,
@@ -92,13 +92,13 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
 def _is_own_folder(path: Path) -> bool:
     try:
         found = path.lstat()
-    except OSError:  # its owner has removed it
+    except OSError:  # the owner has removed it
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _home() -> Path | None:
-    """Return the user's home if it can be written to; None if there is no home to protect."""
+    """Return the user's home if it is writable, or None if there is no home to protect."""
     try:
         home = Path.home().resolve()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""``./tfb history FILE``: draws the verdicts that ``./tfb compare --history FILE`` has kept."""
+"""``./tfb history FILE``: draws the verdicts that ``./tfb compare --history FILE`` has saved."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from harness.records import safe_read
 
 FILE = "tfb-history.jsonl"
 FILE_BYTES = 64 << 20
-LATEST_SESSIONS = 10  # shown after a session
+LATEST_SESSIONS = 10  # number of sessions shown after a comparison
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
 
 
 def read_history(path: Path) -> list[GateResult]:
-    """Return all sessions of a file in order. Raises UsageError for an invalid line."""
+    """Return all sessions in a file in order. Raises UsageError for an invalid line."""
     found = []
     for number, line in enumerate(filter(str.strip, read_text(path).split("\n")), 1):
         try:
@@ -44,7 +44,7 @@ def read_history(path: Path) -> list[GateResult]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a history file. Raises UsageError for a missing or too large file."""
+    """Return the text of a history file. Raises UsageError if the file is missing or too large."""
     try:
         return safe_read.read(path, FILE_BYTES).decode("utf-8", "replace")
     except OSError as error:
@@ -54,7 +54,7 @@ def read_text(path: Path) -> str:
 
 
 def latest_lines(found: Sequence[GateResult]) -> Iterator[str]:
-    """Return one line for each of the latest sessions."""
+    """Yield a line for each of the latest sessions."""
     return (
         f"{format_start(result)}  {one_line(result.head):<24} {_first(headline(result))}"
         for result in found[-LATEST_SESSIONS:]
@@ -66,7 +66,7 @@ def _first(text: str) -> str:
 
 
 def request_lines(found: Sequence[GateResult], request: str) -> Iterator[str]:
-    """Yield one line with the interval of a request for each session, on a common axis."""
+    """Yield a line for each session with the interval of a request, on a common axis."""
     ratios = [(result, one.ratio) for result in found for one in result.requests if one.request == request]
     ends = drawing_range([ratio for _, ratio in ratios])
     for result, ratio in ratios:

@@ -49,24 +49,25 @@ status = 200
 # id = {{ range = [1, 1000] }}
 # quantity = {{ list = [1, 2, 3] }}
 """
-# Route declarations such as @app.get("/x"), @GetMapping("/x"), HandleFunc("GET /x", …) and get '/x' do, without
-# parameters such as {id} or :id.
+# Route declarations without parameters such as {id} or :id, for example @app.get("/x"), @GetMapping("/x"),
+# HandleFunc("GET /x", …) and get '/x' do.
 ROUTE = re.compile(
     r"""(?:(?:\.get|\bGetMapping|\.MapGet|\bHandle(?:Func)?|\.route)\(|^\s*get )\s*["'](?:GET )?(/[\w./-]*)["']""",
     re.MULTILINE,
 )
-# Python applications such as app = FastAPI(…), api: Flask = Flask(…) and application = create_app().
+# Python applications, for example app = FastAPI(…), api: Flask = Flask(…) and application = create_app().
 APPLICATION = re.compile(
     r"^(\w+)(?: *: *[\w.]+)? *= *(?:\w+\.)?(?:FastAPI|Starlette|Litestar|Quart|Sanic|Flask|\w+_app)\(", re.MULTILINE
 )
-KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)")  # other commands are in node_modules/.bin
+# All other commands are in node_modules/.bin.
+KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)")
 LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 GRADLE_TASKS = {"quarkus": "quarkusBuild", "micronaut": "shadowJar", "shadow": "shadowJar"}  # plugin -> task
-OTHERS = {  # build file -> kind, build command and start command
+OTHERS = {  # build file -> (kind, build command, start command)
     "*.csproj": (".NET", "dotnet publish -c Release -o out", "dotnet out/{name}.dll --urls http://127.0.0.1:$PORT"),
     "Gemfile": ("Ruby", "bundle install --quiet", "bundle exec puma -b tcp://127.0.0.1:$PORT"),
 }
-# In a compose file: a service with a build key, and the container port in a line such as "8080:80".
+# A service with a build key in a compose file, and the container's port in a line such as "8080:80".
 BUILT_SERVICE = re.compile(r"^  ([\w.-]+):\n(?:    .*\n|\n)*?    build:", re.MULTILINE)
 PUBLISHED_PORT = re.compile(r"^ +- [\"']?(?:[\w.]+:)*(\d+)(?:/tcp)?[\"']?$", re.MULTILINE)
 
@@ -75,9 +76,9 @@ PUBLISHED_PORT = re.compile(r"^ +- [\"']?(?:[\w.]+:)*(\d+)(?:/tcp)?[\"']?$", re.
 class ServiceStart:
     """The commands that build and start a service."""
 
-    kind: str  # of project, for a message
-    lines: str  # of tfb.toml
-    language: str = ""  # only for languages with a just-in-time compiler
+    kind: str  # kind of project, for a message
+    lines: str  # lines for tfb.toml
+    language: str = ""  # set only for languages with a just-in-time compiler
 
 
 def command(
@@ -109,7 +110,7 @@ def command(
 
 
 def _detect_start(service: Path) -> ServiceStart:
-    """Return how a service is built and started, by the first build file that is recognised."""
+    """Return how a service is built and started, judged by the first build file that is recognised."""
     names = {path.name for path in service.iterdir()}
     detectors = (_detect_node, _detect_python, _detect_go, _detect_rust, _detect_java, _detect_other, _detect_container)
     found = (detect(service, names) for detect in detectors)
@@ -186,7 +187,7 @@ def _detect_container(service: Path, names: Set[str]) -> ServiceStart | None:
 
 
 def _node(service: Path, scripts: Mapping[str, object]) -> str:
-    """Return lines for the package manager whose lock file is in the folder, or above it in a workspace."""
+    """Return lines for the package manager whose lock file is in the folder, or in a parent folder (workspace)."""
     folders = [service, *service.parents[:3]]
     tool = next((tool for lock, tool in LOCKS.items() if any((each / lock).exists() for each in folders)), "npm")
     build = "npm ci" if (service / "package-lock.json").exists() else f"{tool} install"
@@ -202,7 +203,7 @@ def _command(build: str, start: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a string of TOML, which has JSON's escapes."""
+    """Quote a text as a TOML string, which has the same escapes as JSON."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -216,7 +217,7 @@ def _jar_command(folder: str, jar: str, build_file: str) -> str:
 
 
 def _python(service: Path, names: Set[str]) -> tuple[str, str] | None:
-    """Return the build command and the start command of a Python service; None for other services."""
+    """Return the build command and the start command of a Python service, or None for other services."""
     requirements = next((name for name in ("requirements.txt", "pyproject.toml") if name in names), None)
     if requirements is None:
         return None
@@ -259,7 +260,7 @@ def _application(service: Path, requirements: str, *, installed: bool) -> tuple[
 
 
 SOURCE_SUFFIXES = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")
-SKIPPED_FOLDERS = (  # of dependencies, builds and tests
+SKIPPED_FOLDERS = (  # folders of dependencies, builds and tests
     "node_modules",
     "venv",
     "target",
@@ -276,7 +277,7 @@ SKIPPED_FOLDERS = (  # of dependencies, builds and tests
 
 
 def _text(file: Path) -> str:
-    """Return the text of a file; empty for special files, and files that are too large or unreadable."""
+    """Return the text of a file, or an empty text for files that are special, too large or unreadable."""
     try:
         return safe_read.read(file, safe_read.MAX_TEXT_BYTES).decode("utf-8", "replace")
     except OSError:
@@ -284,7 +285,7 @@ def _text(file: Path) -> str:
 
 
 def _package_scripts(service: Path) -> dict[str, object]:
-    """Return the scripts of package.json; empty if there are none."""
+    """Return the scripts in package.json, or an empty dictionary without scripts."""
     try:
         scripts = json.loads(_text(service / "package.json"))["scripts"]
     except (ValueError, LookupError, TypeError):
@@ -293,12 +294,12 @@ def _package_scripts(service: Path) -> dict[str, object]:
 
 
 def _first_route(service: Path) -> str:
-    """Return the first declared GET route without a parameter; "/" if there is none."""
+    """Return the first declared GET route without a parameter, or "/" if there is no such route."""
     return next((route for path in _source_files(service) for route in ROUTE.findall(_text(path))), "/")
 
 
 def _source_files(service: Path) -> Iterator[Path]:
-    """Yield the source files of a service, without tests, build output and dependencies."""
+    """Yield the source files of a service, except tests, build output and dependencies."""
     for folder, folders, names in os.walk(service):
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith("."))
         files = (Path(folder) / name for name in sorted(names))

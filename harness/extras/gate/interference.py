@@ -1,6 +1,6 @@
-"""Detects sides that work during the load of a different side, where tfb does not count their CPU time.
+"""Detects sides that work during the load of a different side, when tfb does not count their CPU time.
 
-Head could forward requests to base. Head could also keep the CPUs busy during the load of base.
+Head could forward requests to base. Head could also use CPU time during the load of base.
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,15 @@ from harness.records.trial_record import Trial
 from harness.records.verdicts import worst
 
 MAX_HEAD_CPUS_UNDER_BASE = (
-    0.05  # that head may use on average while base is loaded: a task in the background takes less
+    0.05  # CPUs that head may use on average while base is loaded; ordinary background tasks use less
 )
-MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE = (
-    0.005,
-    0.05,
-)  # that base may use while head is loaded: in CPUs, and in shares of head's CPU
-UNEQUAL = 2.0  # factor between the sides: equal background work favours no side
+# Limits for base while head is loaded: number of CPUs, and share of head's CPU time.
+MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE = 0.005, 0.05
+UNEQUAL = 2.0  # maximum ratio between the sides; equal background work does not favour a side
 
 
 def discard_disturbed(result: GateResult, records: RunRecords) -> GateResult:
-    """Return the result without good verdicts on requests with interference."""
+    """Return the result in which requests with interference have no good verdict."""
     known = {name: _interference(records, name) for name in records.info.loads}
     known[ALL] = next(filter(None, known.values()), "")
     found = tuple(_left_open(one, known.get(one.request, "")) for one in result.requests)
@@ -40,7 +38,7 @@ def _left_open(one: RequestVerdict, why: str) -> RequestVerdict:
 
 
 def _interference(records: RunRecords, name: str) -> str:
-    """Describe the side that worked during the load of a different side; return an empty text if there is none."""
+    """Describe the side that worked during the load of a different side. Return an empty text without interference."""
     loads = [trial for trial in records.trials if trial.test_type == name and trial.load.kind == "open"]
     of_head = [trial for trial in loads if trial.implementation == HEAD]
     own = fmean([trial.server.cpu_seconds / trial.duration for trial in of_head if trial.duration] or [0.0])

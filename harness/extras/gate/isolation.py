@@ -1,8 +1,8 @@
 """Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
 
-If tfb is root, a separate account builds each version and cannot write to the files of the other version. Otherwise
-each side has an enclosure (``enclosures``), if the machine allows that. In any case, tfb detects changes to base's
-files and, without separation, to base's programs.
+If tfb is root, a separate account builds each version and cannot write to the files of the other version. Otherwise,
+each side gets an enclosure (``enclosures``), if the machine permits it. In any case, tfb detects changes to base's
+files. Without separation, it also detects changes to the programs that base uses.
 """
 
 import hashlib
@@ -30,16 +30,16 @@ from harness.records.run_info import BuildRecord
 
 OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> version (the control copy belongs to base)
 KILL_ROUNDS = 10
-# Files that servers write. Head may have changed any other file that changes under load.
+# Files that servers write. If any other file changes under load, head may have changed it.
 DATA_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", "-wal", "-shm", "-journal")
 CODE_SUFFIXES = (
     *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
     *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
 )
-# Folders of a home with programs and libraries for builds. Package managers add files but do not change them.
+# Folders of a home that contain programs and libraries for builds. Package managers add files, but do not change them.
 LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
 MAX_LIBRARY_FILES = 300_000
-# Folders of the user's home that are empty in a build's home, and folders with only the named children.
+# Folders of the user's home that are empty in the home of a build, and folders in which only these entries are visible.
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 SHOWN = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
@@ -52,7 +52,7 @@ SHOWN = {
 
 
 class TamperedError(TfbError):
-    """Files of base were changed, so the versions cannot be compared; ``by_head``: by the build of head."""
+    """Files of base were changed, so the comparison is invalid; ``by_head``: the build of head changed them."""
 
     def __init__(self, reason: str, *, by_head: bool) -> None:
         super().__init__(reason)
@@ -61,7 +61,7 @@ class TamperedError(TfbError):
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The fingerprint of a file: metadata that every write changes, and a text with mode and content hash."""
+    """The fingerprint of a file: metadata that every write changes, and a text with the mode and a content hash."""
 
     metadata: tuple[int, ...]
     content: str
@@ -69,22 +69,21 @@ class Fingerprint:
 
 @dataclass(kw_only=True)
 class Isolation:
-    """The folders and build accounts of the sides, and base's fingerprints from before the build of head."""
+    """The folders and build accounts of the sides, and fingerprints of base taken before the build of head."""
 
     roots: Mapping[str, Path]  # side -> folder
-    homes: Path  # parent folder of the homes of the versions
+    homes: Path  # parent folder of the versions' homes
     builders: Mapping[str, Account | None] = field(default_factory=dict)  # version -> account; None: tfb's account
-    before: dict[str, dict[str, Fingerprint]] = field(
-        default_factory=dict
-    )  # base and control copy -> path -> fingerprint
+    # Side (base or control copy) -> path -> fingerprint.
+    before: dict[str, dict[str, Fingerprint]] = field(default_factory=dict)
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    above: FolderWatch | None = None  # of the folders above base, from before the build of head
+    above: FolderWatch | None = None  # watches the parent folders of base since before the build of head
     closed: tuple[Path, ...] = ()  # further folders that no side may write to
-    enclosed: Mapping[str, Account] = field(default_factory=dict)  # of each side; empty: there are no enclosures
-    note: str = ""  # for the report: why the versions are not separated
+    enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
+    note: str = ""  # reason why the versions are not separated, for the report
 
     def prepare(self, *, separate: bool) -> None:
-        """Assign the files of each version to a separate account if ``separate``. Call this before the first build."""
+        """If ``separate``, give each version's files to a separate account. Call this before the first build."""
         self.builders = {version: _builder() if separate else None for version in (BASE, HEAD)}
         for side, root in self.roots.items():
             if account := self.builders[OWNERS[side]]:
@@ -95,16 +94,16 @@ class Isolation:
 
     @property
     def separated(self) -> bool:
-        """Whether head cannot write to base's files and programs."""
+        """Return whether head is unable to write to base's files and programs."""
         return bool(self.builders.get(BASE) or self.enclosed)
 
     def account(self, side: str) -> Account | None:
-        """Return the account of a side's build; None: that of the harness."""
+        """Return the account for a side's build, or None for the account of tfb."""
         return self.enclosed.get(side) or self.builders[OWNERS[side]] or enclosures.unenclosed()
 
     @property
     def account_names(self) -> str:
-        """The accounts of both versions, for records."""
+        """Return the accounts of both versions, for records."""
         builder = self.builders[HEAD]
         if self.enclosed:
             return f"{accounts.describe_account(None)}, in a mount namespace for each side"
@@ -115,7 +114,7 @@ class Isolation:
         )
 
     def environment(self, side: str) -> dict[str, str]:
-        """Return the variables of a side's build: the version's home, cache and temporary folder."""
+        """Return the variables for a side's build: the version's home, cache and temporary folder."""
         version = OWNERS[side]
         account = self.builders[version]
         if account is None:
@@ -129,7 +128,7 @@ class Isolation:
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
-        """Guard the build of a side; raise TamperedError if head's build changed base or left a process."""
+        """Guard the build of a side. Raise TamperedError if the build of head changed base or left a process behind."""
         if side != HEAD:
             yield
             return
@@ -143,16 +142,17 @@ class Isolation:
             self._require_unchanged("the build of head", after_load=False)
         except TamperedError as error:
             raise TamperedError(str(error), by_head=True) from None
-        # The content is as it was. From now on metadata count: a server could change a file and later restore it.
+        # The content is unchanged. From now on, compare metadata too, because a server could change a file and restore
+        # it.
         self.before = {each: _fingerprints(self.roots[each]) for each in (BASE, COPY)}
 
     def look(self) -> None:
-        """Take note of what has appeared above base by now."""
+        """Record the files that have appeared in parent folders of base."""
         if self.above:
             self.above.made()
 
     def require_unchanged(self) -> None:
-        """Raise TamperedError if files of base changed under load, except files that servers write."""
+        """Raise TamperedError if files of base changed under load, except for files that servers write."""
         if self.before:
             self._require_unchanged("while both were measured, something", after_load=True)
 
@@ -172,7 +172,7 @@ class Isolation:
 
 @dataclass(frozen=True, kw_only=True)
 class IsolatedRuntime(ServiceRuntime):
-    """A runtime that builds each version with a separate account, and base before head."""
+    """A runtime that builds each version under a separate account, and base before head."""
 
     isolation: Isolation
 
@@ -185,16 +185,16 @@ class IsolatedRuntime(ServiceRuntime):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """Return the accounts of builds and servers, by name."""
+        """Return the accounts of builds and servers by purpose."""
         return {**super().accounts, "builds": self.isolation.account_names}
 
     def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
-        """Return the account and the home for the build of a side."""
+        """Return the account and the variables for the build of a side."""
         return self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[Account | None, dict[str, str]]]:
-        """Lend an account to the server of a side: of a pool, or with the enclosure of the side."""
+        """Lend an account to the server of a side: the account of its enclosure, or an account from the pool."""
         self.isolation.look()
         if self.isolation.enclosed:
             yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
@@ -203,7 +203,7 @@ class IsolatedRuntime(ServiceRuntime):
             yield lent
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build a side; raise TamperedError if the build of head changed base."""
+        """Build a side. Raise TamperedError if the build of head changed base."""
         with self.isolation.building(implementation.name):
             return super().build(implementation, log)
 
@@ -212,7 +212,7 @@ class IsolatedRuntime(ServiceRuntime):
 
 
 def _builder() -> Account | None:
-    """Claim an unused account that may read every file; return None if tfb is not root."""
+    """Claim an unused account that may read all files. Return None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     uid = accounts.allocate_uid()
@@ -254,7 +254,7 @@ def _give(root: Path, account: Account) -> None:
 
 
 def _furnish(home: Path) -> None:
-    """Create a home with links to toolchains and settings in the user's home, and with empty caches."""
+    """Create a home with empty caches, and with links to toolchains and settings in the user's home."""
     (home / "tmp").mkdir(parents=True)
     with suppress(OSError):  # the user's home may be unreadable
         for entry in Path.home().iterdir():
@@ -274,7 +274,7 @@ def _furnish(home: Path) -> None:
 
 
 def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield path and metadata of every file, link and folder below a folder, without following links."""
+    """Yield the path and the metadata of every file, link and folder below a folder, without following links."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()
@@ -286,17 +286,17 @@ def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _metadata(found: os.stat_result) -> tuple[int, ...]:
-    """Return metadata that every write changes, because programs cannot set the ctime."""
+    """Return metadata that every write changes: programs cannot set the ctime."""
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _size(metadata: tuple[int, ...]) -> int:
-    """Return the size in metadata."""
+    """Return the size that metadata contain."""
     return metadata[3]
 
 
 def _content(path: str, found: os.stat_result) -> str:
-    """Return mode and content hash of a file, mode and target of a link, or the mode of a folder."""
+    """Return the mode with the content hash of a file or the target of a link, or the mode of a folder."""
     mode = f"{found.st_mode:o}"
     try:
         if stat.S_ISLNK(found.st_mode):
@@ -316,7 +316,7 @@ def _fingerprints(root: Path) -> dict[str, Fingerprint]:
 def _changes(root: Path, before: Mapping[str, Fingerprint], *, after_load: bool, restored: bool) -> Iterator[str]:
     """Yield changed, new and removed paths.
 
-    ``after_load`` skips files that servers write; ``restored`` adds files that were written and are as before.
+    ``after_load`` skips files that servers write. ``restored`` adds files that were written and have their old content.
     """
     seen = set()
     for path, found in _files(root):
@@ -330,7 +330,7 @@ def _changes(root: Path, before: Mapping[str, Fingerprint], *, after_load: bool,
         elif after_load and restored and not stat.S_ISDIR(found.st_mode):
             yield name
         elif _size(known.metadata) != found.st_size and stat.S_ISREG(found.st_mode):
-            yield name  # before its content is read: there may be any amount of it
+            yield name  # reported without reading the content, which may be very large
         elif known.content != _content(path, found):
             yield name
     yield from (
@@ -348,13 +348,14 @@ def _is_code(path: str, found: os.stat_result) -> bool:
 
 
 def _shared_programs() -> dict[str, tuple[int, ...]]:
-    """Return the metadata of programs and libraries outside the sides that this account could replace."""
+    """Return the metadata of programs and libraries outside the sides that this account can replace."""
     found: dict[str, tuple[int, ...]] = {}
     for folder in _writable_program_folders():
         found[folder] = ()
         with suppress(OSError), os.scandir(folder) as entries:
             found |= {entry.path: _metadata(entry.stat()) for entry in entries if entry.is_file()}
-    own = (REPOSITORY / "harness", Path(sysconfig.get_path("purelib")))  # tfb itself: parts are loaded later
+    # Tfb itself, because some parts are loaded later.
+    own = (REPOSITORY / "harness", Path(sysconfig.get_path("purelib")))
     for library in (*own, *(Path.home() / name for name in LIBRARIES)):
         for path, about in _files(library):
             if len(found) > MAX_LIBRARY_FILES:
@@ -365,13 +366,13 @@ def _shared_programs() -> dict[str, tuple[int, ...]]:
 
 
 def _writable_program_folders() -> list[str]:
-    """Return the writable folders among PATH and the user's folder of Python packages."""
+    """Return the writable folders on PATH, and the user's folder of Python packages if it is writable."""
     folders = [*os.environ.get("PATH", "").split(os.pathsep), site.getusersitepackages()]
     return [folder for folder in dict.fromkeys(folders) if folder.startswith("/") and os.access(folder, os.W_OK)]
 
 
 def _changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the path of a replaced or new program in a shared folder; an empty text without changes."""
+    """Return the path of a replaced or new program in a shared folder, or an empty text without changes."""
     for path, known in before.items():
         if known:
             try:

@@ -1,8 +1,8 @@
 """Judges whether a change slows a service, from the records of base, head and the control copy of base.
 
-CPU per request at one rate decides. If it is unknown, response time at that rate decides. ``paired`` computes the
-intervals. They hold for all requests together (Bonferroni): of sessions with two equal sides, at most 4 % call any
-request slower or faster.
+The CPU time per request at a fixed rate decides. If it is unknown, the response time at that rate decides. ``paired``
+computes the intervals. They apply to all requests together (Bonferroni): if two sides are equal, at most 4 % of
+sessions call any request slower or faster.
 """
 
 import math
@@ -49,22 +49,22 @@ from harness.stats.cell_comparison import ratio
 from harness.stats.moderation import ASSUMED_SD
 from harness.stats.ranking_model import Ratio
 
-ALL = "all"  # name of the weighted total of all requests
-# (1.96 + 0.84) / 1.96 half-widths: four sessions of five detect a change of this size (Cohen 1988).
+ALL = "all"  # name of the weighted total over all requests
+# (1.96 + 0.84) / 1.96 half-widths: four of five sessions detect a change of this size (Cohen 1988).
 POWER_FACTOR = 1.43
-ANY_LOAD = ClosedLoop(connections=1)  # metrics of processes have no load
-MAX_RATIO_ERROR = 2.0  # an interval with a larger factor between estimate and end is useless
-MAX_MINUTES = 240.0  # tfb does not recommend longer sessions
+ANY_LOAD = ClosedLoop(connections=1)  # placeholder for metrics of processes, which have no load
+MAX_RATIO_ERROR = 2.0  # maximum useful factor between the estimate and an end of the interval
+MAX_MINUTES = 240.0  # tfb never recommends longer sessions
 # Probability that a session of equal sides calls any request slower or faster. It is below 5 %, because real noise is
 # not normally distributed.
 SESSION_ERROR = 0.04
-NOISE_ERROR = 0.01  # probability that a session finds a difference between base and its control copy
-LATER_FACTOR = 1.25  # of response times; the machine influences these more than CPU time
+NOISE_ERROR = 0.01  # probability that a session finds a difference between base and the control copy
+LATER_FACTOR = 1.25  # threshold for response times, which depend on the machine more than CPU time does
 SINGLE_PROCESS = (
     "a running service is a single process, and more time does not average out its deviation: compare commits, "
     "commands (cmd:) or images (image:)"
 )
-# Histories written by version 0.1 contain "the same".
+# Histories from version 0.1 contain "the same".
 RecordedVerdict = Annotated[Verdict, BeforeValidator(lambda value: "same" if value == "the same" else value)]
 
 
@@ -73,25 +73,26 @@ class RequestVerdict(Record):
 
     request: str
     verdict: RecordedVerdict
-    reason: str = ""  # of a failure, of an open verdict with a cause other than noise, and of later responses
+    reason: str = ""  # reason for a failure, for slower responses, or for an open verdict whose cause is not noise
     metric: PairedMetric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
-    noise: Ratio | None = None  # base to its control copy
-    detectable: float | None = None  # smallest relative change that four sessions of five detect
-    minutes_more: float | None = None  # further minutes that would allow a verdict
+    noise: Ratio | None = None  # ratio of base to the control copy
+    detectable: float | None = None  # smallest relative change that four of five sessions detect
+    minutes_more: float | None = None  # further minutes that would allow a decision
     values: tuple[float, float] | None = None  # seconds of base and head
-    p50: tuple[float, float, float] | None = None  # seconds at the rate, of base, head and the control copy
+    p50: tuple[float, float, float] | None = None  # seconds at the fixed rate: base, head and control copy
     p99: tuple[float, float, float] | None = None
-    throughput: Ratio | None = None  # of a closed loop
+    throughput: Ratio | None = None  # throughput of a closed loop
 
 
 class GateResult(Record):
     """The verdicts of a session."""
 
-    base: str  # description of the side
+    base: str  # description of base
     head: str
-    threshold: float = Field(validation_alias=AliasChoices("threshold", "fail_over"))  # version 0.1: fail_over
+    # Fail_over is the name in version 0.1.
+    threshold: float = Field(validation_alias=AliasChoices("threshold", "fail_over"))
     verdict: RecordedVerdict
     requests: tuple[RequestVerdict, ...]
     memory: Ratio | None = None
@@ -103,14 +104,15 @@ class GateResult(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedVersions:
-    """The versions that a session compares, and facts that its records do not contain."""
+    """The versions that a session compares, and facts that are missing in the records."""
 
-    base: str  # descriptions for the report
+    base: str  # descriptions of the versions for the report
     head: str
     threshold: float = 0.05  # relative difference up to which a request counts as unchanged
     notes: Sequence[str] = ()
-    weights: Mapping[str, float] = field(default_factory=dict)  # share of each request in the total; default: 1
-    running: int = 0  # how many of base and head are running services, which tfb cannot start again
+    # Share of each request in the total; a missing share counts as 1.
+    weights: Mapping[str, float] = field(default_factory=dict)
+    running: int = 0  # number of versions (0 to 2) that run already, so that tfb cannot restart them
 
 
 def judge(records: RunRecords, versions: ComparedVersions) -> GateResult:
@@ -142,7 +144,7 @@ def _judge_requests(records: RunRecords, versions: ComparedVersions, minutes: fl
         tables[ALL] = weighted_total(tables, {name: versions.weights.get(name, 1.0) for name in drafts})
         drafts[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(drafts.values())).metric)
     error, noise_error = (each / max(1, len(drafts)) for each in (SESSION_ERROR, NOISE_ERROR))
-    # A running service is one process. The variance between processes cannot be measured and is assumed.
+    # A running service is a single process. The variance between processes cannot be measured, so it is assumed.
     ratios = estimate_ratios(tables, 1 - error, 1 - noise_error, added_variance=versions.running * ASSUMED_SD**2)
     response_times = {
         name: pair_trials(trials_at_rate(records, name), "median response time") for name in tables if name != ALL
@@ -158,9 +160,10 @@ def _judge_requests(records: RunRecords, versions: ComparedVersions, minutes: fl
 
 
 def _draft_verdict(records: RunRecords, name: str) -> RequestVerdict:
-    """Return the figures of a request beside its ratio; with a reason if the request cannot be compared."""
+    """Return the figures of a request without the ratio. If the request cannot be compared, include the reason."""
     wrong = [v for v in records.verdicts if v.test_type in (name, "http") and v.outcome is Outcome.FAIL]
-    for verdict in sorted(wrong, key=lambda verdict: verdict.implementation == HEAD):  # violations of base come first
+    # Violations by base take precedence.
+    for verdict in sorted(wrong, key=lambda verdict: verdict.implementation == HEAD):
         told: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
         return RequestVerdict(request=name, verdict=told, reason=describe_violation(verdict))
     if failure := describe_end(records) or describe_leak(records):
@@ -172,7 +175,7 @@ def _draft_verdict(records: RunRecords, name: str) -> RequestVerdict:
         told = "failed" if missing == [HEAD] and FAILURE_FLAGS & {*flags} else "cannot tell"
         return RequestVerdict(request=name, verdict=told, reason=explain_missing(records, flags, missing[0]))
     metric: PairedMetric = "CPU per request" if all(t.cpu_per_request for t in valid) else "response time"
-    load, _ = Counter(t.load for t in valid).most_common(1)[0]  # several if the first rate could not be sustained
+    load, _ = Counter(t.load for t in valid).most_common(1)[0]  # there are several loads if the first rate was too high
     valid = [t for t in valid if t.load == load]
     if losses := excess_losses([t for t in measured if t.load == load]):
         told = "failed" if FAILURE_FLAGS & {*losses} else "cannot tell"
@@ -201,14 +204,14 @@ def _decide(
     minutes: float,
     too_few: str,
 ) -> RequestVerdict:
-    """Complete a draft by its intervals.
+    """Complete a draft by means of the intervals.
 
     Args:
         draft: The verdict without ratios.
-        ratios: Head to base, and base to its control copy; None if unknown.
+        ratios: Head to base, and base to the control copy; None if unknown.
         versions: The compared versions.
         minutes: Length of the session.
-        too_few: The reason if there is no useful interval.
+        too_few: The reason to report if there is no useful interval.
     """
     if ratios is None:
         return draft.model_copy(update={"reason": too_few})
@@ -238,9 +241,9 @@ def _decide(
 def _consider_response_time(
     one: RequestVerdict, median_ratios: tuple[Ratio, Ratio] | None, closed_loop: Ratio | None
 ) -> RequestVerdict:
-    """Change the verdict to "slower" if responses come much later, or if far fewer are possible.
+    """Change the verdict to "slower" if responses take much longer, or if throughput is much lower.
 
-    Waiting for a database or a lock uses no CPU time.
+    CPU time does not include the time spent waiting for a database or a lock.
     """
     if one.reason or one.verdict == "slower" or one.metric != "CPU per request":
         return one
@@ -258,7 +261,7 @@ def _consider_response_time(
 
 
 def judge_ratio(cost: Ratio, margin: float) -> Verdict:
-    """Return the verdict on a ratio of costs by its interval."""
+    """Return the verdict on a ratio of costs, judged by the interval."""
     low, high = _bounds(cost)
     if is_equivalent(low, high, margin):
         return "same"

@@ -44,7 +44,7 @@ def _row(kind: str, cells: Iterable[str], first: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text as HTML, with control and bidirectional characters written as escapes."""
+    """Escape a text for HTML, and show control and bidirectional characters as escapes."""
     return html.escape(inert_lines(text))
 
 

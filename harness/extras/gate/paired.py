@@ -1,7 +1,7 @@
 """Estimates cost ratios of base, head and the control copy of base, which are measured side by side.
 
-Head is compared with the mean of base and its control copy, within rounds. The difference between base and its control
-copy is known to be zero. With the variation between processes it shows the noise of the session.
+Within each round, head is compared with the mean of base and its control copy. Base and its control copy are equal, so
+their measured difference shows the noise of the session, together with the variation between processes.
 """
 
 import math
@@ -22,7 +22,7 @@ from harness.stats.variances import FloatArray
 BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
 SIDES = (BASE, HEAD, COPY)
 PairedMetric = Literal["CPU per request", "response time", "median response time", "time per answer of a closed loop"]
-KEYS: Mapping[PairedMetric, str] = {  # of METRICS
+KEYS: Mapping[PairedMetric, str] = {  # metric -> key in METRICS
     "CPU per request": "cpu-per-request",
     "response time": "response-time",
     "median response time": "response-time-p50",
@@ -31,25 +31,25 @@ KEYS: Mapping[PairedMetric, str] = {  # of METRICS
 
 @dataclass(frozen=True, kw_only=True)
 class PairedCosts:
-    """Log costs of a request by side and process: means over the rounds in which all sides have a value."""
+    """Logarithms of a request's costs by side and process, averaged over rounds in which every side has a value."""
 
-    logs: FloatArray  # sides x processes
+    logs: FloatArray  # array of sides x processes
     rounds: FloatArray  # number of rounds of each process
-    round_variance: float  # variance of a process's mean that the variation between its rounds explains
+    round_variance: float  # the part of a process mean's variance that variation between rounds explains
 
     @property
     def head_over_base(self) -> FloatArray:
-        """Log ratio of head to the mean of base and its control copy, for each process."""
+        """Return the log ratio of head to the mean of base and its control copy for each process."""
         base, head, copy = self.logs
         return np.asarray(head - (base + copy) / 2)
 
     @property
     def base_over_copy(self) -> FloatArray:
-        """Log ratio of base to its control copy, for each process; its true mean is zero."""
+        """Return the log ratio of base to its control copy for each process. The true mean is zero."""
         return np.asarray(self.logs[0] - self.logs[2])
 
     def mean(self, values: FloatArray) -> float:
-        """Return the mean over processes, weighted by their numbers of rounds."""
+        """Return the mean over processes, weighted by the number of rounds."""
         return float((self.rounds * values).sum() / self.rounds.sum())
 
     def sum_of_squares(self, residuals: FloatArray) -> float:
@@ -64,7 +64,7 @@ class PairedCosts:
 
 
 def pair_trials(trials: Sequence[Trial], metric: PairedMetric) -> PairedCosts:
-    """Return the paired costs of trials. Rounds that lack a side or were cold do not count."""
+    """Return the paired costs of trials, without cold rounds and without rounds that lack a side."""
     read = METRICS[KEYS[metric]].read
     by_round: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for trial in trials:
@@ -84,10 +84,10 @@ def pair_trials(trials: Sequence[Trial], metric: PairedMetric) -> PairedCosts:
 
 
 def _residual_variance(processes: Sequence[FloatArray]) -> float:
-    """Return the variance of a value about the effects of its round and side; 0 if no process has two rounds.
+    """Return the residual variance after removing the effects of round and side; 0 if no process has two rounds.
 
     Args:
-        processes: rounds x sides of each process, log costs.
+        processes: Log costs of each process as an array of rounds x sides.
     """
     squares = 0.0
     for logs in processes:
@@ -98,9 +98,9 @@ def _residual_variance(processes: Sequence[FloatArray]) -> float:
 
 
 def _without_cold_rounds(logs: FloatArray) -> FloatArray:
-    """Return rounds x sides without early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the later rounds.
+    """Remove early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the later rounds (array of rounds x sides).
 
-    In cold rounds a just-in-time compiler was active. The mean over all sides decides, which favours no side.
+    In these rounds, a just-in-time compiler was active. The mean over all sides decides, so no side is favoured.
     """
     cost, half = logs.mean(axis=1), len(logs) // 2
     is_warm = cost <= np.median(cost[half:]) + math.log(MAX_WARM_UP_RATIO)
@@ -108,7 +108,7 @@ def _without_cold_rounds(logs: FloatArray) -> FloatArray:
 
 
 def weighted_total(tables: Mapping[str, PairedCosts], weights: Mapping[str, float]) -> PairedCosts:
-    """Return the weighted cost of all requests, for the processes that every request has."""
+    """Return the weighted cost of all requests for the processes that have values for every request."""
     count = min(len(table.rounds) for table in tables.values())
     costs = {name: weights[name] * np.exp(table.logs[:, :count]) for name, table in tables.items()}
     total = np.sum(list(costs.values()), axis=0)
@@ -122,17 +122,18 @@ def weighted_total(tables: Mapping[str, PairedCosts], weights: Mapping[str, floa
 def estimate_ratios(
     tables: Mapping[str, PairedCosts], confidence: float, noise_confidence: float, *, added_variance: float
 ) -> Mapping[str, tuple[Ratio, Ratio]]:
-    """Return for each request the ratio of head to base, and of base to its control copy, with intervals.
+    """Return two ratios with intervals for each request: head to base, and base to its control copy.
 
-    The variance has two sources: the variation of head over processes, and the control copy, whose mean is known. If a
-    side has the variance v, the difference of two sides has 2 v, and the difference to the mean of two has 3/2 v. The
-    variance is at least the one that rounds explain, because few processes may agree by chance.
+    There are two sources for the variance: the variation of head between processes, and the control copy, whose true
+    difference is zero. If a side has the variance v, the difference of two sides has 2 v, and the difference from the
+    mean of two sides has 3/2 v. The variance is at least the variance that rounds explain, because a few processes may
+    agree by chance.
 
     Args:
         tables: Paired costs by request.
-        confidence: Confidence of the first ratio's interval.
-        noise_confidence: Confidence of the second ratio's interval.
-        added_variance: Variance that the data cannot show; added to the squared error of the first ratio.
+        confidence: Confidence level of the first ratio's interval.
+        noise_confidence: Confidence level of the second ratio's interval.
+        added_variance: Variance that the data cannot show, added to the squared error of the first ratio.
     """
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
     if not tables:
@@ -159,7 +160,12 @@ def estimate_ratios(
 
 
 def _sums(table: PairedCosts) -> tuple[float, ...]:
-    """Return means of head and noise, squares about the mean and about zero, df, processes, and the least variance."""
+    """Return the sums of a table for ``estimate_ratios``.
+
+    Returns:
+        Mean of head, mean of the noise, sum of squares about the mean, sum of squares about zero, degrees of freedom,
+        number of processes, and the least variance.
+    """
     head, noise, count = table.mean(table.head_over_base), table.mean(table.base_over_copy), len(table.rounds)
     squares = table.sum_of_squares(table.head_over_base - head) + 0.75 * table.sum_of_squares(
         table.base_over_copy - noise

@@ -31,7 +31,7 @@ def headline(result: GateResult) -> str:
 
 
 def _reason(request: RequestVerdict) -> str:
-    """Return the reason of a verdict with the name of its request."""
+    """Return the reason for a verdict, preceded by the name of the request."""
     return request.reason if request.request == ALL else f"{request.request}: {request.reason}"
 
 
@@ -44,7 +44,7 @@ def format_start(result: GateResult) -> str:
     """Return the start time of a session, in UTC."""
     try:
         return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):  # a history file may contain any number
+    except (ValueError, OverflowError, OSError):  # a history file can contain any number
         return "unknown time"
 
 
@@ -69,12 +69,12 @@ def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
 
 
 def _times(times: tuple[float, float, float] | None) -> str:
-    """Return the times of base and head, with that of the control copy in parentheses."""
+    """Format the times of base and head, followed by the time of the control copy in parentheses."""
     return "{} → {} ({})".format(*map(format_seconds, times)) if times else "–"
 
 
 def remark_lines(result: GateResult) -> list[str]:
-    """Return reasons, further ratios and notes, one per line."""
+    """Return reasons, further ratios and notes as lines."""
     later = [each for each in result.requests if each.reason and each.verdict == "slower"]
     others = [each for each in result.requests if each.reason and each not in later and len(result.requests) > 1]
     lines = [_reason(each) for each in (*later, *others)]
@@ -87,20 +87,20 @@ def remark_lines(result: GateResult) -> list[str]:
 
 
 def drawing_range(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
-    """Return the ends of the axis, which includes all intervals and the margin."""
+    """Return the ends of an axis that includes all intervals and the margin."""
     bounds = [bound for ratio in ratios if ratio for bound in (ratio.low, ratio.high) if bound]
     return 0.98 * min([1 / (1 + margin), *bounds]), 1.02 * max([1 + margin, *bounds])
 
 
 def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) -> str:
-    """Draw an interval and the margin on an axis with these ends; return an empty text without an interval."""
+    """Draw an interval and the margin on an axis with these ends. Return an empty text without an interval."""
     if ratio is None or not ratio.low or not ratio.high:
         return ""
     return draw_interval(ratio.value, ratio.low, ratio.high, (1 / (1 + margin), 1 + margin), ends)
 
 
 def format_text(result: GateResult) -> str:
-    """Return the result for a terminal, without control characters or CI commands from the service's output."""
+    """Format the result for a terminal, without control characters or CI commands in the service's output."""
     table = [tuple(map(one_line, row)) for row in table_rows(result)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
@@ -109,7 +109,7 @@ def format_text(result: GateResult) -> str:
 
 
 def format_json(result: GateResult) -> str:
-    """Return the result as one line of ASCII without commands of CI services."""
+    """Format the result as a line of ASCII JSON without CI commands."""
     return json.dumps(json.loads(result.model_dump_json())).replace("##", "#\\u0023")
 
 
@@ -119,13 +119,13 @@ def _sides(result: GateResult) -> str:
 
 
 def _indented(text: str) -> str:
-    """Return a text whose further lines, for example of a log, are indented."""
+    """Indent all lines of a text except the first."""
     first, *more = printable(text).splitlines() or [""]
     return "\n".join((first, *(f"  │ {line}" for line in more)))
 
 
 def format_markdown(result: GateResult) -> str:
-    """Return the result for a pull request, with markup, mentions and links of the service's output escaped."""
+    """Format the result for a pull request. Markup, mentions and links in the service's output are escaped."""
     lines = [f"| {' | '.join(map(markdown_code, row))} |" for row in table_rows(result)]
     lines.insert(1, f"|{' --- |' * len(HEADER)}")
     sides = f"head {markdown_code(result.head)} against base {markdown_code(result.base)}, {result.minutes:.1f} minutes"

@@ -1,4 +1,4 @@
-"""Runs the sides of a comparison: commands, images, compose services, and services that run already."""
+"""Runs the sides of a comparison, which are commands, images, compose services or running services."""
 
 import atexit
 import ipaddress
@@ -29,22 +29,22 @@ from harness.runtime.container import Container
 from harness.runtime.local import LocalRuntime
 from harness.runtime.readiness import wait_until_ready
 
-Services = Mapping[str, tuple[Service, Path]]  # by side, with its folder
+Services = Mapping[str, tuple[Service, Path]]  # side -> (service, folder)
 
 
 @dataclass(kw_only=True)
 class RunningService(ServerProgram):
-    """A service that runs already; only its address is known."""
+    """A service that runs already, of which only the address is known."""
 
     endpoint: Endpoint
     log: Path
 
     def read(self) -> Reading:
-        """Return the current time without CPU time."""
+        """Return the current time, without CPU time."""
         return Reading(at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
 
     def identity(self) -> str:
-        """Return the URL, because restarts cannot be detected."""
+        """Return the URL, because tfb cannot detect restarts."""
         return self.endpoint.url("")
 
     def require_alive(self) -> None:
@@ -59,10 +59,10 @@ class RunningService(ServerProgram):
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceRuntime(LocalRuntime):
-    """A local runtime that can also run sides in containers on this machine."""
+    """A local runtime that can also run sides in containers."""
 
     services: Services
-    contained: Mapping[str, ContainedSide]  # by side
+    contained: Mapping[str, ContainedSide]  # side -> its containers
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build a side by its command, Dockerfile or compose file."""
@@ -80,10 +80,10 @@ class ServiceRuntime(LocalRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a new process or container; for a running service, only wait for a response."""
+        """Start a new process or container. If the service runs already, only wait for a response."""
         service, _ = self.services[implementation.name]
         safe_write.make_folder(log.parent)
-        safe_write.append(log, private=True).close()  # its content is redacted after the service has ended
+        safe_write.append(log, private=True).close()  # the log is redacted after the service has ended
         began = time.monotonic()
         if service.start:
             try:
@@ -118,7 +118,7 @@ class ServiceRuntime(LocalRuntime):
 
 
 def require_private_address(url: str) -> None:
-    """Raise UsageError for a public address: load on other people's servers is an attack."""
+    """Raise UsageError for a public address, because load on other people's servers is an attack."""
     try:
         where = urlsplit(url)
         addresses = {
@@ -141,11 +141,11 @@ def choose_services(
     *,
     run_id: str,
 ) -> ServiceRuntime:
-    """Return the runtime of a comparison. Closing the stack removes the images that it builds.
+    """Return the runtime of a comparison. Closing the stack removes the images that the runtime builds.
 
     Raises:
-        EnvironmentLacksError: A side needs a container, and no engine responds.
-        UsageError: A side cannot be separated from the others.
+        EnvironmentLacksError: A side needs a container, and no container engine responds.
+        UsageError: A side cannot be separated from the other sides.
     """
     for service, _ in services.values():
         redaction.declare(service.env)
@@ -166,7 +166,7 @@ def choose_services(
             cpus=local.server_cpus,
             allowed=parse_allow(settings.container_allow),
         )
-        atexit.register(session.project.remove_all)  # also after an interrupted removal
+        atexit.register(session.project.remove_all)  # needed if an interruption ends the removal too early
         for name in sorted(container_sides):
             service, folder = services[name]
             contained[name] = make_contained_side(name, service, folder, find_repository_copy(folder), session)
@@ -176,7 +176,7 @@ def choose_services(
 
 
 def find_repository_copy(folder: Path) -> Path:
-    """Return the folder of a side's copy of the repository, which lies directly in the session's scratch folder."""
+    """Return the root of a side's copy of the repository, which is directly below the scratch folder."""
     for inner, outer in pairwise([folder.resolve(), *folder.resolve().parents]):
         if outer.name.startswith(ownership.SCRATCH_PREFIX) and outer.parent == Path(tempfile.gettempdir()).resolve():
             return inner

@@ -1,4 +1,4 @@
-"""The sides of a comparison: copies of revisions and folders, or commands, images and services that run already."""
+"""The sides of a comparison: copies of revisions and folders, or commands, images and running services."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from harness.host.git import Repository
 from harness.plan import service
 from harness.records import confined
 
-VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # files of verdicts, as git status shows them
+VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # files with verdicts in the output of git status
 FOLDER = "dir:"
 TARGET_PREFIXES = {
     "cmd:": "start",
     "image:": "image",
     "http:": "url",
-}  # what a target begins with -> the key that it is for
+}  # prefix of a target -> corresponding key of [service]
 TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
 NAMES_SHOWN = 3
 
@@ -38,7 +38,7 @@ def copy_side(
 ) -> Side:
     """Make a side in ``place``; ``target`` None means the working tree.
 
-    ``usual`` is the file for a side without a tfb.toml. Raises UsageError for a target that cannot be a side.
+    ``usual`` is used if the side has no tfb.toml. Raises UsageError for a target that cannot be a side.
     """
     way: dict[str, str] = {}
     for prefix, key in TARGET_PREFIXES.items():
@@ -63,7 +63,7 @@ def copy_side(
 
 
 def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]:
-    """Return a note if base has commits that head lacks: they count as if head had reverted them."""
+    """Return a note if base has commits that head lacks, because the comparison treats them as reverted by head."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *TARGET_PREFIXES)) for target in targets):
         return []
@@ -103,14 +103,14 @@ def _copy_of_folder(target: str, folder: Path, place: Path) -> Path:
         raise UsageError(f"{target}: {folder} is not a folder")
     try:
         shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-    except shutil.Error as error:  # such as a socket of a server that runs
+    except shutil.Error as error:  # for example, the folder contains the socket of a running server
         source, _, why = error.args[0][0]
         raise UsageError(f"{source} cannot be copied: {why}: remove it, or move it elsewhere") from error
     return place
 
 
 def _copy_of_working_tree(git: Repository, place: Path, notes: list[str]) -> None:
-    """Copy the files of a working tree that git does not ignore, and note those that are not committed."""
+    """Copy the files of a working tree that git does not ignore. Add a note about uncommitted files."""
     place.mkdir()
     for name in dict.fromkeys(git.read("ls-files", "-z", "-co", "--exclude-standard").names):
         source = git.top / name
@@ -127,7 +127,7 @@ def _copy_of_working_tree(git: Repository, place: Path, notes: list[str]) -> Non
 
 
 def _repository(folder: Path) -> Repository:
-    """Return the repository of a folder; raise UsageError that names the way without git."""
+    """Return the repository of a folder. Otherwise, raise UsageError that explains how to compare without git."""
     try:
         return Repository.containing(folder)
     except (UsageError, EnvironmentLacksError) as error:
@@ -138,19 +138,19 @@ def _repository(folder: Path) -> Repository:
 
 
 def _name(root: Path, folder: Path, name: str) -> str:
-    """Return a file's name in the service's folder as a path below the root, with its ``..`` parts."""
+    """Return the path of a file of the service relative to the root, keeping ``..`` parts."""
     return f"{folder.relative_to(root)}/{name}" if not name.startswith("/") else name
 
 
 def _read(root: Path, folder: Path) -> service.ServiceFile:
-    """Return the tfb.toml of a side; raise ConfigError for a broken one and UsageError for a link that leaves."""
+    """Return the tfb.toml of a side. Raises ConfigError if it is invalid and UsageError if it is a link to outside."""
     if os.path.lexists(folder / service.FILE):
         _require_inside(root, folder, service.FILE, service.FILE)
     return service.read_service(folder)
 
 
 def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
-    """Raise UsageError for a file of a side that is missing, is not a regular file, or lies outside its repository."""
+    """Raise UsageError if a side's file is missing, is not a regular file, or is outside the repository."""
     try:
         with confined.opened(root, _name(root, folder, name)):
             pass
@@ -163,7 +163,7 @@ def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
 def _bring(repository: Path, to: Side) -> None:
     """Copy the files of ``service.files`` that a side lacks from the working tree.
 
-    Raises UsageError for a file outside the repository, and for a file that git tracks: it would be head's.
+    Raises UsageError for a file outside the repository, and for a file that git tracks, which would be head's version.
     """
     lacking = [name for name in to.file.service.files if not _lacks_nothing(to, name)]
     if not lacking:
@@ -171,7 +171,7 @@ def _bring(repository: Path, to: Side) -> None:
     try:
         git: Repository | None = Repository.containing(repository)
     except (UsageError, EnvironmentLacksError):
-        git = None  # a folder without git: nothing outside it is copied
+        git = None  # without git, files outside the folder are not copied
     top = git.top if git else repository.resolve()
     tracked = set(git.read("ls-files", "-z", "--cached").names) if git else set()
     for name in lacking:

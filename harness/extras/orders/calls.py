@@ -1,4 +1,4 @@
-"""Valid and invalid calls of an order service; docs/orders.openapi.json determines the expected responses."""
+"""Valid and invalid calls of an order service. docs/orders.openapi.json determines the expected responses."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from harness.plan.requests import Expect, PreparedRequest
 from harness.verify.checks import excerpt
 
 PROBLEM = "application/problem+json"
-OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # method, path and status of a successful call
+OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # operation -> (method, path, status of a successful call)
     "create order": ("POST", "/orders", 201),
     "list orders": ("GET", "/orders", 200),
     "load orders": ("POST", "/orders/dataload", 201),
@@ -26,7 +26,7 @@ OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # method, path and status of
 
 @cache
 def expected(operation: str, status: int) -> Expect:
-    """Return the expected response of an operation with this status, from docs/orders.openapi.json."""
+    """Return the expected response of an operation with this status, according to docs/orders.openapi.json."""
     description = json.loads((REPOSITORY / "docs" / "orders.openapi.json").read_text(encoding="utf-8"))
     method, path, _ = OPERATIONS[operation]
     response = description["paths"][path][method.lower()]["responses"][f"{status}"]
@@ -40,7 +40,7 @@ def expected(operation: str, status: int) -> Expect:
 
 
 class Calls:
-    """A factory for calls of the service at a base URL."""
+    """A factory for calls of a service with a given base URL."""
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -50,9 +50,10 @@ class Calls:
 
         Args:
             operation: A key of ``OPERATIONS``.
-            ids: Ids of the order and of the item. For "list orders", the limit of the list. A text is invalid.
+            ids: Ids of the order and of the item; for "list orders", the limit of the list. A string is an invalid
+                value.
             body: A JSON value, or bytes that are sent unchanged.
-            case: The special property of the call, for messages.
+            case: Description of a special property of the call, for messages.
             status: Expected status; 0: the status of a successful call.
         """
         limit = ids[0] if operation == "list orders" and ids else 0
@@ -97,7 +98,7 @@ class Calls:
         more: Mapping[str, object] | None = None,
         of_items: Mapping[str, object] | None = None,
     ) -> Call:
-        """Return a call that creates an order; the server must ignore the members ``more`` and ``of_items``."""
+        """Return a call that creates an order. The server must ignore the members ``more`` and ``of_items``."""
         items = [{"itemId": item, "quantity": quantity, **(of_items or {})} for item, quantity in lines]
         body = {"customerId": customer, "card": card, "items": items, **(more or {})}
         return self.call("create order", body=body)
@@ -108,22 +109,13 @@ class Calls:
 
 
 CallValues = tuple[object, ...]
-InvalidBodies = Iterator[tuple[str, object]]  # defect of a body, and the body
+InvalidBodies = Iterator[tuple[str, object]]  # (defect of the body, body)
 
-MAX_ID = 2**63 - 1  # the highest possible id
+MAX_ID = 2**63 - 1  # maximum id
 LINE = {"itemId": 3, "quantity": 2}
 INVALID_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
-INVALID_IDS: CallValues = (
-    "1",
-    1.5,
-    None,
-    True,
-    0,
-    -1,
-    SEEDED_ROWS + 1,
-    2**31,
-    10**30,
-)  # invalid ids of a customer or an item
+# Invalid ids of a customer or an item.
+INVALID_IDS: CallValues = ("1", 1.5, None, True, 0, -1, SEEDED_ROWS + 1, 2**31, 10**30)
 INVALID_QUANTITIES: CallValues = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
 NON_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
 INVALID_CARDS: CallValues = ("4" * 11, "4" * 20, *NON_DIGITS, int(CARD), None)
@@ -144,7 +136,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
     Args:
         calls: The factory of calls.
         order: Id of an existing order.
-        item: Id of an item of the order.
+        item: Id of an item in the order.
         absent: Id of an existing item that is not in the order.
     """
 
@@ -164,7 +156,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
         yield call("list orders", 400, limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
     yield call("add item", 409, order, item, body=quantity, case="an item of the order")
-    # The server must check the body first, then the order, then the item.
+    # The server must check the body before the order, and the order before the item.
     yield call("change card", 400, MAX_ID, body={"card": "x"}, case="a bad card for an unknown order")
     yield call("add item", 404, MAX_ID, 1001, body=quantity, case="an unknown item for an unknown order")
     for number in (f"{MAX_ID}", *INVALID_ORDER_IDS):
@@ -182,7 +174,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
 
 
 def _invalid_bodies(good: Mapping[str, object], member: str, values: Sequence[object]) -> InvalidBodies:
-    """Yield a document with each value for a member, and without the member."""
+    """Yield copies of a document: with each of the values for a member, and without the member."""
     for value in values:
         yield f"{member}: {excerpt(json.dumps(value), 60)}", {**good, member: value}
     yield f"{member} missing", {key: value for key, value in good.items() if key != member}
@@ -194,5 +186,5 @@ def _invalid_orders() -> InvalidBodies:
         yield from _invalid_bodies(good, member, values)
     for member, values in (("itemId", INVALID_IDS), ("quantity", INVALID_QUANTITIES)):
         for case, item in _invalid_bodies(LINE, member, values):
-            # After a valid item: rows that were written before the server found the defect must be rolled back.
+            # The invalid item follows a valid item: the server must roll back rows written before it found the defect.
             yield case, {**good, "items": [{"itemId": 4, "quantity": 1}, item]}

@@ -1,4 +1,4 @@
-"""Checks of an order service beyond the API description: table rows, commits, reads and concurrent requests."""
+"""Checks of an order service that go beyond the API description: rows, commits, reads and concurrent requests."""
 
 import json
 import re
@@ -14,7 +14,7 @@ order_check = partial(judging, OrderEvidence, "order")
 
 
 def body(observed: ObservedCall) -> str:
-    """Return the body of a response for a message, or "nothing"."""
+    """Return the body of a response for a message, or "nothing" without a response."""
     return excerpt(observed.exchange.body) if observed.exchange.response else "nothing"
 
 
@@ -28,7 +28,7 @@ def _wrote(seen: OrderEvidence) -> bool:
 
 @order_check("order.3")
 def location_named(seen: OrderEvidence) -> Iterator[Finding]:
-    """Require that ``Location`` names a created order, as a path or as a URL."""
+    """Require that ``Location`` identifies a created order, by a path or a URL."""
     for observed in seen.observed_calls:
         if observed.good and observed.call.status == 201 and observed.call.operation == "create order":
             name, value = f"{observed.exchange.target}/{observed.id}", observed.exchange.header("location") or ""
@@ -39,7 +39,7 @@ def location_named(seen: OrderEvidence) -> Iterator[Finding]:
 
 @order_check("order.4")
 def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
-    """Require that the tables can be read; otherwise no other check of the tables is possible."""
+    """Require that the tables can be read, because all other checks of the tables depend on it."""
     if seen.unseen:
         yield Finding(seen.unseen)
 
@@ -48,14 +48,14 @@ def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
 
 
 def _judged(seen: OrderEvidence) -> Iterator[ObservedCall]:
-    """Return the responses to successful writes and to correctly refused calls."""
+    """Yield the responses to successful writes and to correctly refused calls."""
     refused = (a for a in seen.observed_calls if a.before is not None and min(a.call.status, a.status or 0) >= 400)
     return chain(_written(seen), refused)
 
 
 @order_check("order.5", lambda seen: any(_judged(seen)))
 def tables_as_answered(seen: OrderEvidence) -> Iterator[Finding]:
-    """Require that a successful write changes the tables as answered, and that a refused call changes no table."""
+    """Require that successful writes change the tables as the response reports, and refused calls change none."""
     for observed in _judged(seen):
         yield from observed.differences(observed.settled)
 
@@ -73,7 +73,7 @@ def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
 
 @order_check("order.7", _wrote)
 def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
-    """Require that the response comes after the commit."""
+    """Require that the response follows the commit."""
     for observed in _written(seen):
         late = next(observed.differences(observed.after), None) if observed.after is not observed.settled else None
         if late and not any(observed.differences(observed.settled)):
@@ -91,7 +91,7 @@ def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
 
 @order_check("order.8", lambda seen: any(crowd.seen for crowd in seen.crowds))
 def one_transaction(seen: OrderEvidence) -> Iterator[Finding]:
-    """Require that order, items and total become visible in the same transaction."""
+    """Require that the order, the items and the total become visible in the same transaction."""
     for crowd in seen.crowds:
         for number, order in (one for state in crowd.seen for one in state.items()):
             if crowd.before.get(number) != order and (order.total != total(order.lines) or not order.lines):
@@ -108,10 +108,10 @@ def _reads(seen: OrderEvidence) -> Iterator[ObservedCall]:
 
 @order_check("order.9", lambda seen: any(_reads(seen)))
 def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
-    """Require that reads return committed data, and lists the newest orders; a stale cache fails."""
+    """Require that reads return committed data, and that lists contain the newest orders. A stale cache fails."""
     for observed in _reads(seen):
         if observed.exchange.response is None or not (observed.good or observed.changed):
-            continue  # a different check reports a wrong status
+            continue  # a separate check reports wrong statuses
         due = _due(observed)
         if due is None and observed.status == 404:
             continue
@@ -126,7 +126,7 @@ def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
 
 
 def _due(observed: ObservedCall) -> object:
-    """Return the expected document of a read according to the tables; None without the order or the item."""
+    """Return the document that a read should return according to the tables; None without the order or item."""
     call, held = observed.call, observed.before or {}
     if call.operation == "list orders":
         newest = sorted(held, reverse=True)[: call.limit or 20]
@@ -140,7 +140,7 @@ def _due(observed: ObservedCall) -> object:
 
 @order_check("order.10", lambda seen: any(not crowd.stuck for crowd in seen.crowds))
 def orders_in_a_crowd(seen: OrderEvidence) -> Iterator[Finding]:
-    """Require that concurrent writes have the effect of sequential writes."""
+    """Require that concurrent writes have the same effect as a sequence of these writes."""
     for crowd in seen.crowds:
         if not crowd.stuck:
             for found in differences(crowd.observed_calls, crowd.before, crowd.after, crowd.prices):

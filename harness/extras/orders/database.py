@@ -1,4 +1,4 @@
-"""Direct access to the tables of orders: reads them, changes rows without the server, and holds commits."""
+"""Direct access to the order tables: reads them, changes rows without the server, and holds commits back."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,15 +11,15 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
 
-ORDERS, ITEMS = 1, 2  # parts of a transaction that can delay a commit
+ORDERS, ITEMS = 1, 2  # the two parts of a transaction whose commit can be delayed
 KEY = 0x746662  # key of the advisory locks
 LOCK_SECONDS = 5
 SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
-NEWEST = 200  # older orders that verification still reads; more than the maximum of a list
+NEWEST = 200  # number of older orders that verification still reads; more than a list may contain
 ORDERS_QUERY = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
-# A deferred trigger: it runs at the commit of a transaction, and waits while tfb holds the advisory lock.
+# A deferred trigger that runs when a transaction commits. It waits while tfb holds the advisory lock.
 HOLD = (
     "CREATE FUNCTION tfb_hold() RETURNS trigger LANGUAGE plpgsql AS "
     f"'BEGIN PERFORM pg_advisory_xact_lock_shared({KEY}, TG_ARGV[0]::integer); RETURN NULL; END'",
@@ -30,7 +30,7 @@ HOLD = (
     ),
 )
 RELEASE_COMMITS = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
-# The number of the server's active sessions, and values that change with every write.
+# The number of active sessions of the server, and values that change with every write.
 ACTIVE_SESSIONS_QUERY = """
     SELECT (SELECT count(*) FROM pg_stat_activity
             WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
@@ -39,21 +39,21 @@ ACTIVE_SESSIONS_QUERY = """
 
 
 class OrderTables:
-    """A connection of tfb to the database of the orders."""
+    """A connection of tfb to the database with the orders."""
 
     def __init__(self, connection: psycopg.Connection, database: DatabaseAddress) -> None:
         self._connection = connection
         self._database = database
-        self.above = 0  # orders up to this id are ignored
+        self.above = 0  # orders with ids up to this value are ignored
         self.admin = database.admin_user is not None
 
     def leave_old(self) -> None:
-        """Ignore all but the newest orders from now on, because there are too many to read after a load."""
+        """Ignore all except the newest orders from now on, because after a load there are too many to read."""
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT %s) AS newest"
         (self.above,) = self._connection.execute(query, (NEWEST,)).fetchone() or (0,)
 
     def orders(self) -> OrdersById:
-        """Return the orders with their items in a consistent snapshot."""
+        """Return the orders with their items, read in a consistent snapshot."""
         found: dict[int, Order] = {}
         lines: dict[int, dict[int, OrderItem]] = {}
         for number, customer, card, total, item, quantity, price in self._connection.execute(
@@ -66,7 +66,7 @@ class OrderTables:
         return found
 
     def empty(self) -> None:
-        """Delete all orders. As administrator, also restart the ids, and raise all prices to invalidate caches."""
+        """Delete all orders. As administrator, also restart the ids and raise all prices, which invalidates caches."""
         everything = (
             "TRUNCATE orders, order_item RESTART IDENTITY",
             "UPDATE item SET price = price + 0.01",
@@ -76,10 +76,10 @@ class OrderTables:
             self._connection.execute(statement.encode())
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until all sessions of the server are idle and the tables no longer change, at most ``seconds``.
+        """Wait until all sessions of the server are idle and the tables stop changing, for at most ``seconds``.
 
-        After an overload, the server still works on requests that the generator has abandoned. They must not write into
-        the tables of the next load. If the time limit is reached, later checks report the effects.
+        After an overload, the server still processes requests that the generator has abandoned. These requests must not
+        write to the tables of the next load. If the time limit is reached, later checks report the effects.
         """
         until = time.monotonic() + seconds
         before: object = None
@@ -91,7 +91,7 @@ class OrderTables:
             time.sleep(LOOK_SECONDS)
 
     def statements(self) -> StatementSnapshot | None:
-        """Return the statement counts of all servers so far; None if statements are not counted."""
+        """Return the statement counts of all servers until now, or None if statements are not counted."""
         return take_snapshot(self._connection) if self.admin and not find_counting_obstacle(self._connection) else None
 
     def prices(self) -> Prices:
@@ -100,7 +100,7 @@ class OrderTables:
 
     @contextmanager
     def changed_price(self, item: int) -> Iterator[None]:
-        """Change the price of an item during the block. Requires an administrator."""
+        """Change the price of an item while the context is active. Requires an administrator."""
         change = "UPDATE item SET price = price + %s WHERE id = %s"
         self._connection.execute(change, ("1.11", item))
         try:
@@ -109,7 +109,7 @@ class OrderTables:
             self._connection.execute(change, ("-1.11", item))
 
     def change(self, order: int, card: str, item: int, quantity: int) -> None:
-        """Change the card, the quantity of an item and the total of an order, without the server."""
+        """Change the card and the total of an order and the quantity of an item, without the server."""
         with self._connection.transaction():
             self._connection.execute(
                 "UPDATE order_item SET quantity = %s WHERE order_id = %s AND item_id = %s", (quantity, order, item)
@@ -121,15 +121,16 @@ class OrderTables:
             )
 
     def delete(self, order: int) -> None:
-        """Delete an order and its items, without the server."""
+        """Delete an order with all items, without the server."""
         self._connection.execute("DELETE FROM orders WHERE id = %s", (order,))
 
     @contextmanager
     def commits_held(self) -> Iterator[Callable[[int], bool]]:
-        """Prevent transactions that write orders or items from committing during the block.
+        """Prevent transactions that write orders or items from committing while the context is active.
 
-        Yields a function that releases a part (``ORDERS`` or ``ITEMS``) and returns whether it could. Releasing a part
-        requires an administrator.
+        Yields:
+            A function that releases a part (``ORDERS`` or ``ITEMS``) and returns whether it was able to. Releasing
+            requires an administrator.
         """
         with connect(self._database, admin=self.admin) as connection:
             connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
@@ -156,6 +157,6 @@ class OrderTables:
 
 @contextmanager
 def order_tables(database: DatabaseAddress) -> Iterator[OrderTables]:
-    """Connect to the tables, as administrator if known, so that the server's settings do not affect the session."""
+    """Connect to the tables, as administrator if known, so that the server's settings do not affect the connection."""
     with connect(database, admin=database.admin_user is not None) as connection:
         yield OrderTables(connection, database)

@@ -1,4 +1,4 @@
-"""The model of orders: JSON documents and table rows, evidence of a verification, and the effects of writes."""
+"""The model of orders: JSON documents and table rows, evidence of verification, and the effects of writes."""
 
 import json
 from collections import Counter
@@ -11,8 +11,8 @@ from harness.plan.requests import Expect
 from harness.verify.checks import Check, Finding, check
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 
-CARD = "4111111111111111"  # card of the orders that a load creates
-SEEDED_ROWS = 1_000  # number of customers and of items in the seed
+CARD = "4111111111111111"  # card number of the orders that a load creates
+SEEDED_ROWS = 1_000  # number of seeded customers, and of seeded items
 READ_OPERATIONS = frozenset({"list orders", "read order", "read items", "read item"})
 
 T = TypeVar("T")
@@ -23,12 +23,12 @@ class OrderItem:
     """A row of ``order_item``."""
 
     quantity: int
-    price: Decimal  # price per piece at the time of the order
+    price: Decimal  # price per piece when the item was ordered
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """A row of ``orders`` with the order's items by item id."""
+    """A row of ``orders`` with the items of the order by item id."""
 
     customer: int
     card: str
@@ -37,7 +37,7 @@ class Order:
 
     @property
     def asked(self) -> tuple[int, str, dict[int, int]]:
-        """The client's part of the order: customer, card, and quantity of each item."""
+        """Return the client's part of the order: customer, card, and the quantity of each item."""
         return self.customer, self.card, {item: line.quantity for item, line in self.lines.items()}
 
 
@@ -47,66 +47,67 @@ def total(lines: Mapping[int, OrderItem]) -> Decimal:
 
 
 OrdersById = Mapping[int, Order]  # id -> order
-Prices = Mapping[int, Decimal]  # id in the table ``item`` -> price
+Prices = Mapping[int, Decimal]  # item id -> price in the table ``item``
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call(QueryVariant):
-    """A request and its meaning; ``name`` describes a special property, such as an invalid value."""
+    """A request and its meaning. ``name`` describes a special property such as an invalid value."""
 
     name: str = ""
     operation: str
-    status: int  # the expected status
-    order: int = 0  # id of the order; 0: a new order, or no order
+    status: int  # expected status
+    order: int = 0  # order id; 0 for a new order, or for no order
     item: int = 0
     document: Mapping[str, Any] = field(default_factory=dict)  # the request body
-    limit: int = 0  # limit of a list
+    limit: int = 0  # limit of the requested list
 
     @property
     def lines(self) -> dict[int, int]:
-        """Quantities of the requested items, by item id."""
+        """Return the quantities of the requested items by item id."""
         if self.operation == "add item":
             return {self.item: int(self.document["quantity"])}
         return {int(one["itemId"]): int(one["quantity"]) for one in self.document.get("items", ())}
 
     @property
     def reads(self) -> bool:
-        """Whether the operation only reads."""
+        """Return whether the operation is read-only."""
         return self.operation in READ_OPERATIONS
 
     def __str__(self) -> str:
-        """Return the request for messages: method, target and name."""
+        """Return the request as text for messages: method, target and name."""
         begin = f"{self.declared.method} {self.declared.target}" if self.declared else self.operation
         return begin + (f" ({self.name})" if self.name else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedCall:
-    """A call with the response and the tables around it; ``before`` is None if the tables were not read."""
+    """A call with its response, and the tables before and after it; ``before`` is None if the tables were not read."""
 
     call: Call
     exchange: Exchange
     prices: Prices = field(default_factory=dict)
     before: OrdersById | None = None
-    after: OrdersById = field(default_factory=dict)  # immediately after the response
-    settled: OrdersById = field(default_factory=dict)  # shortly afterwards, if ``after`` was unexpected; else ``after``
-    changed: bool = False  # a read after tfb has changed the rows in the database
+    after: OrdersById = field(default_factory=dict)  # tables immediately after the response
+    # Tables a little later, if ``after`` was unexpected; otherwise the same as ``after``.
+    settled: OrdersById = field(default_factory=dict)
+    changed: bool = False  # whether the call reads rows that tfb has changed in the database
 
     @property
     def status(self) -> int | None:
-        """The status of the response; None without a response."""
+        """Return the status of the response, or None without a response."""
         return self.exchange.response.status if self.exchange.response else None
 
     @property
     def good(self) -> bool:
-        """Whether the response has the expected status."""
+        """Return whether the response has the expected status."""
         return self.status == self.call.status
 
     @property
     def wrote(self) -> bool:
-        """Whether the response confirms that an order was created or an existing order was changed.
+        """Return whether the response confirms that an order was created or changed.
 
-        False if the tables were not read.
+        Return False if the tables were not read.
         """
         call = self.call
         says_so = self.good and call.status < 300 and not call.reads
@@ -114,53 +115,53 @@ class ObservedCall:
 
     @property
     def document(self) -> Any:  # noqa: ANN401 - any JSON value
-        """The JSON document of the response; None without a valid document."""
+        """Return the JSON document of the response, or None without a valid document."""
         return None if isinstance(self.exchange.document, ValueError) else self.exchange.document
 
     @property
     def fits(self) -> bool:
-        """Whether the document fits the API description. A separate check reports documents that do not fit."""
+        """Return whether the document matches the API description. A separate check reports mismatches."""
         expect = self.call.declared.expect if self.call.declared else Expect()
         return expect.json_schema is not None and expect.schema_validator.is_valid(self.document)
 
     @property
     def id(self) -> int | None:
-        """The order id in the response body; None without an id."""
+        """Return the order id in the response body, or None without an id."""
         number = self.document.get("id") if isinstance(self.document, dict) else None
         return number if type(number) is int else None
 
     def differences(self, state: OrdersById) -> Iterator[Finding]:
-        """Yield the differences between ``state`` and the expected tables after this write."""
+        """Yield the differences between ``state`` and the tables that this write should produce."""
         for found in differences([self], self.before or {}, state, self.prices):
             yield replace(found, message=f"{self.call}: {found.message}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """Concurrent calls on several connections, with the tables around them; commits may have been held."""
+    """Concurrent calls on several connections with the tables around them. Commits may have been held back."""
 
-    observed_calls: tuple[ObservedCall, ...]  # ordered within each connection
+    observed_calls: tuple[ObservedCall, ...]  # in order on each connection
     before: OrdersById
     prices: Prices = field(default_factory=dict)
-    after: OrdersById = field(default_factory=dict)  # when the server is idle again
-    early: tuple[ObservedCall, ...] = ()  # responses that arrived while no transaction could commit
-    seen: tuple[OrdersById, ...] = ()  # the tables while only a part of the commits was released
-    stuck: str | None = None  # reason why the tables stayed locked: an open transaction
+    after: OrdersById = field(default_factory=dict)  # tables when the server is idle again
+    early: tuple[ObservedCall, ...] = ()  # responses received while no transaction could commit
+    seen: tuple[OrdersById, ...] = ()  # tables after a part of the commits was released
+    stuck: str | None = None  # reason why the tables remained locked: an open transaction
 
 
 @dataclass(kw_only=True)
 class OrderEvidence:
-    """The evidence about an order service; parts that were not examined are empty."""
+    """The evidence about an order service. Parts that were not examined are empty."""
 
-    observed_calls: list[ObservedCall] = field(default_factory=list)  # sequential calls
+    observed_calls: list[ObservedCall] = field(default_factory=list)  # calls in sequence
     crowds: list[Crowd] = field(default_factory=list)
-    unseen: str | None = None  # reason why the tables could not be read
+    unseen: str | None = None  # reason why the tables were unreadable
 
 
 def judging(
     kind: type[T], test_type: str, rule: str, needs: Callable[[T], bool] = lambda _: True
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
-    """Return a decorator that makes a check of a function of ``Evidence.extension``.
+    """Return a decorator that turns a function of ``Evidence.extension`` into a check.
 
     Args:
         kind: Type of the extension.
@@ -183,7 +184,7 @@ def judging(
 
 
 def wanted(call: Call, number: int, order: Order) -> object:
-    """Return the expected document of a successful response about an order; for a list, the order's entry."""
+    """Return the expected document in a successful response about an order; for a list, the entry of the order."""
     head = {"id": number, "customerId": order.customer, "card": order.card, "total": f"{order.total:.2f}"}
     items = [
         {"itemId": item, "quantity": line.quantity, "price": f"{line.price:.2f}"}
@@ -195,7 +196,7 @@ def wanted(call: Call, number: int, order: Order) -> object:
 
 
 def same(found: object, expected: object) -> bool:
-    """Return whether documents are equal as JSON. Member order is ignored, and 2.0 differs from 2."""
+    """Return whether two documents are equal as JSON. The order of members does not matter, and 2.0 differs from 2."""
     return json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)
 
 
@@ -211,7 +212,7 @@ def told(order: Order | None) -> str:
 
 
 def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
-    """Return an order after a request has been carried out; None if the order does not exist then."""
+    """Return an order after a request has been carried out, or None if the order no longer exists."""
     if call.operation == "create order":
         customer = int(call.document["customerId"])
         order = Order(customer=customer, card=call.document["card"], total=Decimal(0), lines={})
@@ -229,7 +230,7 @@ def differences(
 ) -> Iterator[Finding]:
     """Yield the differences between ``after`` and the tables that result from applying the writes in sequence."""
     expected: dict[int, Order | None] = dict(before)
-    many = Counter[str]()  # orders created by "load orders", whose ids are not returned
+    many = Counter[str]()  # orders created by "load orders", whose response contains no ids
     for observed in observed_calls:
         call, number = observed.call, observed.call.order or observed.id
         if not observed.good or call.status >= 400:
@@ -249,7 +250,7 @@ def differences(
 
 
 def loaded(count: int, prices: Prices) -> Iterator[Order]:
-    """Yield the orders that "load orders" creates for a count."""
+    """Yield the orders that "load orders" creates for a given count."""
     for number in range(count):
         item = 1 + number % SEEDED_ROWS
         line = OrderItem(quantity=1, price=prices.get(item, Decimal(0)))

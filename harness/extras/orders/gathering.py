@@ -1,4 +1,4 @@
-"""Gathers evidence about an order service: calls with the tables before and after, concurrent calls, held commits."""
+"""Gathers evidence about an order service: sequential and concurrent calls, the tables, and held commits."""
 
 import random
 import secrets
@@ -18,19 +18,19 @@ from harness.runtime import NO_DATABASE
 from harness.verify.checks.evidence import Evidence, QueryVariant
 from harness.verify.checks.verification_client import ReconnectingConnection, VerificationTask
 
-LATE_SECONDS = 0.15  # wait before the tables are read again, if they do not show a write
-HELD_SECONDS = 0.3  # time in which commits are held and no write may be answered
-LET_SECONDS = 0.15  # wait after a part of the commits was released
-SETTLED_SECONDS = 2.0  # maximum wait after concurrent calls
-CONNECTIONS = 8  # connections for concurrent calls
+LATE_SECONDS = 0.15  # seconds after which the tables are read again if a write is not visible
+HELD_SECONDS = 0.3  # seconds for which commits are held; no write may be answered during this time
+LET_SECONDS = 0.15  # seconds to wait after releasing a part of the commits
+SETTLED_SECONDS = 2.0  # maximum seconds to wait after concurrent calls
+CONNECTIONS = 8  # number of connections for concurrent calls
 
 
 class _NotMadeError(Exception):
-    """An order was not created. Gathering stops, because the checks report this from the evidence."""
+    """An order was not created. Gathering stops, because checks of the evidence report the problem."""
 
 
 def gather(asking: VerificationTask, evidence: Evidence) -> None:
-    """Request the list as a probe would, then exercise every operation; the evidence is stored in ``evidence``."""
+    """Request the list as a probe does, then call every operation, and store the evidence in ``evidence``."""
     plain = QueryVariant(name="plain")
     evidence.exchanges = asking.load_client().send_in_order([plain] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
@@ -47,12 +47,13 @@ def gather(asking: VerificationTask, evidence: Evidence) -> None:
         with suppress(_NotMadeError):
             _Gathering(asking, seen, lane, view).gather()
     every = (*seen.observed_calls, *(observed for crowd in seen.crowds for observed in crowd.observed_calls))
-    # The description alone cannot judge reads of rows that tfb changed in the database; order.9 compares them.
+    # Exclude reads of rows that tfb has changed in the database, because the API description cannot judge them. Rule
+    # order.9 compares these reads.
     evidence.declared_exchanges = [a.exchange for a in every if not a.changed or a.exchange.response is None]
 
 
 class _Gathering:
-    """The gathering for a single verification."""
+    """The state of gathering for a single verification."""
 
     def __init__(
         self, asking: VerificationTask, found: OrderEvidence, lane: ReconnectingConnection, view: OrderTables
@@ -63,12 +64,12 @@ class _Gathering:
         self._lane = lane
         self._view = view
         self._dice = random.Random(secrets.randbits(64))
-        self._made: dict[int, list[int]] = {}  # existing orders, with the items at their creation
+        self._made: dict[int, list[int]] = {}  # existing orders with the items they were created with
 
     def gather(self) -> None:
         self._whole_life()
         if self._asking.thorough:
-            # Several orders in sequence, to find intermittent errors.
+            # Create several orders in sequence to find intermittent errors.
             for _ in range(12):
                 self._create(2)
             order, item = self._create(1), self._free(1)[0]
@@ -87,7 +88,7 @@ class _Gathering:
     # ---- sequential calls --------------------------------------------------------------------------------------------
 
     def _ask(self, call: Call, lane: ReconnectingConnection | None = None, *, changed: bool = False) -> ObservedCall:
-        """Send a call, and record the tables before and after it."""
+        """Send a call, and record the tables before and after the call."""
         view, must_fail = self._view, call.status >= 400
         # Calls that must be refused follow each other, so the tables are in the state after the previous call.
         before = self._found.observed_calls[-1].settled if must_fail else view.orders()
@@ -104,7 +105,7 @@ class _Gathering:
         return observed
 
     def _new(self, call: Call) -> int:
-        """Create an order and return the id. Raises _NotMadeError if the tables do not contain it."""
+        """Create an order, and return the id. Raises _NotMadeError if the tables do not contain the order."""
         observed = self._ask(call)
         number = observed.id
         if number is None or not observed.good or number not in observed.settled:
@@ -113,7 +114,7 @@ class _Gathering:
         return number
 
     def _create(self, lines: int) -> int:
-        """Create a random order with a number of items; return the id."""
+        """Create a random order with a given number of items, and return the id."""
         customer = self._dice.randint(1, 1000)
         return self._new(self._calls.create(self._lines(lines), customer=customer, card=self._card()))
 
@@ -121,7 +122,7 @@ class _Gathering:
         return [(item, self._dice.randint(1, 5)) for item in self._dice.sample(range(1, 1001), count)]
 
     def _free(self, count: int) -> list[int]:
-        """Return random items that no order was created with."""
+        """Return random items that are in no created order."""
         taken = {item for items in self._made.values() for item in items}
         return self._dice.sample([item for item in range(1, 1001) if item not in taken], count)
 
@@ -129,13 +130,13 @@ class _Gathering:
         return "".join(self._dice.choices("0123456789", k=16))
 
     def _whole_life(self) -> None:
-        """Create, read, change, extend, shorten and delete orders, among them extreme orders and ignored members."""
+        """Create, read, change, extend, shorten and delete orders. Include extreme orders and members to be ignored."""
         calls = self._calls
         self._create(2)
         if self._asking.thorough:
             self._new(calls.create([(1000, 100)], customer=1000, card=self._card()[:12]))
             self._new(calls.create(self._lines(20), card=self._card() + "123"))
-            # The server must ignore prices from the client and unknown members.
+            # The server must ignore prices sent by the client and unknown members.
             more = {"total": "0.01", "note": "be quick", "id": 1}
             ignored = {"price": "0.01", "name": "x"}
             self._new(calls.create([(900, 2), (17, 3)], more=more, of_items=ignored))
@@ -156,12 +157,12 @@ class _Gathering:
         self._ask(calls.call("delete order", last))
         self._ask(calls.call("list orders"))
         self._create(1)
-        self._ask(calls.call("list orders"))  # immediately, to find a list that is cached for a short time
+        self._ask(calls.call("list orders"))  # immediate, to detect lists that are cached for a short time
 
     # ---- changes directly in the database ----------------------------------------------------------------------------
 
     def _prices(self) -> None:
-        """Order an item before and after a price change; each order must have the price at its creation."""
+        """Order an item before and after a price change. Each order must contain the price at the time of creation."""
         item, other = self._dice.sample(range(1, 1001), 2)
         for _ in range(2):
             self._new(self._calls.create([(item, 1)], card=self._card()))
@@ -171,7 +172,7 @@ class _Gathering:
             self._ask(self._calls.add(order, item, 3))
 
     def _behind(self) -> None:
-        """Change and delete rows in the database, and read them on several connections before and after."""
+        """Change and delete rows in the database. Read the rows before and after on several connections."""
         calls = self._calls
         order, doomed = self._create(2), self._create(1)
         item = self._made[order][0]
@@ -199,7 +200,7 @@ class _Gathering:
     # ---- concurrent calls --------------------------------------------------------------------------------------------
 
     def _crowd(self) -> None:
-        """Add and delete items of the same order on all connections, and create orders in between."""
+        """Add and delete items of the same order on all connections, and create orders at the same time."""
         order = self._create(1)
         turns = 5 if self._asking.thorough else 2
         free = iter(self._free(2 * turns * CONNECTIONS))
@@ -222,15 +223,15 @@ class _Gathering:
         self._add(Crowd(observed_calls=observed_calls, before=before))
 
     def _add(self, crowd: Crowd) -> None:
-        """Wait until the server is idle, and record the crowd with the resulting tables."""
+        """Wait until the server is idle, and record the concurrent calls with the resulting tables."""
         if self._view.admin:
             self._view.settle(SETTLED_SECONDS)
-        else:  # only an administrator sees the sessions of other roles
+        else:  # only an administrator can see the sessions of other roles
             time.sleep(LATE_SECONDS)
         self._found.crowds.append(replace(crowd, prices=self._view.prices(), after=self._view.orders()))
 
     def _writes_held(self, parts: Sequence[int]) -> None:
-        """Send every kind of write while commits are held."""
+        """Send every kind of write while commits are held back."""
         changed, deleted, longer, shorter = (self._create(2) for _ in range(4))
         calls = [
             self._calls.create(self._lines(2), card=self._card()),
@@ -243,7 +244,7 @@ class _Gathering:
         self._held([calls], parts)
 
     def _overlap(self) -> None:
-        """Start several changes of the same order before any commit, and change a card after adding an item."""
+        """Start several changes of an order before any of them commits. Also change a card after adding an item."""
         order, other = self._create(4), self._create(2)
         items = self._free(5)
         first = [
@@ -254,10 +255,10 @@ class _Gathering:
         self._held([first, [self._calls.call("change card", other, body={"card": self._card()})]], (ORDERS, ITEMS))
 
     def _held(self, turns: Sequence[Sequence[Call]], parts: Sequence[int]) -> None:
-        """Send calls while commits are held, then release the commits and record the crowd.
+        """Send calls while commits are held back. Then release the commits, and record the calls.
 
         Args:
-            turns: Groups of calls; a group is sent ``HELD_SECONDS`` after the previous group.
+            turns: Groups of calls. Each group is sent ``HELD_SECONDS`` after the previous group.
             parts: Order in which the parts of the commits are released (``ORDERS``, ``ITEMS``).
         """
         view, before = self._view, self._view.orders()
@@ -285,19 +286,19 @@ class _Gathering:
         self._add(Crowd(observed_calls=observed_calls, before=before, early=early, seen=tuple(seen), stuck=stuck))
 
     def _ask_alone(self, call: Call) -> ObservedCall:
-        """Send a call on a separate connection, with a timeout that includes the time of held commits."""
+        """Send a call on a separate connection. The timeout includes the time for which commits are held back."""
         with ReconnectingConnection(
             self._asking.variant_client(self._asking.timeout + 2 * HELD_SECONDS + 2 * LET_SECONDS)
         ) as lane:
             return ObservedCall(call=call, exchange=lane.send(call))
 
     def _loads(self) -> None:
-        """Create many orders in a call, then list the newest orders."""
+        """Create many orders with a single call, then list the newest orders."""
         self._ask(self._calls.call("load orders", body={"orders": 3}))
         if self._asking.thorough:
-            # A longer timeout, because an ORM in a cold virtual machine may insert the rows individually.
+            # The timeout is longer, because an ORM on a cold virtual machine may insert the rows individually.
             with ReconnectingConnection(self._asking.variant_client(4 * self._asking.timeout)) as lane:
-                # The maximum of the API.
+                # This is the maximum of the API.
                 self._ask(self._calls.call("load orders", body={"orders": 1_000}), lane)
             for limit in (1, 2, 100):
                 self._ask(self._calls.call("list orders", limit))

@@ -1,4 +1,4 @@
-"""Checks of a load of arrivals: compares all responses with the rows and with the number of SQL statements."""
+"""Checks of a load of orders: all responses are compared with the rows and with the number of SQL statements."""
 
 import json
 import math
@@ -29,62 +29,62 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import NormalisedStatement, StatementSnapshot, strip_comments
 
 STEPS = {case.name: case.steps for case in USE_CASES}
-CUT_OFF = 65_536  # maximum characters of a body in the generator's file
-SNAPSHOT_INTERVAL_SECONDS = (0.2, 0.8)  # random interval between two reads of the tables during a load
+CUT_OFF = 65_536  # maximum characters of a response body in the generator's file
+SNAPSHOT_INTERVAL_SECONDS = (0.2, 0.8)  # bounds of the random interval between two reads of the tables during a load
 INSERT_ORDER = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedStep:
-    """A request of an arrival with the response; the call comes from the use case and the arrival's variables."""
+    """A request of an arrival, with the response. The call follows from the use case and the arrival's variables."""
 
     call: Call
-    status: int | None  # of the response; None without a response
+    status: int | None  # status of the response; None without a response
     body: str
-    received: float  # time of the response in nanoseconds of the monotonic clock; infinity without a response
+    received: float  # monotonic nanoseconds at which the response was received; infinity without a response
 
     @property
     def good(self) -> bool:
-        """Whether the response has the expected status."""
+        """Return whether the response has the expected status."""
         return self.status == self.call.status
 
     @property
     def open(self) -> bool:
-        """Whether the request may have been carried out or not: there is no response, or a status 5xx."""
+        """Return whether it is unknown if the request was carried out: no response was received, or a status 5xx."""
         return not self.good and (self.status is None or not 400 <= self.status < 500)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    """An arrival of the load with the requests that were sent."""
+    """An arrival of the load, with the requests that were sent."""
 
     use_case: str
-    order: int | None  # id of the order in the responses
+    order: int | None  # order id in the responses
     steps: tuple[ObservedStep, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrdersSnapshot:
-    """A snapshot of the orders with ids greater than ``above``."""
+    """A snapshot of the orders whose ids are greater than ``above``."""
 
-    since: float = math.inf  # nanoseconds of the monotonic clock; writes that were answered earlier must be visible
+    since: float = math.inf  # monotonic nanoseconds; writes whose responses were received earlier must be visible
     above: int = 0
     orders: OrdersById
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderLoad:
-    """A load that began with empty tables, and snapshots of the tables during and after it."""
+    """A load that started with empty tables, and snapshots of the tables during and after the load."""
 
     arrivals: tuple[Arrival, ...]
     prices: Prices
-    looks: Sequence[OrdersSnapshot]  # the last snapshot is from after the load
+    looks: Sequence[OrdersSnapshot]  # the last snapshot was taken after the load
     counts: Sequence[NormalisedStatement] | None = None  # None: not counted, or not exact
-    waiting: int = 0  # open transactions; the last statement of each is missing in the counts
+    waiting: int = 0  # number of open transactions, whose last statements have not been counted yet
 
     @property
     def after(self) -> OrdersById:
-        """The orders after the load."""
+        """Return the orders after the load."""
         return self.looks[-1].orders
 
 
@@ -98,7 +98,7 @@ class OrderObservations:
 
 @contextmanager
 def observe_load(database: DatabaseAddress) -> Iterator[OrderObservations]:
-    """Empty the tables, so that every load starts equally, and take snapshots of them during the block."""
+    """Empty the tables, so that all loads start equally. Take snapshots while the context is active."""
     over = threading.Event()
     with order_tables(database) as view, ThreadPoolExecutor(1) as pool:
         view.empty()
@@ -146,7 +146,7 @@ def gather_evidence(
 
 
 def read(responses_file: Path) -> Iterator[Arrival]:
-    """Yield the arrivals of the generator's file (``--answers``). Raises LoadError for an invalid line."""
+    """Yield the arrivals in the generator's file (``--answers``). Raises LoadError for an invalid line."""
     with responses_file.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -164,7 +164,7 @@ def read(responses_file: Path) -> Iterator[Arrival]:
 
 
 def _step(came: Mapping[str, Any], planned: RequestStep, variables: Mapping[str, object]) -> ObservedStep:
-    """Combine a planned request, a recorded response and the arrival's variables."""
+    """Combine a planned request, its recorded response and the arrival's variables."""
     if came["operation"] != planned.operation:
         raise ValueError(f"{came['operation']!r} where the use case has {planned.operation!r}")
     text = json.dumps((planned.path.partition("/items/")[2], planned.body or {}))
@@ -174,7 +174,7 @@ def _step(came: Mapping[str, Any], planned: RequestStep, variables: Mapping[str,
     return ObservedStep(call=call, status=came.get("status") or None, body=came.get("body") or "", received=received)
 
 
-States = list[Order | None]  # possible states of an order; None: deleted
+States = list[Order | None]  # possible states of an order; None means that it was deleted
 
 
 def _replay_steps(
@@ -182,7 +182,8 @@ def _replay_steps(
 ) -> tuple[States, list[tuple[ObservedStep, Order | None]]]:
     """Replay the requests of an arrival.
 
-    Returns the possible final states of the order, and each response that contradicts the order, with the order.
+    Returns:
+        The possible final states of the order, and each response that contradicts the order, with that order.
     """
     states: States = []
     disagreeing = []
@@ -214,9 +215,9 @@ load_check = partial(judging, OrderLoad, LOAD)
 
 @load_check("order.11")
 def load_as_answered(load: OrderLoad) -> Iterator[Finding]:
-    """Require that each order matches the responses and belongs to one arrival, and that no order is unexplained."""
+    """Require that each order matches the responses and belongs to an arrival, and that no other order exists."""
     named = set[int]()
-    # An unanswered create may have been carried out. Its order is identified by customer, card and items.
+    # A create without a response may have been carried out. Customer, card and items identify the order.
     unanswered = Counter[str]()
     for arrival in load.arrivals:
         number, created = arrival.order, next(iter(arrival.steps), None)
@@ -238,12 +239,12 @@ def load_as_answered(load: OrderLoad) -> Iterator[Finding]:
 
 
 def _seen_otherwise(arrival: Arrival, number: int, load: OrderLoad) -> Iterator[Finding]:
-    """Yield a finding for each snapshot that contradicts the responses up to its time."""
+    """Yield a finding for each snapshot that contradicts the responses received before it."""
     for look in load.looks:
         answered = sum(step.received <= look.since for step in arrival.steps)
         if not answered or number <= look.above:
             continue
-        # The next request may or may not have been carried out.
+        # The next request may already have been carried out.
         may = [_replay_steps(number, arrival.steps[:count], load.prices)[0] for count in (answered, answered + 1)]
         states, found = list(chain(*may)), look.orders.get(number)
         if found not in states:
@@ -254,7 +255,7 @@ def _seen_otherwise(arrival: Arrival, number: int, load: OrderLoad) -> Iterator[
 
 @load_check("order.12")
 def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
-    """Require that response bodies agree with the arrival's requests."""
+    """Require that response bodies agree with the requests of the arrival."""
     for arrival in load.arrivals:
         if arrival.order is not None:
             for step, state in _replay_steps(arrival.order, arrival.steps, load.prices)[1]:
@@ -264,7 +265,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
 
 @load_check("order.13", lambda load: load.counts is not None)
 def load_statements(load: OrderLoad) -> Iterator[Finding]:
-    """Require that requests read orders and prices from the database, and that each order is inserted separately."""
+    """Require that orders and prices are read from the database, and that each order is inserted separately."""
     good = Counter(step.call.operation for arrival in load.arrivals for step in arrival.steps if step.good)
     counts = load.counts or ()
     for what, due, made in (

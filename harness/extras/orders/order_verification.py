@@ -1,4 +1,4 @@
-"""The order service: verification of the test type ``order``, whose load consists of arriving use cases.
+"""The verification of the test type ``order``, whose load consists of arriving use cases.
 
 This package implements ``harness.verify.checks.registry.TestTypeVerification``.
 """

@@ -1,13 +1,13 @@
-"""The test type ``order``: a REST service under arrivals of use cases.
+"""The test type ``order``: a REST service that receives arriving use cases.
 
-Rates and numbers of requests follow the talk "Investigating the performance of reactive libraries in a Quarkus
-microservice".
+The arrival rates and the numbers of requests follow the talk "Investigating the performance of reactive libraries in a
+Quarkus microservice".
 """
 
 from harness.plan.scenarios import Body, RequestStep, UseCase
 from harness.plan.testtypes import TestType
 
-CREATE = "create order"  # the first operation of all use cases; implementations are ranked by its response time
+CREATE = "create order"  # the first operation of every use case; its response time determines the ranking
 
 
 def _create(items: int) -> RequestStep:
@@ -48,7 +48,7 @@ USE_CASES: tuple[UseCase, ...] = (
     UseCase(
         name="order with unwanted items",
         arrivals_per_minute=20,
-        # The deleted item is from the first request, so the total changes.
+        # The deleted item is from the first request, so that its removal changes the total.
         steps=(_create(2), _add(3), _DELETE_ITEM, _READ_ITEMS, _READ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Declares the profiler to tfb."""
+"""Declares the profiler's plugin."""
 
 from collections.abc import Mapping
 from typing import ClassVar

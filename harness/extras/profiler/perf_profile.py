@@ -1,4 +1,4 @@
-"""``./tfb run --profiler``: samples a server under load with perf, and writes a flame graph and the figures."""
+"""``./tfb run --profiler``: samples a server under load with perf, and writes a flame graph and summary figures."""
 
 import json
 import re
@@ -29,13 +29,13 @@ from harness.records import safe_write
 from harness.records.loads import Load
 from harness.runtime import Database, Runtime, Server
 
-SECONDS = 10.0  # sampling time
-BESIDE_SECONDS = 2.0  # load before and after the sampling
-HERTZ = 499  # samples per second and CPU; a prime, so that samples do not synchronise with timers
+SECONDS = 10.0  # length of the sampling
+BESIDE_SECONDS = 2.0  # length of the load before the sampling and after it
+HERTZ = 499  # samples per second and CPU; a prime number, to avoid synchronisation with timers
 SLACK_SECONDS = 60.0
 FOLDER = "profiles"
-WIDTH, ROW, MARGIN = 1200.0, 17, 34  # pixels of the flame graph
-# Variables that make runtimes report their compiled code to perf, so that frames have names.
+WIDTH, ROW, MARGIN = 1200.0, 17, 34  # dimensions of the flame graph in pixels
+# Variables that make runtimes report compiled code to perf, so that its frames have names.
 NAMED_FRAMES: Mapping[str, str] = {
     "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
     "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
@@ -43,7 +43,7 @@ NAMED_FRAMES: Mapping[str, str] = {
     "DOTNET_PerfMapEnabled": "1",
 }
 
-Stacks = dict[tuple[str, ...], int]  # frames, outermost first -> samples
+Stacks = dict[tuple[str, ...], int]  # stack of frames, outermost first -> number of samples
 
 
 def profile(settings: Settings) -> Mapping[str, object]:
@@ -51,7 +51,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
 
     Raises:
         UsageError: The settings do not select exactly one implementation and one test type on this machine.
-        EnvironmentLacksError: perf cannot sample processes. Raised before anything is built.
+        EnvironmentLacksError: perf cannot sample processes. This is checked before anything is built.
     """
     if settings.hosts.uses_remote_machines:
         raise UsageError("--profiler cannot be used with other machines: perf samples processes of this machine")
@@ -74,7 +74,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
 
 
 def _with_names(implementation: Implementation) -> Implementation:
-    """Return the implementation with additional variables for names of compiled frames."""
+    """Return the implementation with the variables that give names to compiled frames."""
     local = implementation.entry.local
     if local is None:
         return implementation
@@ -114,7 +114,7 @@ def _sample(
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
         _record(alive, scratch / "perf.data")
-        seen = loading.result()  # before jcmd makes the server write the names of compiled methods
+        seen = loading.result()  # ends before jcmd makes the server write the names of compiled methods
         stacks = _stacks(alive, scratch / "perf.data")
     if not stacks:
         raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
@@ -129,7 +129,7 @@ def _sample(
         "load": level.label,
         "profiler": f"perf, cpu-clock at {HERTZ} Hz",
         "samples": sum(stacks.values()),
-        "kernel_share": round(kernel / sum(stacks.values()), 4),  # share of samples in kernel code
+        "kernel_share": round(kernel / sum(stacks.values()), 4),  # share of samples in the kernel
         "requests_per_second": throughput,
         "cpu_seconds_per_request": cpu,
     }
@@ -141,7 +141,7 @@ def _sample(
 
 
 def _require_perf() -> None:
-    """Raise EnvironmentLacksError with a remedy if perf is missing or may not sample processes."""
+    """Raise EnvironmentLacksError with a remedy if perf is missing or is not permitted to sample processes."""
     tried = None
     if shutil.which("perf"):
         tried = process.run(["perf", "record", "-e", "cpu-clock", "-o", "/dev/null", "true"], seconds=20)
@@ -163,11 +163,12 @@ def _record(pids: Iterable[int], data: Path) -> None:
 
 
 def _stacks(alive: Mapping[int, str], data: Path) -> Stacks:
-    """Return the stacks that perf recorded; ``alive`` maps pids to names. Raises LoadError."""
+    """Return the stacks that perf recorded. ``alive`` maps process ids to names. Raises LoadError."""
     program = shutil.which("jcmd")
     for pid, name in alive.items():
         if name == "java" and program:
-            process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)  # writes names of methods
+            # Writes the names of compiled methods.
+            process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)
     command = ["perf", "script", "-i", str(data), "-F", "comm,pid,tid,time,ip,sym,dso"]
     text = process.run(command, seconds=SLACK_SECONDS * 3)
     if text.status != 0:
@@ -183,7 +184,7 @@ def _name(pid: int) -> str:
 
 
 def parse_perf(text: str) -> Stacks:
-    """Parse the output of ``perf script``: for each sample a header, the frames (innermost first), an empty line."""
+    """Parse the output of ``perf script``. Each sample has a header, frames (innermost first) and an empty line."""
     found: Counter[tuple[str, ...]] = Counter()
     name = ""
     frames: list[str] = []
@@ -204,7 +205,7 @@ def parse_perf(text: str) -> Stacks:
 
 
 def flame_graph(stacks: Stacks, title: str) -> str:
-    """Draw stacks as an SVG flame graph; widths are shares of samples, and each frame has a tooltip."""
+    """Draw stacks as an SVG flame graph. Widths are shares of samples, and frames have tooltips."""
     total = sum(stacks.values())
     boxes = list(_boxes(sorted(stacks.items()), 0, 0.0, WIDTH / max(1, total)))
     height = MARGIN + ROW * (1 + max((level for level, *_ in boxes), default=0)) + 8
@@ -216,7 +217,7 @@ def flame_graph(stacks: Stacks, title: str) -> str:
     ]
     for level, left, samples, name in boxes:
         top, width = height - 8 - (level + 1) * ROW, WIDTH * samples / total
-        letters = int(width / 6.7) - 1  # pixels of a letter
+        letters = int(width / 6.7) - 1  # a letter is about 6.7 pixels wide
         text = name if len(name) <= letters else f"{name[: letters - 1]}…" if letters > 3 else ""
         kernel, spread = name.endswith("[k]"), crc32(name.encode())
         colour = f"hsl({205 + spread % 25},55%,72%)" if kernel else f"hsl({15 + spread % 40},80%,68%)"
@@ -231,10 +232,10 @@ def flame_graph(stacks: Stacks, title: str) -> str:
 def _boxes(
     stacks: Sequence[tuple[tuple[str, ...], int]], level: int, left: float, scale: float
 ) -> Iterator[tuple[int, float, int, str]]:
-    """Yield level, left edge in pixels, samples and name of each visible frame.
+    """Yield the level, the left edge in pixels, the samples and the name of each visible frame.
 
     Args:
-        stacks: Sorted stacks with samples, equal up to ``level``.
+        stacks: Sorted (stack, samples) pairs, whose stacks are equal up to ``level``.
         level: Index of the frame to draw.
         left: Left edge in pixels.
         scale: Pixels per sample.
@@ -243,7 +244,7 @@ def _boxes(
     for name, group in groupby(deeper, key=lambda each: each[0][level]):
         inner = list(group)
         samples = sum(count for _, count in inner)
-        if samples * scale >= 0.3:  # pixels; narrower frames are invisible
+        if samples * scale >= 0.3:  # frames narrower than 0.3 pixels are invisible
             yield level, left, samples, name
             yield from _boxes(inner, level + 1, left, scale)
         left += samples * scale

@@ -1,4 +1,4 @@
-"""Declares the static site to tfb."""
+"""Declares the plugin of the static site."""
 
 from collections.abc import Mapping
 from typing import ClassVar

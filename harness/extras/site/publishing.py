@@ -1,6 +1,6 @@
 """Publishes rounds of runs as a static site with pages for rounds, runs and implementations.
 
-``site.json`` contains the data of the overview pages, so that later rounds can be added to the site.
+``site.json`` contains the data of the overview pages, which allows adding further rounds.
 """
 
 import re
@@ -25,8 +25,8 @@ from harness.stats.ranking_model import Row
 from harness.units import format_micros, format_rate
 
 FILE = "site.json"
-MOST_BYTES = 64 << 20  # size limit of site.json; a round with some hundred implementations takes a few MiB
-NAME_CHARACTERS = 200  # characters of an encoded name in a file name; file systems allow 255 bytes
+MOST_BYTES = 64 << 20  # maximum size of site.json; a round with a few hundred implementations takes a few MiB
+NAME_CHARACTERS = 200  # maximum characters of an encoded name in a file name; file systems permit 255 bytes
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 HEADERS = ("Round", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
 
@@ -37,9 +37,10 @@ class PublishedRun(Record):
     run_id: str
     title: str
     lead: str
-    machine: str  # host, CPU model and number of CPUs; results of different machines are not comparable
-    facts: dict[str, str]  # implementation -> language, platform and so on
-    rows: tuple[tuple[str, str, tuple[str, ...]], ...]  # test type, implementation, cells of the headline table
+    machine: str  # host, CPU model and number of CPUs, because results of different machines cannot be compared
+    facts: dict[str, str]  # implementation -> facts such as language and platform
+    # (test type, implementation, cells) for each row of a headline table.
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
 class SiteRound(Record):
@@ -54,7 +55,7 @@ class SiteRound(Record):
 class Site(Record):
     """The content of ``site.json``: the data of all overview pages."""
 
-    rounds: tuple[SiteRound, ...] = ()  # oldest first
+    rounds: tuple[SiteRound, ...] = ()  # in chronological order
 
 
 def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: float) -> Site:
@@ -77,14 +78,15 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     if any(old.slug == slug for old in site.rounds):
         raise StoreError(f"round {name!r} is already published: choose a different name with --round")
     web = ensure_built()
-    known = [DashboardRun(folder, rank_again=True) for folder in runs]  # what is published is what the trials say
+    # Rank the trials again instead of trusting ranking.json.
+    known = [DashboardRun(folder, rank_again=True) for folder in runs]
     if len({run.info.run_id for run in known}) < len(known):
         raise StoreError("two of these runs have the same id, but each page needs a different id: name each run once")
     new = SiteRound(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
     site = Site(rounds=(*site.rounds, new))
     files = {_of_run(new, run.info.run_id): saved.render_page(web, saved.collect_documents(run)) for run in known}
     style = next((web / "assets").glob("*.css"))
-    place = output.resolve()  # the user may name a link to the site; links inside the site are not followed
+    place = output.resolve()  # the path of the site may be a link, but links within the site are not followed
     try:
         for path, text in (files | dict(_lists(site, style.name))).items():
             _write(place / path, text.encode())
@@ -102,7 +104,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def read(folder: Path) -> Site:
-    """Return the site in a folder, or an empty site without site.json. Raises StoreError for a broken site.json."""
+    """Return the site in a folder, or an empty site without site.json. Raises StoreError for a broken file."""
     path = folder / FILE
     try:
         return Site.model_validate_json(safe_read.require_bounded_json(safe_read.read(path, MOST_BYTES)))
@@ -115,7 +117,7 @@ def read(folder: Path) -> Site:
 
 
 def _published(run: DashboardRun) -> PublishedRun:
-    """Return the data of a run for ``site.json``."""
+    """Return the data of a run that ``site.json`` contains."""
     document, machine = run.document(), run.info.machine
     headlines = {kind: test.headline.rows for kind, test in document.ranking.test_types.items()}
     leading = next(iter(document.sentences.values()), {}).get(document.ranking.leading, ())
@@ -136,7 +138,7 @@ def _published(run: DashboardRun) -> PublishedRun:
 def cells(row: Row, of: int) -> tuple[str, ...]:
     """Format a row for the columns of ``HEADERS``; ``of`` is the number of ranked rows.
 
-    A scenario has no rank by requests/s, because the scenario itself sets the arrival rate.
+    In a scenario, requests/s are not ranked, because the scenario determines the arrival rate.
     """
     found, cpu = None if isinstance(row.load, Scenario) else row.throughput, row.cpu_per_request
     return (
@@ -156,7 +158,7 @@ def _facts(info: ImplementationInfo) -> str:
 
 
 def _slug(name: str) -> str:
-    """Convert a round's name to a part of a URL; empty for a name without letters and digits."""
+    """Convert the name of a round to a part of a URL. Return an empty text if the name has no letters or digits."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")[:60]
 
 
@@ -185,20 +187,20 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
 
 
 def _address(name: str) -> str:
-    """Return a safe file name for the page of any name; a long name is shortened and gets a hash."""
+    """Return a safe file name for the page of an implementation. Shorten a long name, and add a hash."""
     found = quote(name, safe="")
-    if len(found) > NAME_CHARACTERS or found == "index":  # which is the list of all
+    if len(found) > NAME_CHARACTERS or found == "index":  # the page "index" lists all implementations
         found = f"{found[:NAME_CHARACTERS]}-{sha256(name.encode()).hexdigest()[:16]}"
     return f"{found}.html"
 
 
 def _of_run(one: SiteRound, run_id: str) -> str:
-    """Return the path of a run's page. The slug is sanitised again, because site.json is untrusted."""
+    """Return the path of a run's page. Sanitise the slug again, because site.json is untrusted."""
     return f"rounds/{_slug(one.slug)}/{_address(run_id)}"
 
 
 def _history(site: Site, name: str) -> str:
-    """Return tables with an implementation's results in all rounds, newest first, one table for each test type."""
+    """Return tables with an implementation's results in all rounds, newest first, with a table for each test type."""
     tables: dict[str, str] = {}
     every = ((one, run, *each) for one in reversed(site.rounds) for run in one.runs for each in run.rows)
     for one, run, kind, implementation, found in every:
@@ -216,7 +218,7 @@ def _history(site: Site, name: str) -> str:
 
 
 def _page(title: str, body: str, root: str, style: str) -> str:
-    """Return an HTML page; ``root`` is the relative path to the root of the site."""
+    """Return an HTML page; ``root`` is the relative path to the site's root."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'

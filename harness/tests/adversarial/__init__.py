@@ -1,1 +1,1 @@
-"""Tests that attack tfb: one module for each actor of the threat model in SECURITY.md."""
+"""Attacks on tfb, with a module for each actor of the threat model in SECURITY.md."""

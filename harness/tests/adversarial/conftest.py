@@ -1,4 +1,4 @@
-"""Marks every test of this folder as adversarial."""
+"""Mark every test in this folder as adversarial."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Add the mark to the tests of this folder; a conftest's hook sees all items."""
+    """Add the mark to the tests in this folder only, because pytest passes the items of all folders."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.adversarial)

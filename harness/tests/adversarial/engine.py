@@ -1,4 +1,4 @@
-"""Helpers for tests with a real Docker engine: sides in containers, and resources of the user."""
+"""Helpers for tests with a real Docker engine: containerised sides, and Docker resources of the user."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ BASE = "debian:trixie-slim"
 
 
 def docker(*words: str, check: bool = True, given: str | None = None) -> str:
-    """Run a docker command with the input ``given``, and return its output."""
+    """Run a docker command with ``given`` as stdin, and return the output."""
     done = subprocess.run(["docker", *words], check=check, capture_output=True, text=True, timeout=300, input=given)
     return done.stdout.strip()
 
@@ -26,7 +26,7 @@ def unique(prefix: str) -> str:
 
 
 def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
-    """Return a comparison with separate resource limits, which stores its files in ``folder``."""
+    """Return the shared settings of a comparison with ``folder`` as its storage."""
     scratch = folder / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
     return SharedSettings(
@@ -42,7 +42,7 @@ def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
 def side(
     name: str, files: Mapping[str, str], given: SharedSettings, folder: Path, env: Mapping[str, str] | None = None
 ) -> Iterator[ContainedSide]:
-    """Yield a built side of a comparison. Its compose file defines the service ``web``."""
+    """Build a side of a comparison whose compose file defines the service ``web``, and yield it."""
     top = folder / name
     top.mkdir()
     for path, text in files.items():

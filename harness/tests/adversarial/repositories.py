@@ -1,15 +1,15 @@
-"""Creates Git repositories with hostile content or configuration, owned by any account."""
+"""Create Git repositories that have hostile content or configuration and can belong to any account."""
 
 import os
 import subprocess
 from pathlib import Path
 
-MALLORY = 61_999  # a UID without an account, as the owner of a repository
+MALLORY = 61_999  # a UID without an account; owns the hostile repositories
 TOML = '[service]\nstart = "./shop"\n[[request]]\nname = "a"\npath = "/"\n'
 
 
 def git(folder: Path, *words: str, text: str = "") -> str:
-    """Run git as the author of a repository, and return its output."""
+    """Run git as the author of a repository, and return the output."""
     author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
     command = ["git", *author, "-C", str(folder), *words]
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -18,7 +18,7 @@ def git(folder: Path, *words: str, text: str = "") -> str:
 
 
 def repository(folder: Path, **files: str) -> Path:
-    """Create a repository with a commit of a tfb.toml and the given files (``__`` in a name is a dot)."""
+    """Create a repository with a committed tfb.toml and the given files; ``__`` in a name becomes a dot."""
     folder.mkdir(parents=True)
     for name, text in {"tfb__toml": TOML, **files}.items():
         path = folder / name.replace("__", ".")
@@ -31,7 +31,7 @@ def repository(folder: Path, **files: str) -> Path:
 
 
 def tree(folder: Path, *lines: str) -> str:
-    """Commit a tree that no checkout could create, from lines for git mktree; return the commit."""
+    """Commit a tree that no checkout can create, built from input lines of git mktree; return the commit."""
     made = git(folder, "mktree", "--missing", text="".join(f"{line}\n" for line in lines))
     return git(folder, "commit-tree", made, "-m", "odd", "-p", "HEAD")
 
@@ -56,7 +56,7 @@ def let_others_enter(folder: Path) -> None:
 
 
 def witness(folder: Path) -> tuple[Path, Path]:
-    """Create a program that leaves a file when it runs; return the program and the file."""
+    """Create a program that creates a file when it runs; return the paths of the program and of the file."""
     program, ran = folder / "spy", folder / "ran"
     program.write_text(f'#!/bin/sh\nid -u >> "{ran}"\ncat\n', encoding="utf-8")
     program.chmod(0o755)

@@ -14,7 +14,7 @@ from harness.tests.doubles.runs import run_info, trial
 
 
 def begun(folder: Path) -> RunStore:
-    """Return the store of a run with records of two servers."""
+    """Return the store of an unfinished run that contains records of two servers."""
     store = RunStore(folder / "20260101-000000", started_at=1.0)
     store.write_info(run_info(("base", "head"), ProcessLimits()))
     for side in ("base", "head"):

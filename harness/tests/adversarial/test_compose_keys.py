@@ -1,4 +1,4 @@
-"""Attack: the compose file of a pull request asks for host privileges or shares data with another side."""
+"""Attack: a pull request's compose file asks for host privileges or shares data with another side."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def test_rights_need_a_consent_that_names_them(tmp_path: Path, web: dict[str, An
 def test_what_cannot_be_separated_is_refused_by_name(
     tmp_path: Path, web: dict[str, Any], more: dict[str, Any], key: str
 ) -> None:
-    """The sides would share the resource, so consent does not help."""
+    """Consent with --allow does not help, because the sides would still share the resource."""
     (tmp_path / "link").symlink_to("/etc")
     whole = eval(repr(model(web, **more)).replace("TOP", str(tmp_path)))  # noqa: S307 - of literals that stand above
     nothing: dict[str, frozenset[str]] = {}
@@ -187,7 +187,7 @@ def test_each_container_is_bounded(tmp_path: Path, web: dict[str, Any], memory: 
 
 
 def test_a_mount_below_a_writable_one_is_refused(tmp_path: Path) -> None:
-    """A container could replace the folder by a link, which the next start would follow."""
+    """A container could replace the folder by a link, and the next start would follow the link."""
     (tmp_path / "init").mkdir()
     inner = {"type": "bind", "source": str(tmp_path / "init"), "target": "/init", "read_only": True}
     for read_only in (True, False):
@@ -303,7 +303,7 @@ COMPOSED = SERVICE.format(way='compose = "compose.yaml"\nservice = "web"')
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the folder in which a comparison stores its sides."""
+    """Yield the folder in which a comparison stores the sides."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     with ownership.make_scratch_folder("gate") as folder:
@@ -311,7 +311,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def head(place: Path, inside: str, **files: str) -> ContainedSide:
-    """Prepare a comparison of a repository with itself. Return head, whose service is in the folder ``inside``."""
+    """Compare a repository with itself, and return head. The service is in the folder ``inside``."""
     shop = repository(place.parent / "shop", **{f"{inside}/{name}".lstrip("/"): text for name, text in files.items()})
     session = cli.prepare(shop / inside, "HEAD", "HEAD", place, seed=1)
     service, folder = session.services["head"]
@@ -372,7 +372,7 @@ def test_head_uses_files_above_it_in_its_copy(place: Path) -> None:
 
 
 def test_aliases_that_grow_without_end_are_refused(tmp_path: Path) -> None:
-    """Docker Compose expands aliases, which would take minutes and all memory."""
+    """Docker Compose expands aliases, so these files would take minutes and use all memory."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     for before, name in zip("abcdefg", "bcdefgh", strict=True):
         lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")

@@ -1,4 +1,4 @@
-"""Attack: files in the current folder try to control programs that tfb starts."""
+"""Attack: files in the current folder try to change the behaviour of programs that tfb starts."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ from harness.provisioning import crates
 
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a current folder whose files make cargo run a program that creates ``proof``."""
+    """Return a current folder whose files make cargo run a program that creates the file ``proof``."""
     folder = tmp_path / "current"
     (folder / ".cargo").mkdir(parents=True)
     wrapper = folder / "wrapper"

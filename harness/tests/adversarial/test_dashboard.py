@@ -1,4 +1,4 @@
-"""Attack: a web page, or a received results folder, makes the dashboard use unlimited time or memory."""
+"""Attack: a web page or a received results folder makes the dashboard use unlimited time or memory."""
 
 import os
 import threading
@@ -30,7 +30,7 @@ DOCUMENTS = {
 
 
 class Counted:
-    """Counts how often each document is created, and how many at the same time."""
+    """A counter of how often each document is created, and how many documents are created at the same time."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -156,7 +156,7 @@ def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, mo
     for _ in range(2):
         for number in (2, 3, 4, 0, 1):
             assert client.get(f"/api/runs/run-{number}").status_code == 200
-    assert len(made) == 10  # the least recently used document is evicted each time
+    assert len(made) == 10  # every access evicted the least recently used document
     monkeypatch.setattr(dashboard_api, "MAX_CACHED", 256)
     monkeypatch.setattr(dashboard_api, "MAX_CACHED_BYTES", 10)
     for _ in range(2):

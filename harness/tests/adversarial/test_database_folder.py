@@ -1,4 +1,4 @@
-"""Attack: a program runs as PostgreSQL's account, or listens on PostgreSQL's port while it is down."""
+"""Attack: a program runs under PostgreSQL's account, or listens on PostgreSQL's port while PostgreSQL is down."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ from harness.runtime.database import ADMIN_ROLE, connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 
 PRECIOUS = "root's own"
-# Replaces initdb: creates a cluster whose configuration file is a link.
+# A replacement for initdb. It creates a cluster whose configuration file is a link.
 INITDB = """#!/bin/sh
 mkdir "$2"
 ln -s "{mine}" "$2/postgresql.conf"
@@ -34,7 +34,7 @@ ln -s "{folder}" "$2"
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Return a folder that every account may enter, with a file that must not change."""
+    """Yield a folder that all accounts can enter. It contains a file that must not change."""
     with tempfile.TemporaryDirectory(prefix="tfb-test-") as folder:
         Path(folder).chmod(0o755)
         mine = Path(folder, "mine")
@@ -91,7 +91,7 @@ def test_postgresql_s_environment_holds_no_secret(place: Path, monkeypatch: pyte
 
 
 def impostor(listener: socket.socket, heard: list[bytes]) -> None:
-    """Ask each client for the password in plain text."""
+    """Ask each client to send the password in plain text."""
     connection, _ = listener.accept()
     with connection:
         connection.settimeout(5)

@@ -1,4 +1,4 @@
-"""A run removes and changes only Docker resources that it created."""
+"""Attack: runs and clean-up must remove or change only the Docker resources that tfb created."""
 
 import json
 import shutil
@@ -27,13 +27,13 @@ PERL = Path(__file__).parents[1] / "e2e" / "fake_server.pl"
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a separate record of images."""
+    """Keep the record of tfb's images in a temporary folder."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
 
 
 @pytest.fixture
 def volume() -> Iterator[str]:
-    """Create a volume of the user with a file."""
+    """Create a volume that belongs to the user and contains a file."""
     name = unique("acme-data")
     docker("volume", "create", name)
     docker("run", "--rm", "--volume", f"{name}:/data", BASE, "sh", "-c", "echo precious >/data/file")
@@ -43,7 +43,7 @@ def volume() -> Iterator[str]:
 
 @pytest.fixture
 def network() -> Iterator[str]:
-    """Create a network of the user."""
+    """Create a network that belongs to the user."""
     name = unique("acme-net")
     docker("network", "create", name)
     yield name
@@ -105,7 +105,7 @@ def test_a_build_takes_no_tag_of_the_user(tmp_path: Path) -> None:
 
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[tuple[DockerRuntime, str, str]]:
-    """Build an image; return the runtime, the tag and the image ID."""
+    """Build an image; yield the runtime, the tag and the image ID."""
     name = unique("adversarial")
     (tmp_path / f"{name}.dockerfile").write_text(
         f'FROM {BASE}\nRUN echo {name} >/name\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
@@ -143,9 +143,8 @@ def test_images_of_the_user_are_not_leftovers(built: tuple[DockerRuntime, str, s
     runtime, tag, identity = built
     runtime.close()
     docker("image", "tag", BASE, tag)
-    assert [(image.name, tag in image.description) for image in images.own_images()] == [
-        (identity, True)
-    ]  # without the tag
+    # The image has lost the tag.
+    assert [(image.name, tag in image.description) for image in images.own_images()] == [(identity, True)]
     assert images.remove_tag(tag, identity) == []
     assert engine.inspect("image", tag, "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
 
@@ -165,7 +164,7 @@ def test_builds_keep_existing_tags_of_the_user(tmp_path: Path) -> None:
 
 
 def test_servers_start_from_the_image_just_built(built: tuple[DockerRuntime, str, str], tmp_path: Path) -> None:
-    """Meanwhile a second run moves the tag to its image and then removes that image."""
+    """A second run moves the tag to a different image in the meantime, and then removes that image."""
     runtime, tag, identity = built
     docker("image", "rm", tag)
     docker("image", "tag", BASE, tag)
@@ -187,7 +186,7 @@ def test_simultaneous_runs_do_not_interfere(tmp_path: Path) -> None:
         first.remove_all()
         assert own not in docker("ps", "--all", "--quiet", "--no-trunc")
         assert others in docker("ps", "--quiet", "--no-trunc")
-        assert ownership.owner_state("1.1.1.1") == "unknown"  # belongs to another machine, so clean keeps it
+        assert ownership.owner_state("1.1.1.1") == "unknown"  # clean does not remove resources of other machines
         assert all(not leftover.certain for leftover in compose.engine_leftovers() if others[:12] in leftover.name)
     finally:
         docker("rm", "--force", others, own, check=False)
@@ -208,7 +207,7 @@ def test_volumes_of_killed_sessions_are_leftovers(tmp_path: Path) -> None:
 
 
 def test_container_logs_cannot_fill_the_disk(tmp_path: Path) -> None:
-    """The log is not read while the container runs, but the last line is kept."""
+    """tfb does not read the log while the container runs, but the last line must be available afterwards."""
     project = Project(run_id=unique("log"), bridge=False)
     floods = "yes 0123456789012345678901234567890123456789 | head -c 120000000; echo the last line; sleep 600"
     started = docker(

@@ -1,4 +1,4 @@
-"""Attack: head writes to files of base, tfb or the user while all sides share the user's account."""
+"""Attack: head writes to files of base, tfb or the user although all sides run under the user's account."""
 
 import os
 import pwd
@@ -17,7 +17,7 @@ from harness.paths import REPOSITORY
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.adversarial.repositories import give, let_others_enter
 
-# Runs as an ordinary user: creates the sides' folders below {place} and runs {attack} as head.
+# Run as an ordinary user: create the sides' folders below {place} and execute {attack} as head.
 PROGRAM = """
 import sys
 import tempfile
@@ -47,7 +47,7 @@ print(done.stdout)
 
 
 class UserFolders:
-    """The folders of an ordinary user: home, results and a session of the gate."""
+    """The folders of an ordinary user: the home, the results, and a session of the regression gate."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder, folder / "home"
@@ -60,12 +60,12 @@ class UserFolders:
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")
             give(folder, nobody.pw_uid)
-            # The interpreter may be in a folder that only root can enter.
+            # The Python interpreter may be in a folder that only root can enter.
             rights = ("dac_read_search",)
             self.account = Account(name="nobody", uid=nobody.pw_uid, gid=nobody.pw_gid, rights=rights)
 
     def run(self, attack: str, *, enclosed: bool = True) -> str:
-        """Run shell commands as head's program would; return their output."""
+        """Run shell commands with the access of head's program, and return their output."""
         words = {"place": str(self.place), "results": str(self.results), "home": str(self.home)}
         program = self.folder / "program.py"
         program.write_text(PROGRAM.format(attack=attack, enclosed=enclosed, **words))
@@ -81,7 +81,7 @@ class UserFolders:
 
 @pytest.fixture
 def place() -> Iterator[UserFolders]:
-    """Create folders that other accounts may enter; those of pytest are private."""
+    """Yield folders that other accounts can enter, because pytest's temporary folders are private."""
     folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-"))
     try:
         yield UserFolders(folder)

@@ -1,4 +1,4 @@
-"""The caller's secrets reach neither builds nor servers."""
+"""Attack: builds and servers search their environment for the caller's secrets."""
 
 import os
 import sys
@@ -96,7 +96,7 @@ def test_a_build_s_environment_holds_no_secret(tmp_path: Path) -> None:
 
 
 def test_a_server_s_environment_holds_no_secret(tmp_path: Path) -> None:
-    """Read the environment of a real process, beyond its documented and configured variables."""
+    """Inspect the environment of a real process for variables that are neither documented nor configured."""
     own = {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     code = "import os, runpy; open(os.environ['SEEN'], 'w').write('\\n'.join(os.environ)); " + (
         "runpy.run_module('harness.tests.doubles.fake', run_name='__main__')"

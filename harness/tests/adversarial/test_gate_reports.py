@@ -1,4 +1,4 @@
-"""Attack: text of servers, commits and logs tries to act as markup or commands in the gate's output."""
+"""Attack: output of servers, commit messages and logs acts as markup or as a command in the gate's reports."""
 
 import json
 import re
@@ -58,7 +58,7 @@ PLACES = ("reason", "base", "head", "note", "later")
 
 
 def result(place: str, payload: str) -> GateResult:
-    """Return a failed session with untrusted text in one field."""
+    """Return a failed comparison with an untrusted text in a field."""
     log = f"head could not be built: make failed:\n{payload}\nlog: x"
     reasons = {"reason": payload, "later": log}
     failed = RequestVerdict(request="item", verdict="failed", reason=reasons.get(place, "broken") or "broken")
@@ -133,7 +133,7 @@ def test_a_comment_is_inert(place: str, payload: str) -> None:
 
 
 def outside_code(text: str) -> Iterator[str]:
-    """Yield the lines of Markdown outside code blocks and code spans, as CommonMark defines them."""
+    """Yield the lines outside code blocks and code spans, as CommonMark defines them."""
     fence = ""
     for line in text.split("\n"):
         if fence:

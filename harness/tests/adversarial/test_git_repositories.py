@@ -14,7 +14,7 @@ from harness.host.git import Repository
 from harness.tests.adversarial.repositories import MALLORY, blob, git, give, let_others_enter, repository, tree, witness
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another account")
-HOSTILE = (  # settings that name a program; {spy} creates a file
+HOSTILE = (  # each setting names a program; {spy} is a program that creates a file
     "core.fsmonitor={spy}",
     "core.hooksPath={hooks}",
     "core.sshCommand={spy}",
@@ -47,7 +47,7 @@ ATTRIBUTES = "* filter=spy diff=spy merge=spy\nb filter=lfs\nc filter=a.b\\ c\n"
 
 
 def hostile(folder: Path) -> tuple[Path, Path]:
-    """Return a repository whose settings all name a program, and the file that the program would create."""
+    """Return a repository whose settings all name a program, and the file that this program would create."""
     spy, ran = witness(folder)
     shop = repository(folder / "shop", a="1", b="2", c="3")
     hooks = shop / ".git" / "hooks"
@@ -193,7 +193,7 @@ def test_a_tree_with_names_that_leave_is_refused(name: str, tmp_path: Path) -> N
     shop = repository(tmp_path / "shop")
     inner = git(shop, "mktree", text=f"100644 blob {blob(shop, 'x')}\tescaped\n")
     raw = name.encode() + b"\0" + bytes.fromhex(inner)
-    made = subprocess.run(  # git mktree refuses these names, but a hostile server can send them
+    made = subprocess.run(  # git mktree refuses these names, but a hostile Git server can send them
         ["git", "-C", str(shop), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
         input=b"40000 " + raw,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Untrusted text stays inert in terminals, CI logs, Markdown, JSON and XML."""
+"""Attack: untrusted text acts as a command or as markup in terminals, CI logs, Markdown, JSON and XML."""
 
 import io
 import json
@@ -59,7 +59,7 @@ MENTIONS = (
 )
 PAYLOADS = (*CONTROLS, *COMMANDS, *MARKUP, *DOCUMENTS, *MENTIONS)
 
-# How GitHub, Azure, GitLab, TeamCity and Travis recognise commands in a log.
+# Patterns by which GitHub, Azure, GitLab, TeamCity and Travis recognise commands in a log.
 ACTS = re.compile(
     r"^[\s\ufeff]*::[A-Za-z]|##\[|##vso\[|##teamcity\[|^[\s\ufeff]*section_(?:start|end):"
     r"|^[\s\ufeff]*travis_(?:fold|time):",
@@ -68,14 +68,14 @@ ACTS = re.compile(
 
 
 def require_inert(text: str) -> None:
-    """Fail if a text contains a terminal sequence or a CI command."""
+    """Assert that a text contains no terminal sequence and no CI command."""
     assert is_printable(text), ascii(text)
     for line in text.split("\n"):
         assert not ACTS.search(line), ascii(line)
 
 
 def printed(capsys: pytest.CaptureFixture[str], command: Callable[[], object]) -> tuple[str, str]:
-    """Run a command; return stdout and stderr."""
+    """Call a command, and return the output on stdout and stderr."""
     cli.guarded(lambda: (command(), 0)[1])
     found = capsys.readouterr()
     return found.out, found.err
@@ -132,11 +132,11 @@ def test_the_console_shows_text_as_it_is(payload: str, capsys: pytest.CaptureFix
     text = printed(capsys, show)[0]
     require_inert(text)
     if payload in MARKUP:
-        assert text.count(payload) >= 4  # no part was interpreted as markup
+        assert text.count(payload) >= 4  # every payload is printed as plain text, not interpreted as markup
 
 
 def test_folded_lines_are_inert(capsys: pytest.CaptureFixture[str]) -> None:
-    """A wrapped line begins with text from the middle of the original line."""
+    """Wrapping can move text from the middle of a line to the beginning of a new line."""
     text = "x" * 20 + "::error::y" + "z" * 20 + "##[error]"
     require_inert(printed(capsys, lambda: SafeConsole(width=20).print(Text(text)))[0])
 
@@ -216,7 +216,8 @@ def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.Cap
         assert command, ascii(line)
         require_inert(command[2])
         assert "##[" not in line
-    assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text  # these are intended commands
+    # Tfb prints these CI commands on purpose.
+    assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -248,14 +249,14 @@ TEXTS = {"text", "softbreak"}
 
 
 def inline(document: str) -> tuple[list[str], list[str]]:
-    """Return the block types of a document, and the types of its inline elements."""
+    """Return the types of a document's blocks and inline elements."""
     tokens = PARSER.parse(document)
     blocks = [token.type for token in tokens]
     return blocks, [child.type for token in tokens for child in token.children or ()]
 
 
 def require_plain(payload: str) -> None:
-    """Fail if a payload becomes anything but text at any place in a document."""
+    """Assert that a payload is plain text wherever it appears in a Markdown document."""
     text = escape_markdown(payload)
     assert "\n" not in text
     for place in PLACES:

@@ -1,4 +1,4 @@
-"""Attack: head makes base do its work, or uses CPU while base is measured."""
+"""Attack: head forwards requests to base, or uses CPU time while base is measured."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from harness.tests.extras.gate.test_judge import REQUESTS, session
 
 
 def with_idle(records: RunRecords, shares: dict[str, float], request: str | None = None) -> RunRecords:
-    """Return records with the CPU time of the idle sides while each side is loaded."""
+    """Return records with new CPU shares of the idle sides, selected by the side that is under load."""
     found = [
         trial.model_copy(update={"idle_cpu_share": shares[trial.implementation]})
         if request in (None, trial.test_type)

@@ -1,4 +1,4 @@
-"""Attack: oversized or broken results folders, and limits of the machine. Each ends in a message within seconds."""
+"""Attack: results folders are oversized or broken, or the machine lacks resources. Commands fail within seconds."""
 
 import json
 import math
@@ -36,7 +36,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives PostgreSQL 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """Result of a command with its peak memory."""
+    """The result and the peak memory of a command."""
 
     status: int
     text: str
@@ -44,7 +44,7 @@ class Ended:
 
 
 def tfb(*words: str, limits: Sequence[tuple[int, int]] = (), before: Sequence[str] = ()) -> Ended:
-    """Run a command to completion."""
+    """Run a command until it ends."""
 
     def limited() -> None:
         for limit, most in limits:
@@ -94,7 +94,7 @@ def many_trials(folder: Path) -> None:
 
 
 def many_objections(folder: Path) -> None:
-    """Return records that are small on disk and large in memory."""
+    """Write records that are small on disk but large in memory."""
     trial = json.loads(records.trials()[0].to_json())
     trial["validity"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:

@@ -39,7 +39,7 @@ def need(kind: str) -> ToolRequirement:
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put apt-get and apt-cache doubles on PATH that record arguments; apt-cache knows nodejs and node+js."""
+    """Put replacements for apt-get and apt-cache on PATH that record their arguments and know two packages."""
     noted = tmp_path / "noted"
     script(tmp_path / "apt-get", f'echo "$*" >> {noted}')
     known = 'case "$3" in nodejs|node-js|g++|wrk) printf "%s:\\n  Candidate: 99.1\\n" "$3" ;; esac'
@@ -91,7 +91,7 @@ def test_apt_may_remove_nothing(apt: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def crontab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put a crontab double on PATH that records its arguments and user; no build needs crontab."""
+    """Put a replacement for crontab on PATH that records arguments and user. No build needs crontab."""
     noted = tmp_path / "noted"
     noted.mkdir()
     noted.chmod(0o777)
@@ -115,7 +115,7 @@ def test_builds_check_versions_of_unknown_programs(condition: str, status: str, 
     known = implementation(tmp_path, local={"run": ["x"], "requires": {"crontab": condition}})
     assert LocalRuntime(work=tmp_path).build(known, tmp_path / "log").status == status
     word, uid, cwd = crontab.read_text().split()
-    assert (word, cwd) == ("--version", "/")  # outside folders whose files a version manager would read
+    assert (word, cwd) == ("--version", "/")  # probes run in a folder without files that version managers read
     assert os.geteuid() != 0 or uid != "0"
 
 

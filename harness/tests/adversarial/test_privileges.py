@@ -1,4 +1,4 @@
-"""Attack: a service runs code before privileges are dropped, or interferes with other servers."""
+"""Attack: a service runs code before tfb drops privileges, or it interferes with other servers."""
 
 import os
 import re
@@ -29,7 +29,7 @@ HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt",
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Create a service folder that all accounts may enter, with programs that record their user."""
+    """Yield a service folder that all accounts can enter, with programs that record the user."""
     place = Path(tempfile.mkdtemp(prefix="tfb-privileges-"))
     place.chmod(0o755)
     (place / "noted").mkdir(mode=0o777)
@@ -89,7 +89,7 @@ def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder:
 
 @as_root
 def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
-    """The ``env`` of a local block sets PATH, a library and a start-up file; verification starts a real server."""
+    """A local block's ``env`` sets PATH, a preloaded library and a start-up file for a real server."""
     env = {
         "PATH": "./bin",
         "LD_LIBRARY_PATH": ".",
@@ -114,7 +114,7 @@ def test_servers_of_one_run_have_different_uids() -> None:
     with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
         assert len({one.uid, two.uid, second.uid, accounts.server_group()}) == 4
     with pool.account("one") as again:
-        assert again == one  # the UID owns files of an earlier run
+        assert again == one  # the name keeps the UID, which owns files of the earlier run
 
 
 @as_root
@@ -165,7 +165,7 @@ for act in (kill, environment, lambda: open(f"/proc/{pid}/mem", "rb")):
 
 
 def attack(pid: int, account: process.Account | None) -> list[str]:
-    """Return which attacks on a process succeed: killing, reading the environment, opening the memory."""
+    """Return the attacks that succeed on a process: killing, reading the environment, opening the memory."""
     reader, writer = os.pipe()
     env = {"PATH": "/usr/bin:/bin"}
     with os.fdopen(writer, "wb") as out:
@@ -178,7 +178,7 @@ def attack(pid: int, account: process.Account | None) -> list[str]:
 
 
 def confined() -> bool:
-    """Return whether this kernel can stop a server from signalling processes of the same user."""
+    """Return whether the kernel can prevent a server from signalling other processes of the same user."""
     version = child_setup.libc.syscall(child_setup._LANDLOCK_CREATE, None, 0, 1)
     return bool(version >= 6)
 
@@ -197,9 +197,9 @@ def test_servers_cannot_kill_or_read_each_other() -> None:
 
 @pytest.mark.skipif(not confined(), reason="Landlock confines signals from Linux 6.12 on")
 def test_servers_of_ordinary_users_are_confined() -> None:
-    """All servers share a UID. The process that is not isolated represents tfb."""
+    """All servers share a UID. A process outside the confinement represents tfb."""
     same = None
-    if os.geteuid() == 0:  # root's capabilities would hide the restriction
+    if os.geteuid() == 0:  # root's capabilities would bypass the restriction
         same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READ_CAPABILITY,))
     for isolated in (True, False):
         with running(
@@ -210,7 +210,7 @@ def test_servers_of_ordinary_users_are_confined() -> None:
 
 
 def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
-    """The server signals workers and renames files between folders, and tfb can end it."""
+    """The server may signal workers and move files between folders, and tfb can stop the server."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     (tmp_path / "a" / "file").touch()
@@ -231,7 +231,7 @@ def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
 
 
 def test_a_child_inherits_no_file_but_its_streams() -> None:
-    """An open socket to the guardian would let a server start programs as root."""
+    """A child with an open socket to the guardian could start programs as root."""
     with running(Child(["sleep", "60"])), Path(__file__).open() as file:
         os.set_inheritable(file.fileno(), True)
         done = process.run(["ls", "-l", "/proc/self/fd"], seconds=20)
@@ -240,7 +240,7 @@ def test_a_child_inherits_no_file_but_its_streams() -> None:
 
 
 def test_a_machine_without_room_for_processes_is_named() -> None:
-    """The guardian survives a failed fork."""
+    """The guardian must survive a failed fork."""
     code = (
         "import os, resource\nfrom harness.errors import TfbError\nfrom harness.host import process, spawn\n"
         "process.run(['true'], seconds=20)\nlimit = resource.RLIMIT_NPROC\n"
@@ -250,7 +250,7 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
         "resource.prlimit(spawn.guardian_pid(), limit, old)\nprint(process.run(['true'], seconds=20).status)"
     )
     someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READ_CAPABILITY,))
-    account = someone if os.geteuid() == 0 else None  # root has no process limit
+    account = someone if os.geteuid() == 0 else None  # root is exempt from the process limit
     with tempfile.TemporaryDirectory() as place:
         os.chown(place, *((60572, 60572) if account else (-1, -1)))
         env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "TMPDIR": place}

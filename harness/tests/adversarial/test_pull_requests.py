@@ -1,4 +1,4 @@
-"""Attack: a pull request manipulates the gate by its tfb.toml, build or background processes."""
+"""Attack: a pull request manipulates the regression gate by tfb.toml, the build or background processes."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def result(*verdicts: tuple[str, Verdict]) -> GateResult:
 def compare(
     folder: Path, *words: str, shared_account: bool = False, seconds: int = 20
 ) -> tuple[int, dict[str, Any], str]:
-    """Run the gate as a user would; ``shared_account`` runs all sides as one account."""
+    """Run the regression gate as a user would. With ``shared_account``, all sides run under the same account."""
     lines = "import sys; from harness.host import accounts; from harness import cli"
     lines += "; accounts.server_accounts = lambda port: None" if shared_account else ""
     command = [sys.executable, "-c", f"{lines}; sys.exit(cli.main(sys.argv[1:]))", "compare", *words]
@@ -177,7 +177,7 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
     )
     assert [*without_added_requests(records, made.declared).info.loads] == ["slow", "quick"]
     settled = apply_declarations(result(("slow", "same"), ("quick", "same")), records, made.declared)
-    assert settled.requests[-1].verdict == "cannot tell"  # the request was not verified
+    assert settled.requests[-1].verdict == "cannot tell"  # the records do not verify the new request
     assert settled.verdict == "cannot tell"
 
 
@@ -249,7 +249,7 @@ def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("way", ["file", "link", "folder"])
 def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
-    """Base needs a file that is not in git; head commits a version that would slow base down."""
+    """Base needs a file that is not in git, and head commits a version of the file that slows base down."""
     (shop / "tfb.toml").write_text(toml(*BOTH, more='files = ["conf/.env"]'))
     git(shop, "commit", "-q", "-a", "-m", "needs a file")
     git(shop, "checkout", "-q", "-b", "head")
@@ -270,7 +270,7 @@ def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
 
 
 def isolation(folder: Path, *, separate: bool) -> Isolation:
-    """Return the built sides of a service."""
+    """Return an isolation for the built sides of a service."""
     folder.mkdir()
     let_others_enter(folder)
     for side in SIDES:
@@ -340,7 +340,7 @@ def test_a_change_of_base_under_load_is_found(how: str, tmp_path: Path) -> None:
 
 
 def test_restored_files_of_base_are_found(tmp_path: Path) -> None:
-    """Head's server changes base's program before base starts, and restores it later."""
+    """Head's server changes base's program before base starts, and restores the program later."""
     made = isolation(tmp_path / "sides", separate=False)
     with made.building(HEAD):
         os.chmod(made.roots[BASE] / "server.py", 0o644)  # noqa: PTH101 - as it is: a build may touch a shared file
@@ -395,7 +395,7 @@ def test_files_written_above_base_are_found(name: str, up: int, tmp_path: Path) 
 
 @pytest.mark.parametrize("way", ["folder", "file", "link", "moved"])
 def test_short_lived_files_above_base_are_found(way: str, tmp_path: Path) -> None:
-    """Head's server places a library above base while base starts, and removes it."""
+    """Head's server creates a library in a parent folder of base while base starts, and then removes it."""
     made = isolation(tmp_path / "sides", separate=False)
     with made.building(HEAD):
         pass
@@ -409,7 +409,7 @@ def test_short_lived_files_above_base_are_found(way: str, tmp_path: Path) -> Non
     }
     ways[way]()
     (place.rmdir if way == "folder" else place.unlink)()
-    for number in range(20_000):  # more events than the kernel stores
+    for number in range(20_000):  # more events than the kernel's queue can hold
         if number % 5_000 == 0:
             made.look()
         (tmp_path / "busy").touch()
@@ -428,7 +428,7 @@ def test_new_libraries_in_shared_caches_are_allowed(tmp_path: Path, monkeypatch:
 
 
 def built(folder: Path, build: str, *, separate: bool) -> tuple[PreparedComparison, dict[str, str]]:
-    """Build all sides with a command; return the session and each build's status."""
+    """Build all sides with a command; return the comparison and the status of each build."""
     let_others_enter(folder)
     shop = repository(folder / "shop", tfb__toml=toml(*BOTH, build=build), server__py=SERVER)
     prepared = session(shop, folder / "prepared")
@@ -475,7 +475,7 @@ def test_a_build_as_root_writes_nowhere_else(target: str, tmp_path: Path) -> Non
 
 @as_root
 def test_build_accounts_reach_programs_in_private_homes(tmp_path: Path) -> None:
-    """Root's toolchains are below its home, and gcc checks them with access(2)."""
+    """Root's toolchains are in a private home, and gcc checks access to them with access(2)."""
     program = tmp_path / "closed" / "tool"
     program.parent.mkdir(mode=0o700)
     program.write_text("x")
@@ -520,7 +520,7 @@ def _sleeping(seconds: str) -> list[int]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("shared", [True, pytest.param(False, marks=as_root)])
 def test_a_slower_head_cannot_pass_by_rewriting_base(shop: Path, *, shared: bool) -> None:
-    """Regression test: this attack once passed as "faster" with exit code 0."""
+    """This attack once resulted in the verdict "faster" and exit code 0."""
     slower = SERVER.replace("ROUNDS = 300", "ROUNDS = 900")
     (shop / "server.py").write_text(slower)
     (shop / "cheat.sh").write_text(

@@ -1,4 +1,4 @@
-"""Attack: the current folder or Python variables supply modules or programs that tfb would run."""
+"""Attack: the current folder or Python's environment variables provide modules or programs that tfb would run."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ PROGRAMS = ("env", "sed", "dirname", "cmp", "python3", "id", "git", "sh", "apt-g
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """Create a folder of modules and programs that record their use."""
+    """Return a folder of modules and programs that record when they are used."""
     folder = tmp_path / "hostile"
     (folder / "harness").mkdir(parents=True)
     for name in (*MODULES, "harness/__init__", "harness/__main__", "harness/errors"):
@@ -87,9 +87,9 @@ def test_the_launcher_ignores_programs_beside_it(path: str, hostile: Path, tmp_p
 
 @pytest.mark.parametrize("flags", [["-m", "harness"], ["-c", "from harness.__main__ import script; script()"]])
 def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Path, tmp_path: Path) -> None:
-    """tfb's own folder comes first on the path, as in an environment with an installed tfb."""
+    """The folder of tfb is first on the search path, as in an environment with tfb installed."""
     (hostile / "harness" / "__init__.py").unlink()
-    for name in ("sitecustomize", "usercustomize", "runpy"):  # Python imports these before tfb runs
+    for name in ("sitecustomize", "usercustomize", "runpy"):  # Python imports these modules before tfb runs
         (hostile / f"{name}.py").unlink()
     for path in (str(REPOSITORY), f"{REPOSITORY}:", f"{REPOSITORY}:."):
         env = environment(tmp_path, PYTHONPATH=path)
@@ -103,7 +103,7 @@ def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Pat
 
 
 def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_path: Path) -> None:
-    """This holds while it serves and when it cleans up after a killed tfb."""
+    """The guardian must ignore the folder while tfb runs, and while it cleans up after tfb was killed."""
     code = (
         "import os, sys\nfrom harness.host import process\n"
         "os.chdir(sys.argv[1])\nos.environ['PYTHONPATH'] = sys.argv[1]\n"
@@ -121,7 +121,7 @@ def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_p
 
 
 def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
-    """Indexes and certificates of the caller apply; settings for packages and target folders do not."""
+    """The user's package indexes and certificates apply, but not settings for packages and target folders."""
     seen = tmp_path / "seen"
     fake = script(
         tmp_path / "python3",
@@ -154,7 +154,7 @@ def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
 
 
 def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
-    """The state folder contains programs that tfb runs, so this holds for every umask."""
+    """The state folder contains programs that tfb runs, so the umask must not affect the permissions."""
     code = (
         "import os; os.umask(0); from harness.host import environment; environment.secure_process(); "
         "from harness.records import safe_write; from pathlib import Path; "

@@ -1,4 +1,4 @@
-"""Attack: a received ranking.json or impossible figures mislead or stop a report."""
+"""Attack: a received ranking.json or impossible values mislead the reader of a report, or make the report fail."""
 
 import base64
 import gzip

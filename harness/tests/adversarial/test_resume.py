@@ -33,7 +33,7 @@ class TerminalStream(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a separate state folder."""
+    """Return a separate state folder."""
     folder = tmp_path / "state"
     monkeypatch.setenv("TFB_STATE", str(folder))
     return folder
@@ -41,7 +41,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def attack(tmp_path: Path) -> Path:
-    """Create implementations in a results folder. Their build leaves a trace."""
+    """Create implementations in a results folder. Building them creates a file."""
     entry = {"language": "Python", "json_url": "/json", "local": {"build": ["touch", "/nonexistent"], "run": ["true"]}}
     folder = tmp_path / "results" / "frameworks" / "Python" / "evil"
     folder.mkdir(parents=True)
@@ -51,7 +51,7 @@ def attack(tmp_path: Path) -> Path:
 
 
 def received(tmp_path: Path, *command: str, status: str = "interrupted") -> RunInfo:
-    """Return the record of a received run."""
+    """Create a run of a different user, and return run.json."""
     info = records.info("sent").model_copy(update={"status": status, "command": command})
     records.stored(tmp_path / "results" / "sent", info, records.trials())
     return info
@@ -62,7 +62,7 @@ def resume(tmp_path: Path, *words: str) -> int:
 
 
 def own(tmp_path: Path) -> tuple[Path, RunInfo]:
-    """Return a run created by this test."""
+    """Create a run of this user, and return the folder and run.json."""
     FakeRun(tmp_path, {"one": Behaviour()}).run()
     (folder,) = list_runs(tmp_path / "results")
     return folder, store.read_info(folder)
@@ -152,7 +152,7 @@ def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
 
 
 def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Call each function in order."""
+    """Return a function that calls several functions in order."""
     return lambda path: [step(path) for step in each]
 
 
@@ -250,7 +250,8 @@ def test_folders_replaced_after_the_check_are_rejected(tmp_path: Path) -> None:
     settings = FakeRun(tmp_path, {"one": Behaviour()}).settings()
     other = replace(settings, frameworks=(tmp_path / "evil",))
     mark = json.loads((folder / origin.FILE).read_text(encoding="utf-8"))
-    for seal in (mark["seal"], "", None):  # another process replaces the file after ``is_own``
+    # Another process replaces the file after ``is_own`` has read it.
+    for seal in (mark["seal"], "", None):
         exchanged = {"places": origin.list_places(other), "seal": seal}
         (folder / origin.FILE).write_text(json.dumps(exchanged), encoding="utf-8")
         with pytest.raises(UsageError, match="names other folders or machines than at the start"):

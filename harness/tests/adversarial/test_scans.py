@@ -1,4 +1,4 @@
-"""A vulnerable dependency, script or workflow fails the check. An impossible audit is reported as such."""
+"""Vulnerable dependencies, scripts and workflows fail the check, and impossible audits are reported."""
 
 import json
 import os
@@ -28,14 +28,14 @@ Written = Callable[..., Path]
 
 @pytest.fixture
 def skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return the file in which a scan reports skipped parts."""
+    """Return the file in which scans record the parts that they skipped."""
     monkeypatch.setenv(scans.SKIPPED_VARIABLE, str(tmp_path / "skipped.jsonl"))
     return tmp_path / "skipped.jsonl"
 
 
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Written:
-    """Return a function that adds a file to a repository, which the scans read."""
+    """Return a function that adds a file to the repository that the scans read."""
     root = tmp_path / "repository"
     root.mkdir()
     process.run(["git", "init", "--quiet", str(root)], seconds=20.0)
@@ -89,12 +89,12 @@ def test_python_audits_fail_pass_or_stay_open(
 
 
 class Registry(BaseHTTPRequestHandler):
-    """A package registry that serves audits only."""
+    """A package registry that provides only audits."""
 
-    advisories: dict[str, Any] | None = None  # None: audits are refused
+    advisories: dict[str, Any] | None = None  # None: the registry refuses audits
 
     def do_POST(self) -> None:
-        """Respond as npm's bulk endpoint does."""
+        """Send the response of npm's bulk advisory endpoint."""
         self.rfile.read(int(self.headers["Content-Length"]))
         body = json.dumps(self.advisories or {}).encode()
         self.send_response(405 if self.advisories is None else 200)
@@ -104,12 +104,12 @@ class Registry(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Print nothing."""
+        """Suppress log messages."""
 
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Registry]]:
-    """Start the registry that npm uses."""
+    """Start the registry, and make npm use it."""
     handler = type("OneRegistry", (Registry,), {})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -145,7 +145,7 @@ def test_npm_audits_fail_pass_or_stay_open(
 
 @pytest.fixture
 def cargo_audit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return the path of an installed cargo-audit."""
+    """Return the path at which cargo-audit is expected."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     return tmp_path / "state" / "tools" / f"cargo-audit-{scans.CARGO_AUDIT}" / "bin" / "cargo-audit"
 

@@ -1,4 +1,4 @@
-"""Attack: another account reads tfb's temporary files."""
+"""Attack: a different account reads tfb's temporary files."""
 
 import os
 import tempfile
@@ -39,7 +39,7 @@ def test_a_scratch_folder_is_closed_to_other_accounts(kind: str) -> None:
 
 
 def test_a_shared_folder_is_open_to_servers_alone() -> None:
-    """The folder contains the sides of a comparison. A server without root's rights enters it by its group."""
+    """The folder contains the sides of a comparison. Group membership lets unprivileged servers enter it."""
     with ownership.make_scratch_folder("gate") as folder, accounts.server_accounts(None).account("one") as server:
         accounts.share_folder(folder)
         (folder / "base").mkdir()

@@ -1,4 +1,4 @@
-"""Attack: another user places files in /tmp under tfb's names. They stop no command and are not removed."""
+"""Attack: a different user creates files in /tmp under tfb's names. Commands still work and do not remove the files."""
 
 import os
 import shutil
@@ -18,20 +18,20 @@ from harness.records.remove_tree import remove_tree
 
 pytestmark = pytest.mark.timeout(300)
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
-GONE = "999999999.1.1.earlier"  # the mark of a process from before the last boot
+GONE = "999999999.1.1.earlier"  # owner mark of a process that ran before the last boot
 SHM = Path("/dev/shm")  # noqa: S108 - removing 50,000 folders takes minutes on a disk
 
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a separate folder for temporary files."""
+    """Return a separate folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def quick() -> Iterator[Path]:
-    """Return a folder in memory if one exists."""
+    """Yield a folder in memory, if the machine has one."""
     place = SHM if os.access(SHM, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="tfb-test-", dir=place))
     yield folder
@@ -62,7 +62,7 @@ def nested(folder: Path, depth: int) -> None:
 
 def bind(path: Path) -> None:
     before = Path.cwd()
-    os.chdir(path.parent)  # the path of a socket has at most 107 bytes
+    os.chdir(path.parent)  # change the folder, because the path of a socket has at most 107 bytes
     try:
         with socket.socket(socket.AF_UNIX) as made:
             made.bind(path.name)
@@ -71,7 +71,7 @@ def bind(path: Path) -> None:
 
 
 def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Call each function in order."""
+    """Return a function that calls several functions in order."""
     return lambda path: [step(path) for step in each]
 
 
@@ -100,7 +100,7 @@ def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> N
     found = list(leftovers.folder_leftovers())
     assert leftovers.remove_leftovers(found) == ()
     assert time.monotonic() - began < 30
-    if trap not in ("huge", "binary"):  # marks whose owner cannot be determined
+    if trap not in ("huge", "binary"):  # the owner cannot be determined from the other marks
         assert not folder.exists()
     assert Path("/etc/hostname").exists()
 
@@ -173,7 +173,7 @@ def test_a_link_that_replaced_a_leftover_is_kept(temporary: Path) -> None:
 
 
 def test_moving_a_folder_stops_the_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a move, ``..`` of the folder is another folder."""
+    """After the move, ``..`` refers to a different parent folder."""
     tree, elsewhere = tmp_path / "tree", tmp_path / "elsewhere"
     (tree / "inner" / "deep").mkdir(parents=True)
     (elsewhere / "deep").mkdir(parents=True)
@@ -219,7 +219,7 @@ def test_root_leaves_the_folders_of_others(temporary: Path, mark: str | None) ->
 
 @ROOT
 def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
-    """PostgreSQL's account owns the folder; root owns the mark in it."""
+    """PostgreSQL's account owns the folder, and root owns the owner mark in it."""
     folder = scratch(temporary)
     os.chown(folder, 65534, 65534)
     folder.chmod(0o700)
@@ -231,7 +231,8 @@ def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
 def test_device_is_not_opened(temporary: Path) -> None:
     folder = scratch(temporary, None)
     try:
-        os.mknod(folder / ownership.OWNER_FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))  # the mark of a watchdog
+        # The owner mark is the device of a watchdog.
+        os.mknod(folder / ownership.OWNER_FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))
     except OSError:
         pytest.skip("this user may make no devices")
     os.utime(folder, (time.time() - 600,) * 2)

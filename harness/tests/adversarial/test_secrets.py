@@ -1,4 +1,4 @@
-"""Secrets of a service and of the user do not reach records, logs or other programs."""
+"""Attack: secrets of a service or of the user appear in records and logs, or reach other programs."""
 
 import json
 import logging
@@ -28,14 +28,14 @@ NAMES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "TFB_STATE")
 
 @pytest.fixture(autouse=True)
 def nothing_declared() -> Iterator[None]:
-    """Reset the declared secrets."""
+    """Start and end each test without declared secrets."""
     yield
     redaction.forget()
 
 
 @pytest.fixture
 def callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set tokens in the environment of tfb."""
+    """Set tokens in tfb's environment."""
     for name in NAMES[:-1]:
         monkeypatch.setenv(name, CALLERS)
     monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CALLERS}@proxy:3128")
@@ -243,7 +243,7 @@ expect = { json = { ok = true } }
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
 def test_a_comparison_hides_secrets_and_keeps_volumes(tmp_path: Path, callers: None) -> None:
-    """The service prints its environment and sends its token in responses."""
+    """The service prints the environment and sends a token in responses."""
     volume, folder = unique("acme-data"), tmp_path / "shop"
     folder.mkdir()
     text = f"""
@@ -283,7 +283,7 @@ volumes: {{data: {{name: {volume}}}}}
 
 @pytest.mark.docker
 def test_a_service_cannot_replace_the_client(tmp_path: Path) -> None:
-    """Variables of the service change neither the search path nor the loader of the docker client."""
+    """The service's variables affect neither the search path nor the dynamic loader of the docker client."""
     marker = tmp_path / "ran"
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin" / "docker"

@@ -1,4 +1,4 @@
-"""Attack: processes of a server try to outlive tfb."""
+"""Attack: processes of a server try to keep running after tfb has ended."""
 
 import os
 import shutil
@@ -20,8 +20,8 @@ from harness.tests.host.test_leftovers import dead
 
 ORDINARY = 60570  # a UID without an account
 GONE_SECONDS = 15.0
-LISTED_SECONDS = 4.0  # the guardian lists the descendants every three seconds
-# A minimal tfb: starts a server as a run does, and waits.
+LISTED_SECONDS = 4.0  # longer than the interval of three seconds at which the guardian lists all descendants
+# A minimal harness that starts a server in the same way as a run, and waits.
 HARNESS = """
 import sys, time
 from contextlib import ExitStack
@@ -36,7 +36,7 @@ with ExitStack() as stack:
     sys.stdin.readline()
     process.stop_all()
 """
-NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # each process records its PID
+NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # makes each process record the PID
 SLEEPER = f"import os, sys, time; {NOTE}; time.sleep(600)"
 WITHOUT_ENVIRONMENT = f"os.execve(sys.executable, [sys.executable, '-c', {SLEEPER!r}, sys.argv[1]], {{}})"
 DAEMON = f"""
@@ -71,7 +71,7 @@ while time.monotonic() < until:
     open(sys.argv[1] + '/last', 'w').write(str(os.getpid()))
     time.sleep(0.02)
 """
-# Perl overwrites the arguments and the environment with the title.
+# A Perl program whose title overwrites the arguments and the environment in memory.
 TITLE = """
 open(my $f, '>', "$ARGV[0]/$$"); close $f; $0 = 'x' x 20000; sleep 600
 """
@@ -86,14 +86,14 @@ SERVERS = {
 
 @dataclass(kw_only=True)
 class SurvivorScene:
-    """A folder for temporary files, and a folder in which servers record their PIDs."""
+    """A folder for temporary files, and a folder in which the server's processes record their PIDs."""
 
     temporary: Path
     noted: Path
-    user: tuple[str, ...]  # command prefix that starts a program as tfb's user
+    user: tuple[str, ...]  # command prefix that starts a program under tfb's account
 
     def start(self, name: str) -> "subprocess.Popen[bytes]":
-        """Start a minimal tfb with a server, and wait until the server has started."""
+        """Start the minimal harness with a server, and wait until the server has started."""
         harness = subprocess.Popen(
             [*self.user, sys.executable, "-c", HARNESS, *SERVERS[name], str(self.noted)],
             env=self.environment(),
@@ -108,11 +108,11 @@ class SurvivorScene:
         return harness
 
     def lives(self) -> bool:
-        """Return whether a process of the server is alive. A repeated check finds replaced processes."""
+        """Return whether a process of the server stays alive. The check is repeated to find replacement processes."""
         return wait_until(lambda: bool(self.processes()), 2.0)
 
     def ends(self) -> bool:
-        """Return whether all processes of the server end, without new ones."""
+        """Return whether all processes of the server end without starting new processes."""
         return wait_until(lambda: not self.processes()) and not self.lives()
 
     def environment(self) -> dict[str, str]:
@@ -120,7 +120,7 @@ class SurvivorScene:
         return {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(self.temporary), "TFB_STATE": state}
 
     def processes(self) -> set[int]:
-        """Return the recorded processes that are still alive."""
+        """Return the recorded processes that are alive."""
         pids = {int(path.name) for path in self.noted.iterdir() if path.name.isdecimal()}
         last = self.noted / "last"
         if last.exists() and (text := last.read_text()):
@@ -128,7 +128,7 @@ class SurvivorScene:
         return {pid for pid in pids if alive(pid)}
 
     def clean(self) -> None:
-        """Run ./tfb clean as the user."""
+        """Run ./tfb clean as tfb's user."""
         command = [*self.user, sys.executable, "-m", "harness", "clean", "--leftovers", "--yes"]
         subprocess.run(command, env=self.environment(), check=True, capture_output=True, timeout=120)
 
@@ -163,7 +163,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
     place.chmod(0o755)
     user: tuple[str, ...] = ()
     if os.geteuid() == 0 and ordinary:
-        rights = "+dac_read_search"  # this Python may be in a private folder of root
+        rights = "+dac_read_search"  # this Python interpreter may be in a private folder of root
         user = ("setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", f"--inh-caps={rights}")
         user = (*user, f"--ambient-caps={rights}", "--")
     found = SurvivorScene(temporary=place / "tmp", noted=place / "noted", user=user)
@@ -177,7 +177,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
 
 
 def kill_both(harness: "subprocess.Popen[bytes]") -> None:
-    """Kill tfb and its guardian. Both are stopped first, so that neither notices the other's end."""
+    """Kill tfb and its guardian. Stop both first, so that neither can react to the end of the other."""
     pids = (guardian_of(harness), harness.pid)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in pids:
@@ -220,7 +220,7 @@ def test_killing_the_guardian_leaves_no_servers(name: str, world: SurvivorScene)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
 def test_another_user_s_list_names_only_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attacker's folder lists a process of root as a leftover. The process survives."""
+    """The attacker's folder lists a process of root as a leftover, but the process must survive."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
         forged = tmp_path / f"{ownership.SCRATCH_PREFIX}guardian-forged"

@@ -1,4 +1,4 @@
-"""Commands that name a broken folder print its error and exit with 2."""
+"""Commands that name a broken folder print the error in it and exit with 2."""
 
 import json
 import os
@@ -15,7 +15,7 @@ ENTRY = {"language": "Go", "json_url": "/json", "local": {"run": ["./x"]}}
 
 
 def document(**changes: Any) -> str:
-    """Return a valid configuration with changes; None removes a key."""
+    """Return a valid configuration with the given changes; None removes a key."""
     entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
     return json.dumps({"framework": "brittle", "tests": [{"default": entry, "raw": entry}]})
 
@@ -143,7 +143,8 @@ def test_an_implementation_s_folder_is_not_a_tree(tree: Path, capsys: pytest.Cap
 
 def test_broken_folders_without_a_name_do_not_fail(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(document(port="80x"))
-    assert ended(tree, capsys, "list", "sound")[0] == Exit.FAILED  # a listing names every broken folder
+    # A listing reports every broken folder, selected or not.
+    assert ended(tree, capsys, "list", "sound")[0] == Exit.FAILED
     assert ended(tree, capsys, "run", "sound", "--dry-run") == (Exit.OK, "")
     code, stderr = ended(tree, capsys, "run", "--exclude", "bad", "--dry-run")
     assert (code, "80x" in stderr) == (Exit.OK, False)

@@ -19,7 +19,7 @@ from harness.tests.doubles import records
 
 
 def understood(text: str) -> Settings:
-    """Return the settings of a command line, without values that differ between calls."""
+    """Return the settings of a command line, except for values that differ between calls."""
     words = text.split()
     settings = resolve_settings(parse_recorded(words))
     return replace(settings, command=(), seed=settings.seed if "--seed" in words else 0, results_name="")
@@ -64,7 +64,7 @@ def test_flags_override_single_values_of_the_profile() -> None:
 @pytest.mark.needs_extra("orders")
 def test_levels_times_and_goals_are_parsed() -> None:
     levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
-    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # without duplicates
+    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # duplicate levels are removed
     for text, seconds in (("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)):
         assert understood(f"run --time {text}").profile.interleaved.time_seconds == seconds
     assert understood("run --profile latency --latency-goal p99.9=500us").profile.open_loop.goal.seconds == 5e-4

@@ -1,4 +1,4 @@
-"""``./tfb compare`` and ``report`` on files of runs: what they print and how they end."""
+"""``./tfb compare`` and ``./tfb report`` on recorded runs: output and exit codes."""
 
 import json
 import random
@@ -18,7 +18,7 @@ SPEEDS = {"fast": 2000.0, "slow": 1000.0}
 
 
 def write(results: Path, run_id: str, seed: int, speeds: dict[str, float], noise: float = 0.002) -> None:
-    """A run of six processes of each, three rounds, whose figures differ by so much."""
+    """Store a run with six processes of each implementation and three rounds; ``noise`` is relative."""
     draw = random.Random(seed)
     trials = [
         made.trial(name, process, speed * (1 + draw.gauss(0, noise)), round=number)
@@ -41,7 +41,7 @@ def test_a_slower_run_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert first == "20260102-b over 20260101-a, 2 cells: slower in 1, same within 5 % in 1"
     (row,) = [line.split() for line in others if line.split()[:1] == ["slower"]]
     assert row[1:4] == ["json", "c64", "slow"]
-    assert row[4].startswith("2.0")  # CPU per request
+    assert row[4].startswith("2.0")  # the ratio of CPU times per request
     assert not [line for line in others if "fast" in line]
 
 
@@ -119,4 +119,4 @@ def test_a_run_is_compared_with_a_published_round(tmp_path: Path, capsys: pytest
     text = capsys.readouterr().out
     assert "Round 99" in text
     assert "json: 0 of 1 pairs in the same order" in text
-    assert ClosedLoop(connections=64).label not in text  # loads of the two are not the same
+    assert ClosedLoop(connections=64).label not in text  # the two runs have different loads, so no load is named

@@ -1,4 +1,4 @@
-"""Shell completion, which calls ./tfb for the names."""
+"""Shell completion, which asks ./tfb for the names."""
 
 import subprocess
 import sys

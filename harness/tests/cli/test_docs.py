@@ -1,4 +1,4 @@
-"""Links and commands of the documentation are valid, and its terms are those of the glossary."""
+"""The documentation's links and commands are valid, and terms follow the glossary."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ PAGES = sorted(
     for pattern in ("*.md", "docs/**/*.md", "results/*.md")
     for path in REPOSITORY.glob(pattern)
 )
-MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # words
+MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # maximum number of words
 READMES = sorted({(one.folder / "README.md").relative_to(REPOSITORY).as_posix() for one in own_implementations()})
 
 
@@ -28,7 +28,7 @@ def test_pages_stay_short() -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """Return the anchors that GitHub makes for the headings of a page."""
+    """Return the anchors that GitHub creates for the headings of a page."""
     found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
@@ -44,7 +44,7 @@ def test_links_of_pages_have_targets(page: str) -> None:
 
 
 def command_of(verb: Sequence[str]) -> App:
-    """Return the parser of a verb such as ``claims run``; without a verb, the parser of TechEmpower's flags."""
+    """Return the parser of a verb such as ``claims run``, or the parser of TechEmpower's flags without a verb."""
     app = application()
     for name in verb:
         app = app[name]
@@ -57,7 +57,7 @@ def flags_of(verb: Sequence[str]) -> set[str]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Yield the arguments of each ``./tfb`` on a page, up to a comment or the end of the line."""
+    """Yield the arguments of each ``./tfb`` command on a page, up to a comment or the end of the line."""
     for found in re.finditer(r"(?<![\w/])\./tfb\b([^`\n#|>;)]*)", text):
         yield found[1].replace("[", " ").replace("]", " ").split()
 
@@ -105,7 +105,7 @@ INSTEAD = {  # pattern -> term to use instead
 
 
 def objections(text: str) -> list[str]:
-    """Return the lines with a wrong term, each with the term to use."""
+    """Return the lines that contain a wrong term, each with the correct term."""
     lines = text.splitlines()
     return [
         f"{number}: {found[0]!r}: write {instead}"
@@ -115,7 +115,7 @@ def objections(text: str) -> list[str]:
     ]
 
 
-TEXTS = [page for page in PAGES if page != "CHANGELOG.md"]  # it names removed features
+TEXTS = [page for page in PAGES if page != "CHANGELOG.md"]  # the changelog names features that have been removed
 TEXTS += [path.relative_to(REPOSITORY).as_posix() for path in sorted(PROFILES.glob("*.toml"))]
 
 

@@ -23,7 +23,7 @@ def create(frameworks: Path, *words: str) -> Path:
 @pytest.mark.parametrize(
     ("words", "language", "source"),
     [
-        ("--language go", "Go", None),  # any implementation of the language
+        ("--language go", "Go", None),  # any implementation in this language
         ("--language Rust", "Rust", None),
         ("--language java", "Java", None),
         ("--from axum", "Rust", "axum"),
@@ -57,7 +57,7 @@ def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, 
         ("express --language Go", "'express' exists"),
         ("mine --blank", "give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
-        ("", "'' is not a valid name"),  # no reply to the question
+        ("", "'' is not a valid name"),  # the user does not reply to the question
     ],
 )
 def test_invalid_arguments_of_new_write_nothing(

@@ -1,4 +1,4 @@
-"""On a terminal, a run asks one question, before the progress display."""
+"""On a terminal, a run asks a single question before it shows the progress display."""
 
 import contextlib
 import os
@@ -19,19 +19,19 @@ from harness.paths import REPOSITORY
 from harness.tests.scene import script
 
 ROOT_QUESTION = "build implementations as root"
-DRAWN = "\x1b["  # begins a control sequence of the progress display
+DRAWN = "\x1b["  # the beginning of every control sequence of the progress display
 PACKAGES = sysconfig.get_path("purelib")
 NONE: Mapping[str, str] = {}
 
 
 class Terminal:
-    """A ``./tfb`` on a pseudo-terminal, in a fresh clone."""
+    """A ``./tfb`` process on a pseudo-terminal, started in a fresh clone."""
 
     def __init__(self, clone: Path, words: tuple[str, ...], program: str, more: Mapping[str, str]) -> None:
         self.text = ""
         self._master, slave = pty.openpty()
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TFB_")}
-        rust = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))  # cargo needs it
+        rust = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))  # cargo reads this variable
         environment |= {"PYTHONPATH": f"{clone}:{PACKAGES}", "TERM": "xterm", "HOME": str(clone.parent)}
         environment |= {"RUSTUP_HOME": rust, **more}
         self.child = subprocess.Popen(
@@ -41,13 +41,13 @@ class Terminal:
         os.close(slave)
 
     def read_until(self, complete: Callable[[str], bool], seconds: float = 60) -> str:
-        """Return the new output, until it satisfies a condition or the program ends."""
+        """Read until the new output satisfies a condition or the program ends; return the new output."""
         began, until = len(self.text), time.monotonic() + seconds
         while not complete(self.text[began:]) and time.monotonic() < until:
             if select.select([self._master], [], [], 0.2)[0]:
                 try:
                     self.text += os.read(self._master, 1 << 16).decode(errors="replace")
-                except OSError:  # the last process has exited
+                except OSError:  # raised after the last process has exited
                     break
         return self.text[began:]
 
@@ -77,7 +77,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def started(clone: Path) -> Iterator[Callable[..., Terminal]]:
-    """Starts ./tfb in a fresh clone; what still runs in the end is killed."""
+    """Yield a function that starts ./tfb in a fresh clone. Kill all remaining processes at the end."""
     running: list[Terminal] = []
 
     def start(*words: str, program: str = "", more: Mapping[str, str] = NONE) -> Terminal:
@@ -98,7 +98,7 @@ LOCAL = ("run", "--runtime", "local")
 def test_root_is_asked_before_the_progress_display(
     mode: tuple[str, ...], started: Callable[..., Terminal], tmp_path: Path
 ) -> None:
-    """The default runtime is local, too, if Docker lacks compose."""
+    """If Docker lacks compose, the local runtime is the default, so it asks the same question."""
     script(tmp_path / "docker", '[ "$1" = version ] && echo 29.0')
     terminal = started(*mode, more={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     asked = terminal.read_until(lambda text: "[y/N] " in text)
@@ -117,7 +117,7 @@ def test_root_is_asked_before_the_progress_display(
 def test_the_launcher_asks_before_installing_venv(
     answer: str, clone: Path, tmp_path: Path, started: Callable[..., Terminal]
 ) -> None:
-    """Python lacks ensurepip and apt-get installs nothing, so that the command fails after the question."""
+    """Python lacks ensurepip, and apt-get does not install it, so the command fails after the question."""
     programs = tmp_path / "bin"
     fails = 'case "$*" in *ensurepip* | *venv*) exit 1 ;; esac'
     script(programs / "python", f'{fails}; exec {sys.executable} "$@"')

@@ -1,4 +1,4 @@
-"""Messages of a run: how to continue it, other active runs, and verdicts."""
+"""Messages of a run: how to continue the run, which other runs are active, and the verdicts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_resume_skips_unreadable_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [12.0, 120.0])
 def test_a_run_prints_every_verdict(seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Verdicts are printed, and the status and exit code say how the run ended."""
+    """The status and the exit code must agree with the printed verdicts."""
     profile = profiles.load_profile("quick")
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1})

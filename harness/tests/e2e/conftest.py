@@ -1,4 +1,4 @@
-"""Real runs for the end-to-end tests: a smoke run for each runtime, shared by all its tests."""
+"""Fixtures for end-to-end tests: a real smoke run for each runtime, which all tests share."""
 
 import json
 import os
@@ -26,7 +26,7 @@ LATE = f"{NOT_JUDGED}the check's time for other implementations was over: pytest
 
 @dataclass(frozen=True)
 class Finished:
-    """A run of ./tfb that has ended."""
+    """A completed ./tfb run."""
 
     status: int
     stderr: str
@@ -36,12 +36,12 @@ class Finished:
 
 
 def left() -> float:
-    """Return the seconds during which a test marked ``every`` may still begin."""
+    """Return the seconds that remain until the deadline for starting tests marked ``every``."""
     return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 
 def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
-    """Run the harness in a separate process, as a user would."""
+    """Run tfb as a separate process, as a user would."""
     command = [sys.executable, "-m", "harness", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
@@ -50,7 +50,7 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -
 
 
 def require_tools(*names: str) -> None:
-    """Skip the test if an implementation needs a missing tool."""
+    """Skip the test if an implementation needs a tool that is missing."""
     needs = requirements.tool_requirements(
         select_implementations(scan_folders(), Selection(test=names)), own_database=True
     )
@@ -59,7 +59,7 @@ def require_tools(*names: str) -> None:
 
 
 def smoke(runtime: str) -> Finished:
-    """Measure the core implementations; with ``./tfb check --all`` in Docker, all implementations."""
+    """Measure the core implementations, or all implementations in Docker with ``./tfb check --all``."""
     if runtime == "local":
         require_tools("run")
     every = runtime == "docker" and os.environ.get("TFB_CHECK") == "all"
@@ -73,5 +73,5 @@ def smoke(runtime: str) -> Finished:
 
 @pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
 def run(request: pytest.FixtureRequest) -> Finished:
-    """Return the smoke run of each runtime. Every test that uses it holds on both."""
+    """Return the smoke run of a runtime. Every test that uses this fixture runs once for each runtime."""
     return smoke(request.param)

@@ -1,4 +1,4 @@
-"""The core implementations' responses while the database is down, and when a query or the upstream fails."""
+"""Responses of the core implementations while the database is down or a query or the upstream service fails."""
 
 import contextlib
 import http.client
@@ -22,12 +22,12 @@ NAMES = ("es4x", "express", "resteasy", "vertx-web")
 WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
 WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
 WITH_DATABASE = (*WORLD, "/fortunes")
-PATIENCE_SECONDS = 30.0  # time limit of a recovery, which takes one or two seconds on an idle CPU
-READY_SECONDS = 240.0  # four servers start on a busy machine
+PATIENCE_SECONDS = 30.0  # time limit of a recovery, which takes at most two seconds on an idle machine
+READY_SECONDS = 240.0  # time limit for starting four servers on a busy machine
 
 
 class StartedServers:
-    """The core servers with database and upstream, and their responses without a database."""
+    """The core servers with a database and an upstream service; ``at_start`` has statuses without the database."""
 
     def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
         self.database = database
@@ -49,7 +49,7 @@ class StartedServers:
             return connection.getresponse().status
 
     def recovers(self, *names: str) -> None:
-        """Require that every server recovers on every route."""
+        """Require that each of the servers recovers on every route."""
         for name in names:
             until = time.monotonic() + PATIENCE_SECONDS
             while (found := self.statuses(name)) != HEALTHY:
@@ -57,7 +57,7 @@ class StartedServers:
                 time.sleep(0.1)
 
     def statuses(self, name: str) -> dict[str, int]:
-        """Return the statuses of routes without and with the database."""
+        """Return the status of each route of a server."""
         return {path: self.status(name, path) for path in (*WITHOUT_DATABASE, *WITH_DATABASE)}
 
 
@@ -67,7 +67,7 @@ AWAY = {**HEALTHY, **dict.fromkeys(WITH_DATABASE, 503)}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
-    """Build and start the servers while the database is down. It is up when the first test begins."""
+    """Build and start the servers while the database is down, then start the database."""
     work = tmp_path_factory.mktemp("contract")
     postgres = toolchain.find_tool("postgres")
     if postgres is None:
@@ -86,7 +86,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
             assert build.status == "ok", build.reason
         database = stack.enter_context(embedded_database(postgres, work / "database.log"))
         database.close()
-        with socket.create_server((database.address.host, database.address.port)):  # accepts connections, sends nothing
+        # Accepts connections, but never responds.
+        with socket.create_server((database.address.host, database.address.port)):
             servers = {
                 name: stack.enter_context(
                     runtime.start(
@@ -111,7 +112,7 @@ def test_recovers_with_the_database_and_sends_503_without(place: StartedServers)
     try:
         during = {name: place.statuses(name) for name in NAMES}
     finally:
-        place.database.start_postgres()  # with the same data
+        place.database.start_postgres()  # restarts with the same data
     assert during == dict.fromkeys(NAMES, AWAY)
     place.recovers(*NAMES)
 
@@ -122,7 +123,7 @@ def test_recovers_with_the_database_and_sends_503_without(place: StartedServers)
     [
         ("ALTER TABLE world RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO world"),
         ("REVOKE SELECT ON world FROM benchmarkdbuser", "GRANT SELECT ON world TO benchmarkdbuser"),
-        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # the row is missing
+        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # the requested row is missing
     ],
 )
 def test_only_failed_queries_send_503(place: StartedServers, name: str, broken: str, mended: str) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard's page is built in a container if Node is missing."""
+"""The dashboard's page is built in a container if Node.js is missing."""
 
 import re
 import shutil

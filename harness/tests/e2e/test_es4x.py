@@ -1,4 +1,4 @@
-"""ES4X refuses to run without the optimising compiler."""
+"""ES4X refuses to start without the optimising compiler."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def test_it_refuses_to_start_on_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Normal starts compile a function with the second-tier compiler before they listen."""
+    """A normal start compiles a function with the second-tier compiler before the server listens."""
     implementation = next(i for i in scan_folders().implementations if i.name == "es4x")
     runtime = LocalRuntime(work=tmp_path)
     build = runtime.build(implementation, tmp_path / "build.log")
     assert build.status == "ok", build.reason
     monkeypatch.setenv("TFB_PASS_ENV", "_JAVA_OPTIONS")
-    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-EnableJVMCI")  # comes after the options in java.args
+    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-EnableJVMCI")  # this variable overrides the options in java.args
     start = runtime.start(implementation, NO_DATABASE, tmp_path / "log", ready_path="/json")
     with pytest.raises((StartError, ServerDiedError), match="would only be interpreted"), start:
         pass

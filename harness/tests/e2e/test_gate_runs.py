@@ -1,4 +1,4 @@
-"""./tfb compare on a service: real git, real processes, and a server from the standard library."""
+"""./tfb compare on a real service: a git repository, processes, and a server based on the standard library."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Create a service folder in a repository. Its build needs files of the parent folder."""
+    """Create a service folder in a repository. The build needs files from the parent folder."""
     folder = tmp_path / "all" / "shop"
     folder.mkdir(parents=True)
     tmp_path.chmod(0o755)
@@ -89,7 +89,7 @@ def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.Complete
 
 @pytest.mark.needs("postgres", ">=12")
 def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
-    """The service creates its table when it starts."""
+    """The service also creates a database table when it starts."""
     text = (shop / "server.py").read_text(encoding="utf-8").replace("\nROUNDS", f"{TABLE}\nROUNDS")
     (shop / "server.py").write_text(text, encoding="utf-8")
     file = shop / "tfb.toml"
@@ -109,7 +109,7 @@ def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
 
 
 WORK = "        text = b"
-# Verification sends 200 requests.
+# Verification sends 200 requests, so the server exits during the measurement.
 COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os._exit(3)\n"
 
 
@@ -137,7 +137,7 @@ def test_a_broken_head_is_explained_and_cleaned_up(shop: Path, old: str, new: st
 
 
 def _of(process: psutil.Process) -> str | None:
-    """Return the side that a process belongs to."""
+    """Return the service folder that a process belongs to."""
     try:
         return process.environ().get("SHOP")
     except psutil.Error:
@@ -173,7 +173,7 @@ services:
 
 
 def of_engine() -> list[str]:
-    """Return containers and images of sides."""
+    """Return the engine's containers and images that belong to sides."""
     listings = (["ps", "--all"], ["image", "ls", "--filter", "reference=tfb-*-base*"])
     return [subprocess.check_output(["docker", *each, "--quiet"], text=True) for each in listings]
 

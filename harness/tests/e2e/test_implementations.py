@@ -1,8 +1,8 @@
-"""Every other implementation passes verification on the local runtime, within the time of the check.
+"""Every other implementation passes verification on the local runtime within the time limit of the check.
 
-The smoke run (test_smoke) measures the core implementations, and with ``./tfb check --all`` all of them in Docker.
-Verification measures nothing, so folders are verified in parallel. Variants share a build, so the variants of a folder
-are verified in sequence. Folders with most variants come first.
+The smoke run (test_smoke) measures the core implementations. With ``./tfb check --all``, it measures all
+implementations in Docker. Verification measures nothing, so folders are verified in parallel. The variants of a folder
+share a build and are therefore verified in sequence. Folders with the most variants are verified first.
 """
 
 import json
@@ -18,18 +18,18 @@ from harness.tests.e2e.conftest import LATE, left, require_tools, tfb
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
 KNOWN = scan_folders().implementations
-LONGEST = 1200.0  # seconds: a complete build and all checks
-LAST = 180.0  # seconds for tests that began just before the end of the check's time
+LONGEST = 1200.0  # time limit in seconds for a complete build and all checks
+LAST = 180.0  # seconds for tests that start just before the check's deadline
 
 
 def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]:
-    """Return implementations by folder, the folders with most variants first."""
+    """Group implementations by folder, and put the folders with the most variants first."""
     variants = Counter(one.folder for one in implementations)
     return sorted(implementations, key=lambda one: (-variants[one.folder], one.folder))
 
 
 OTHERS = [
-    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # a group: harness/tests/distribution.py
+    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # the suffix is a group of harness/tests/distribution.py
     for one in by_folder([one for one in KNOWN if not one.is_core and not one.is_broken])
 ]
 

@@ -1,4 +1,4 @@
-"""A real run of the order service: verification, arrivals at several factors, and responses compared with rows."""
+"""A real run of the order service: verification, several arrival rates, and responses compared with table rows."""
 
 import json
 from pathlib import Path

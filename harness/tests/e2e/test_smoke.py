@@ -55,11 +55,12 @@ def test_windows_add_up_to_the_trial(run: Finished) -> None:
         if not responses:
             without.append(trial.id)
             continue
-        under_way = trial.load.connections * trial.load.depth  # responses in flight at the end are not counted
+        # Requests in flight at the end of the load are not counted.
+        under_way = trial.load.connections * trial.load.depth
         assert sum(responses) <= trial.requests * 1.02 + under_way, trial.id
         whole = sum(window.duration for window in trial.windows) / trial.duration
         assert sum(responses) >= trial.requests * whole * 0.5, trial.id
-    # On a stalled machine two seconds of load can lack a complete window; this must be rare.
+    # On a stalled machine, a load of two seconds may have no complete window. This must be rare.
     assert len(without) <= len(run.records.trials) // 10, without
 
 

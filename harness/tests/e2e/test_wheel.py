@@ -1,4 +1,4 @@
-"""The wheel: built, installed into an empty environment, and used outside the clone by the action's steps."""
+"""The wheel is built, installed into an empty environment, and used outside the clone by the steps of the action."""
 
 import os
 import re
@@ -23,7 +23,7 @@ __all__ = ["shop"]
 
 
 def steps(path: Path) -> list[str]:
-    """Return the ``run`` of each step of a composite action."""
+    """Return the ``run`` script of each step of a composite action."""
     found = re.findall(r"^ +run: (?:\|\n((?: {8}.*\n)+)|(.+)\n)", path.read_text(encoding="utf-8"), re.MULTILINE)
     return [textwrap.dedent(block) or line for block, line in found]
 

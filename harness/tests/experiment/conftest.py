@@ -1,4 +1,4 @@
-"""Fixtures of runs on fakes: loads do not change the priority of the thread."""
+"""Fixtures for simulated runs."""
 
 from contextlib import nullcontext
 
@@ -9,5 +9,5 @@ from harness.experiment import observe
 
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the usual priority: there are thousands of loads without a real length."""
+    """Leave the thread priority unchanged, because simulated loads do not need real-time priority."""
     monkeypatch.setattr(observe, "realtime_priority", nullcontext)

@@ -1,4 +1,4 @@
-"""Servers for load generators: scripted servers that record requests, and the toolset's with known delays."""
+"""Servers for tests of load generators: scripted servers that record requests, and the toolset's reference server."""
 
 import json
 import socket
@@ -15,12 +15,15 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class ScriptedServer(ReferenceServer):
-    """A server that sends ``answer(number)`` to the numbered request of a connection; None: no response, b"": close."""
+    """A server that calls ``answer`` with the request's number on its connection, and sends the returned bytes.
+
+    None sends no response, and empty bytes close the connection.
+    """
 
     def __init__(self, answer: Callable[[int], bytes | None] = lambda _: OK) -> None:
         super().__init__()
         self.answer = answer
-        self.streams: list[bytearray] = []  # received data, by connection
+        self.streams: list[bytearray] = []  # received bytes of each connection
 
     def converse(self, line: socket.socket, session: ClientSession) -> None:
         stream = bytearray()
@@ -37,13 +40,13 @@ class ScriptedServer(ReferenceServer):
                     line.sendall(text)
 
     def respond(self, number: int, head: bytes) -> bytes | None:
-        """Receive a numbered request; the data begins with the body of the previous request."""
+        """Return the response to a request. ``head`` begins with the body of the previous request."""
         return self.answer(number)
 
 
 @contextmanager
 def tool(program: Path, *arguments: str) -> Iterator[tuple[int, Callable[[str], dict[str, Any] | None]]]:
-    """Start a server of the toolset, and yield the port and a function that sends a command line."""
+    """Start a server of the toolset; yield the port and a function that sends a command to the server."""
     server = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     stdin, stdout = server.stdin, server.stdout
 

@@ -1,4 +1,4 @@
-"""Records of whole runs on fakes, compared with reviewed files in harness/tests/approved."""
+"""Records of complete simulated runs, compared with reviewed files in harness/tests/approved."""
 
 import json
 import re
@@ -30,7 +30,7 @@ RUN_FIELDS = ("status", "design", "seed", "reference", "processes_expected", "pr
 
 
 def shortened(name: str, **changes: Any) -> Profile:
-    """Return a profile with changed sections."""
+    """Return a profile in which the given sections are changed."""
     profile = profiles.load_profile(name)
     changed = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
     return profile.model_copy(update=changed)
@@ -53,7 +53,7 @@ APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
 
 
 def describe_records(records: RunRecords) -> dict[str, Any]:
-    """Return the order of all trials, and the essential fields of the first trial of each kind."""
+    """Return all trials in order, and the essential fields of the first trial of each kind."""
     kinds: dict[str, Trial] = {}
     for trial in records.trials:
         source = trial.implementation if trial.purpose == "measure" else trial.purpose
@@ -70,7 +70,7 @@ def describe_records(records: RunRecords) -> dict[str, Any]:
 
 
 def describe_trial(trial: Trial) -> dict[str, Any]:
-    """Return what is recorded of a trial; validity checks only where they did not pass, and no time series."""
+    """Return the recorded fields of a trial, without time series and without passed validity checks."""
     fields: dict[str, Any] = json.loads(trial.without_histograms().to_json())
     for field in ("windows", "command", "id", "arrivals", "started_at", "process", "round"):
         fields.pop(field, None)
@@ -103,7 +103,7 @@ def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     )
 
 
-# Runs with rare events; trials are summarised.
+# A server with rare events.
 WORN = Behaviour(
     request_bytes=120.0, connects_after=1.2, other_connections=3, throttled=0.01, threads=7, status_errors=0.01
 )
@@ -121,13 +121,13 @@ ROUNDS = {"time_seconds": None, "rounds": 1}
 
 
 def troubled(folder: Path) -> FakeRun:
-    """Return a run of four faulty servers side by side."""
+    """Return a run of four faulty servers that run side by side."""
     profile = shortened("quick", interleaved=ROUNDS)
     return FakeRun(folder, TROUBLED, profile, ("json", "update"), world=FakeWorld(talks=True))
 
 
 def on_machines(folder: Path) -> FakeRun:
-    """Return a run with two clients and links; only some figures of the servers are known."""
+    """Return a run with two client machines. Some observations of the servers are unknown."""
     profile = profiles.load_profile("smoke").model_copy(update={"duration_seconds": 3.0})
     world = FakeWorld(talks=True, database_cpus=0.25)
     fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
@@ -136,7 +136,7 @@ def on_machines(folder: Path) -> FakeRun:
 
 
 def of_cells(folder: Path) -> FakeRun:
-    """Return a run of a claim's cells on two copies that share a database, on one of two CPUs."""
+    """Return a run of the cells of a claim: two copies share a database and use one of two CPUs."""
     copy = ControlCopy(suffix="@base", frameworks=(folder / "frameworks",))
     options = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
@@ -166,7 +166,7 @@ def of_a_service(folder: Path) -> FakeRun:
 
 
 def whose_database_ends(folder: Path) -> FakeRun:
-    """Return a run whose database dies during the loads."""
+    """Return a run in which the database dies during the loads."""
     both = {"a": Behaviour(), "b": Behaviour()}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(folder, both, profile, world=FakeWorld(talks=True))
@@ -175,15 +175,15 @@ def whose_database_ends(folder: Path) -> FakeRun:
 
 
 def brief(trial: Trial) -> str:
-    """Summarise a trial."""
+    """Describe a trial in one line."""
     flags = " ".join(check.flag for check in trial.validity if check.flag)
     judged = trial.evidence.objections[-1].message if trial.evidence else ""
-    judged = re.sub(r"^.*? (\S+ [\d.]+ s \S+) \d+: ", r"\1: ", judged)  # without cell and seed
+    judged = re.sub(r"^.*? (\S+ [\d.]+ s \S+) \d+: ", r"\1: ", judged)  # remove the cell and the seed
     return f"{trial.id} by {trial.generator} [{flags}] {len(trial.validity)} checks, {trial.throughput:.6g}/s, {judged}"
 
 
 def observations(trial: Trial) -> list[str]:
-    """Return all observations of a trial, a line for each part."""
+    """Return all observations of a trial, with a line for each server, window and client."""
     parts = (trial.server, *trial.windows, *trial.clients)
     beside = ("cpu_per_request", "database_cpu_seconds", "link_share", "responses_per_request", "connections")
     lines = [

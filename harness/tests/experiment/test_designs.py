@@ -1,4 +1,4 @@
-"""Designs: the steps that they yield, and how they react to results."""
+"""The steps of each design, and the reactions of designs to the results of steps."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ def steps_of(
     plan: Plan, instead: Callable[[Step], StepResult | None] = lambda _: None, seed: int = 1,
     trial_changes: Callable[[Measure], Mapping[str, object]] = lambda _: {},
 ) -> list[Step]:  # fmt: skip
-    """Return a design's steps with predicted results; the parameters replace results and change trials."""
+    """Return the steps of a design. Results are predicted, except for the results and trial fields that are given."""
     recorded: list[Step] = []
 
     class Answers(Prediction):
@@ -83,14 +83,14 @@ def short(name: str = "quick", **interleaved: object) -> Profile:
 
 
 def gate(*kinds: str, seconds: float = 240.0) -> Plan:
-    """Return a plan of three sides with a single request, or with the given requests."""
+    """Return a plan of the regression gate with three sides and the given requests; default: a single request."""
     plan = plan_of("abc", short("gate", time_seconds=seconds))
     one = dict.fromkeys(kinds or ("json",), (ClosedLoop(connections=32),))
     return replace(plan, candidates=tuple(replace(each, test_types=one) for each in plan.candidates))
 
 
 def describe_step(step: Step) -> tuple[str, str]:
-    """Return what a step does, and with which process and cell."""
+    """Return the action of a step, and the process and the cell that it refers to."""
     if isinstance(step, Rest):
         return f"rest {step.seconds:g} s", " ".join(f"{name}.{number}" for name, number in step.quiet)
     if isinstance(step, Start | Stop):
@@ -129,12 +129,13 @@ PLANS: dict[str, Plan] = {
     "search": plan_of("ab", processes(short("latency", time_seconds=130.0), 1, rates=RATES)),
     "search-orders": of_orders(),
     "techempower": plan_of("abc", processes(short("techempower"), 2, duration_seconds=12.0)),
-    "gate": replace(gate("json", "query", seconds=150.0), memory_limit=1.0),  # side by side, also with little memory
+    # The sides run side by side even with little memory.
+    "gate": replace(gate("json", "query", seconds=150.0), memory_limit=1.0),
 }
 
 
 def answer(step: Step) -> StepResult | None:
-    """Return the failures in the approved plans."""
+    """Return a failure for the steps that fail in the approved plans."""
     match step:
         case Start(process=Process("c", 0)):
             return Done(test_types=frozenset({"json"}))
@@ -154,7 +155,7 @@ def answer(step: Step) -> StepResult | None:
 
 
 def says(step: Measure) -> dict[str, object]:
-    """Make server ``a`` slow, and limit the others to 3,000 requests per second within the latency goal."""
+    """Return changes to trials: server ``a`` is slow, the other servers reach the latency goal at 3,000 requests/s."""
     cell = step.cell
     if isinstance(cell.load, OpenLoop):
         late = cell.load.rate / 2 if cell.load.rate > 3_000 else 0
@@ -207,9 +208,8 @@ def test_all_sides_get_the_rate_of_the_slowest() -> None:
     def trial_changes(step: Measure) -> dict[str, object]:
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
-    loads = measured(
-        steps_of(replace(gate(), memory_limit=1.0), trial_changes=trial_changes)
-    )  # side by side, also with little memory
+    # The sides run side by side even with little memory.
+    loads = measured(steps_of(replace(gate(), memory_limit=1.0), trial_changes=trial_changes))
     rates = {step.cell.load.rate for step in loads if isinstance(step.cell.load, OpenLoop)}
     assert rates == {62.0}  # half of the throughput of b, rounded to two digits
     assert isinstance(loads[0].cell.load, ClosedLoop)
@@ -217,7 +217,8 @@ def test_all_sides_get_the_rate_of_the_slowest() -> None:
         [s.seconds for s in loads if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
         for n in range(2)
     )
-    assert later == [seconds / 2 for seconds in first]  # later processes set no rate
+    # Later processes do not set the rate, so their closed loops are shorter.
+    assert later == [seconds / 2 for seconds in first]
     at_rate = Counter(step.cell.process for step in loads if isinstance(step.cell.load, OpenLoop))
     assert {process.implementation for process in at_rate} == set("abc")
     assert {process.number for process in at_rate} == set(range(2))
@@ -273,7 +274,7 @@ def test_a_rate_missed_by_several_sides_is_lowered(late: str, lowered: bool) -> 
 
 
 def test_the_regression_gate_ends_without_a_rate() -> None:
-    """A failed closed loop gives no rate."""
+    """If the closed loops fail, the rate remains unknown."""
     failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
     loads = measured(steps_of(gate(), trial_changes=lambda _: {"validity": (failed,)}))
     assert loads
@@ -291,7 +292,7 @@ def test_the_regression_gate_ends_without_a_side() -> None:
 
 
 def test_a_load_must_leave_time_to_stop_processes() -> None:
-    """Two processes need 8 s of 50 s, and a load of 1 s needs 1.8 s."""
+    """Two processes need 8 s of the 50 s, and a load of 1 s needs 1.8 s."""
     cells = {name: Cell(process=Process(name, 0), test_type="json", load=JSON[0]) for name in "abcde"}
     for until, seconds, now, passed in (
         (0.5, 100.0, 40.1, False), (0.5, 100.0, 40.3, True), (1.0, 100.0, 90.3, True), (1.01, 100.0, 1e9, False),
@@ -312,10 +313,7 @@ def test_a_load_must_leave_time_to_stop_processes() -> None:
 
 def test_without_time_each_test_type_is_measured_once() -> None:
     steps = steps_of(plan_of("a", short(time_seconds=1.0)))
-    assert [s.round for s in measured(steps) if s.purpose == "measure"] == [
-        0,
-        0,
-    ]  # each test type once, even without time
+    assert [s.round for s in measured(steps) if s.purpose == "measure"] == [0, 0]
     assert isinstance(steps[-1], Stop)
 
 

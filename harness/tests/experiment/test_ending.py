@@ -1,4 +1,4 @@
-"""The end of a run without remaining time, and the length of the measuring time."""
+"""The end of a run when the time is over, and the length of the measuring time."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 
 LATE = "not reached: time was up"
-SHORT = 12.0  # seconds for the verification of two servers and a few loads
+SHORT = 12.0  # seconds that suffice for the verification of two servers and a few loads
 
 
 def quick(seconds: float, processes: int = 1) -> Profile:
@@ -92,7 +92,7 @@ def test_failures_outweigh_cells_without_time(tmp_path: Path) -> None:
 
 
 def test_failed_loads_count_as_tried(tmp_path: Path) -> None:
-    """After two failed loads a test type gets no more loads, and time is not the reported reason."""
+    """After two failed loads, a test type gets no further loads. The reported reason is not a lack of time."""
     trouble = dict.fromkeys(range(1, 30), "fails")
     outcome = FakeRun(tmp_path, {"a": Behaviour(trouble=trouble)}, quick(300.0)).run()
     assert outcome.failures
@@ -152,7 +152,7 @@ def test_techempowers_order_does_not_rest_without_time(tmp_path: Path) -> None:
     assert outcome.records.info.status == "incomplete"
     assert fake.world.clock.monotonic() - 1_000.0 < 70.0
     named = [line for line in outcome.failures if line.startswith("b ")]
-    assert len(named) == 3  # a line for each test type, with all loads
+    assert len(named) == 3  # a line for each test type, which names all loads
     assert all(line.endswith(LATE) for line in named)
 
 
@@ -167,7 +167,8 @@ def test_prediction_and_run_reach_the_same_cells(name: str, tmp_path: Path) -> N
 
 
 def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
-    servers = {"fast": Behaviour(), "slow": Behaviour(start_seconds=4.3)}  # as long as planned, with verification
+    # The run with verification is as long as planned.
+    servers = {"fast": Behaviour(), "slow": Behaviour(start_seconds=4.3)}
     usual = FakeRun(tmp_path / "usual", servers, quick(120.0), seed=3)
     alike = usual.run()
     late = FakeRun(tmp_path / "late", {**servers, "slow": Behaviour(start_seconds=55.0)}, quick(120.0), seed=3)
@@ -183,7 +184,7 @@ def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
 
 def test_slow_verification_takes_no_measuring_time(tmp_path: Path) -> None:
     counts = []
-    for seconds in (2.0, 30.0):  # HTTP and json: the plan allows the first
+    for seconds in (2.0, 30.0):  # seconds for HTTP and json; only the first value is planned
         fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
         fake.verifier.seconds = seconds
         counts.append(len(fake.run().records.trials))

@@ -1,4 +1,4 @@
-"""First use: installations and builds are predicted, announced, and done before the measurement."""
+"""On first use, installations and builds are predicted, announced and completed before the measurement."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ UPSTREAM = FirstUseTask(what="build the upstream service", seconds=30.0, in_runt
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Simulate a machine without a container engine, and yield the set of built programs, which is empty at first."""
+    """Simulate a machine without a container engine. Yield the set of built programs, which is initially empty."""
     have: set[str] = set()
     monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: True)
     monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)

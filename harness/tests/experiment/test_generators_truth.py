@@ -1,13 +1,13 @@
-"""Latency compared with the record of the server, at a fixed rate and in scenarios, also if the server stalls.
+"""Measured latency matches the server's record, at fixed rates and in scenarios, even if the server stalls.
 
-At a rate, intended send times follow from the rate, and the server records the time of each response. The differences
-in order are the true latencies, without any information from the generator. In a scenario, the generator reports the
-times of arrivals. Their independence of the server is tested by their number: a stall must not reduce it, as it would
-with coordinated omission.
+At a fixed rate, the intended send times follow from the rate, and the server records when it responds. The differences
+are the true latencies, without any information from the generator. In a scenario, the generator reports the times of
+arrivals. The number of arrivals shows that they do not depend on the server: a stall must not reduce it, as coordinated
+omission would.
 
-A busy machine adds latency that the server cannot record; the kernel reports it as run-queue wait and steal. A single
-matching load is a proof, because a wrong generator is wrong every time. A difference on a quiet machine is a failure.
-Without any load on a quiet machine, the test is skipped.
+A busy machine adds latency that the server cannot record. The kernel reports this time as run-queue wait and steal. A
+single matching load is sufficient, because a wrong generator is always wrong. On a quiet machine, a difference is a
+failure. If the machine was never quiet, the test is skipped.
 """
 
 import json
@@ -39,20 +39,20 @@ from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
 MS = 1_000_000
-FLOOR_MS = 0.3  # time between the server's write and the generator's read
+FLOOR_MS = 0.3  # maximum time between the server's write and the generator's read
 RATE = 500
-# Share of the load in which the generator waited for a CPU. Above the share of responses beyond p99, it can move p99.
+# Share of the load during which the generator may wait for a CPU. More than 1 % of late responses would change p99.
 QUIET_SHARE = 0.01
 ATTEMPTS = 4
 
 
 def percentile(times: Sequence[float], point: float) -> float:
-    """Return a quantile of ascending times."""
+    """Return a percentile of times in ascending order."""
     return times[min(len(times) - 1, int(len(times) * point / 100))]
 
 
 def assert_true(measured: Times | None, times: Sequence[float], *points: str) -> None:
-    """Compare mean (10 %) and percentiles (3 %) with ascending times in ms, plus the floor of the machine."""
+    """Compare the mean (10 %) and percentiles (3 %) with ascending times in ms, and tolerate the machine's floor."""
     assert measured is not None
     assert measured.count == len(times)
     assert measured.mean_ns / MS == pytest.approx(statistics.fmean(times), rel=0.10, abs=FLOOR_MS), "mean"
@@ -65,7 +65,7 @@ def assert_true(measured: Times | None, times: Sequence[float], *points: str) ->
 
 
 class DelayCase(NamedTuple):
-    """Delays of a server, length of the load, and the expected mean."""
+    """The delays of a server, the length of the load, and the expected mean latency."""
 
     server: tuple[str, ...]
     seconds: int
@@ -80,7 +80,7 @@ CASES = {
 
 
 def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
-    """A load, the maximum of waiting requests, and the true latencies in ascending order."""
+    """Run a load; return the total, the maximum number of waiting requests, and the ascending true latencies."""
     with tool(crates.reference_server_program(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
@@ -101,7 +101,7 @@ def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
 
 
 def stolen_seconds() -> float:
-    """Return the stolen CPU seconds since the boot (proc(5), /proc/stat)."""
+    """Return the stolen CPU seconds since the last boot (proc(5), /proc/stat)."""
     return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
@@ -110,9 +110,11 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
     assert total.lag is not None
     assert total.unfinished == total.unsent == 0
     assert_true(total.latency, truth, "90", "99")
-    assert statistics.fmean(truth) == pytest.approx(CASES[name].mean_ms, rel=0.25, abs=FLOOR_MS)  # as planned
-    assert total.lag.percentiles_ns["99"] / MS < max(percentile(truth, 99) / 10, FLOOR_MS)  # as the generator reports
-    if name == "stall":  # requests waited for connections, which service times do not include
+    # The server delayed responses as planned.
+    assert statistics.fmean(truth) == pytest.approx(CASES[name].mean_ms, rel=0.25, abs=FLOOR_MS)
+    # The generator reports little lag.
+    assert total.lag.percentiles_ns["99"] / MS < max(percentile(truth, 99) / 10, FLOOR_MS)
+    if name == "stall":  # requests waited for a free connection, which the service time does not include
         assert backlog_peak > RATE / 2
         with pytest.raises(AssertionError, match="mean"):
             assert_true(total.service, truth)
@@ -122,10 +124,10 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
 
 @pytest.mark.parametrize("name", CASES)
 def test_latency_matches_the_record_of_the_server(name: str, tmp_path: Path) -> None:
-    """Require a matching load; without a match the quietest load counts, if the machine was quiet."""
+    """Require a single matching load. Without a match, judge the quietest load if the machine was quiet."""
     crates.loadgen_program()
     crates.reference_server_program()
-    failed: dict[float, AssertionError] = {}  # by the share of the time in which other programs used the machine
+    failed: dict[float, AssertionError] = {}  # by the share of time during which other programs used the machine
     for attempt in range(ATTEMPTS):
         stolen = stolen_seconds()
         total, backlog_peak, truth = take(CASES[name], tmp_path / str(attempt))
@@ -149,18 +151,16 @@ def shopping(rate: float) -> dict[str, Any]:
 
 
 class Shop(ScriptedServer):
-    """A server of orders that handles a request at a time, and can stall or fail."""
+    """A server of orders that handles one request at a time and can stall or fail."""
 
     def __init__(
         self, *, stall_at: float = 0, stall_seconds: float = 0, refuses: int = 0, closes: int = 0, silent: int = 0
     ) -> None:
-        """Stall once after ``stall_at`` seconds; fail each n-th creation, and the reads of each n-th order."""
+        """Stall once after ``stall_at`` seconds. Fail each n-th creation, and the reads of each n-th order."""
         self.told = (stall_at, stall_seconds)
         self.refuses, self.closes, self.silent = refuses, closes, silent
         self.orders = self.first = 0
-        self.created: dict[
-            int, int
-        ] = {}  # by order: time of the response to the creation, CLOCK_MONOTONIC in nanoseconds
+        self.created: dict[int, int] = {}  # order id -> time of the creation's response (CLOCK_MONOTONIC, nanoseconds)
         self.stall: tuple[int, int] | None = None
         self.alone = threading.Lock()
         super().__init__()
@@ -190,10 +190,10 @@ def is_nth(often: int, number: int) -> bool:
 
 
 class Played(NamedTuple):
-    """Result of a load."""
+    """The result of a scenario."""
 
     total: Total
-    whole: Arrivals  # as recorded
+    whole: Arrivals  # the arrivals as tfb records them
     arrivals: Sequence[Mapping[str, Any]]
 
 
@@ -208,7 +208,7 @@ def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *wor
     load = Scenario(factor=1, connections=16)
     asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     whole = Loadgen().result(asked, output).arrivals
-    assert whole is not None  # the counts are consistent
+    assert whole is not None  # fails if the counts are inconsistent
     arrivals = [json.loads(line) for line in (folder / RESPONSES_FILE).read_text().splitlines()]
     return Played(parse_totals(output, url)[0], whole, arrivals)
 
@@ -221,16 +221,17 @@ def test_a_stall_delays_every_arrival_due_during_it(tmp_path: Path) -> None:
         assert shop.stall is not None
         begin, end = shop.stall
         within = [one for one in played.arrivals if begin < one["came_ns"] < end]
-        assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)  # Poisson: arrivals continue during the stall
+        # Arrivals continue during the stall (Poisson process).
+        assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)
         create, read_order = played.total.operations
         times = sorted((shop.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
         late = sum(one > 500 for one in times)
-        assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more than there are connections
-        # From the send time, only requests on open connections are late: coordinated omission.
+        assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more late arrivals than connections
+        # Measured from the send time, only the requests on open connections would be late (coordinated omission).
         assert create.service is not None
         assert create.service.later_than(0.5) <= 16
         assert read_order.latency is not None
-        assert read_order.latency.later_than(0.5) <= 16  # due when the previous response is complete
+        assert read_order.latency.later_than(0.5) <= 16  # a read is due when the previous response is complete
         try:
             assert_true(create.latency, times, "95", "99")
         except AssertionError:

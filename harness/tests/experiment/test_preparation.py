@@ -1,4 +1,4 @@
-"""The preparation of a run: selection, rules, warm-up of JIT platforms, builds and the opening line."""
+"""Preparation of a run: selection, rules, warm-up of JIT platforms, builds, and the line that announces the run."""
 
 import json
 from contextlib import nullcontext
@@ -76,7 +76,7 @@ def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
 
 
 def planned(root: Path, *names: str, **values: Any) -> list[str]:
-    """Return the planned cells and the reported problems, or the error."""
+    """Return the planned cells and the reported problems, or the error message."""
     chosen = settings(root / "frameworks", *names, **{"test_types": ("json", "db"), **values})
     try:
         plan = make_plan(chosen)
@@ -92,7 +92,7 @@ def planned(root: Path, *names: str, **values: Any) -> list[str]:
 
 
 def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
-    """Refusals are reported for named implementations, and broken files if they may contain the selection."""
+    """Refusals are reported only for named implementations. Broken files are reported if they may matter."""
     tree(tmp_path)
     whole = {
         "all": planned(tmp_path, "all", reverse_order=True),

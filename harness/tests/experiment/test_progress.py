@@ -1,4 +1,4 @@
-"""Progress on the terminal and in progress.json."""
+"""The progress of a run on the terminal and in progress.json."""
 
 import io
 import json

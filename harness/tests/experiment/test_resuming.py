@@ -1,4 +1,4 @@
-"""Resumption: only with the same setup; changes are named."""
+"""A run is resumed only with the same setup. Otherwise, the error names the changes."""
 
 import json
 from collections.abc import Callable
@@ -38,7 +38,7 @@ WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not
 
 @pytest.fixture(scope="module")
 def info(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
-    """Return run.json of a complete run of two servers."""
+    """Return run.json of a completed run of two servers."""
     fake = FakeRun(tmp_path_factory.mktemp("run"), {"one": Behaviour(), "two": Behaviour()})
     fake.run()
     info = fake.records().info

@@ -1,4 +1,4 @@
-"""Whole runs on fake servers with known cost: trials show the true values, and failures are reported."""
+"""Complete runs on simulated servers with given cost: trials measure the true values, and failures are reported."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not
 
 
 def quick(processes: int = 2, seconds: float | None = 200.0, rounds: int | None = None) -> Profile:
-    """Return a shorter default profile."""
+    """Return the profile "quick" with other limits."""
     profile = profiles.load_profile("quick")
     rules = profile.interleaved.model_copy(update={"time_seconds": seconds, "rounds": rounds})
     count = profile.processes.model_copy(update={"minimum": processes, "maximum": processes})
@@ -60,7 +60,8 @@ def test_trials_show_the_true_cost_and_rate(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, servers, quick(), test_types=SIX).run()
     assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
     assert outcome.records.info.generator == "loadgen"
-    assert {trial.idle_cpu_share for trial in outcome.records.trials} == {0.0}  # the other server is running and idle
+    # The other server runs at the same time, but is idle.
+    assert {trial.idle_cpu_share for trial in outcome.records.trials} == {0.0}
     for name, cost in truth.items():
         for trial in of(outcome.records.trials, name):
             queries = trial.load.queries or 1
@@ -95,16 +96,14 @@ def test_warm_up_removes_the_cold_starts_cost(tmp_path: Path) -> None:
 
 
 def test_noise_flags_only_servers_that_stay_cold(tmp_path: Path) -> None:
-    """With windows that vary by a fifth, the warm-up cannot decide. The trials of each cell must flag the server that
-    stays cold.
-    """
+    """If windows vary by a fifth, the warm-up rule cannot decide. Trials must flag the server that stays cold."""
     noisy = Behaviour(window_spread=0.13)
     servers = {**dict.fromkeys("abc", noisy), "cold": replace(noisy, cold=8.0, warm_cpu_seconds=12.0)}
     ranking = FakeRun(tmp_path, servers, profiles.load_profile("quick"), test_types=SIX).run().ranking
     rows = [row for kind in ranking.test_types.values() for row in kind.headline.rows]
     flagged = Counter(row.implementation for row in rows if "not warmed up" in row.flags)
-    assert flagged["cold"] >= 4  # of 6
-    assert flagged.total() - flagged["cold"] <= 1  # of 18
+    assert flagged["cold"] >= 4  # at least four of six trials
+    assert flagged.total() - flagged["cold"] <= 1  # at most one of the other 18 trials
 
 
 def test_late_responses_count_for_cpu_only(tmp_path: Path) -> None:
@@ -220,12 +219,12 @@ def test_servers_beyond_memory_never_run_together(tmp_path: Path) -> None:
     servers = {name: Behaviour(rss=2e9) for name in "abc"}
     fake = FakeRun(tmp_path, servers, quick(seconds=300.0), world=FakeWorld(memory=3.5e9), jit=frozenset("abc"))
     trials = fake.run().records.trials
-    assert fake.world.most_alive == 2  # a JIT runtime of unknown size is taken for one of 1 GiB
+    assert fake.world.most_alive == 2  # tfb assumes 1 GiB for a JIT runtime of unknown size
     assert {trial.implementation for trial in trials} == set("abc")
 
 
 def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
-    """Responses are checked against the time of day."""
+    """Verification compares responses with the time of day, so a clock change during the load invalidates it."""
     undisturbed = FakeRun(tmp_path / "undisturbed", {"a": Behaviour()}, quick(1, 60.0)).run()
     fake = FakeRun(tmp_path / "set", {"a": Behaviour()}, quick(1, 60.0))
     clock = fake.world.clock
@@ -235,7 +234,7 @@ def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
     assert all(trial.rankable and trial.duration < 10 for trial in trials)
     again, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
     again.world.clock.drift = 0.5
-    (_,) = again.run().records.trials  # kept after repeated clock changes
+    (_,) = again.run().records.trials  # after repeated clock changes, the last trial counts
     assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
     assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["the result is kept"]
@@ -261,7 +260,8 @@ def test_a_lost_machine_ends_the_run_with_records(tmp_path: Path) -> None:
     with pytest.raises(MachineLostError) as lost:
         fake.run()
     records = fake.records()
-    assert (records.info.status, bool(records.trials)) == ("interrupted", True)  # a bare --resume continues it
+    # A bare --resume continues an interrupted run.
+    assert (records.info.status, bool(records.trials)) == ("interrupted", True)
     assert str(lost.value) in records.info.problems
 
 
@@ -300,7 +300,8 @@ def test_an_interrupted_run_continues_on_resume(tmp_path: Path, after: int) -> N
     assert max(ids.values()) == 1
     expected, left = (next(line for line in one.display.lines if "expected end" in line) for one in (fake, again))
     assert (expected.rpartition("(")[2] != left.rpartition("(")[2]) is bool(finished)
-    whole = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()  # the remaining time has been used
+    # An uninterrupted run; the resumed run must also use the whole time.
+    whole = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()
     assert 0.9 * len(whole.records.trials) < len(outcome.records.trials) <= len(whole.records.trials)
 
 
@@ -314,7 +315,7 @@ def test_verdicts_after_an_interruption_are_not_recorded(tmp_path: Path, monkeyp
 
     def check(*arguments: Any, **named: Any) -> VerificationRecord:
         verdict = real(*arguments, **named)
-        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it arrived during a request
+        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # the interruption arrived during a request
         return verdict
 
     fake.verifier.verify_test_type = check  # type: ignore[method-assign]
@@ -331,7 +332,8 @@ def test_the_latency_profile_finds_the_true_capacity(tmp_path: Path) -> None:
     assert isinstance(trials[0].load, ClosedLoop)
     assert {t.share for t in trials if t.purpose == "share"} == set(profile.rates.shares)
     searched = [t.load.rate for t in trials if t.purpose == "search" and isinstance(t.load, OpenLoop)]
-    assert searched[-1] == pytest.approx(2_000 - math.log(100) / GOAL_SECONDS, rel=0.05)  # there p99 is the goal
+    # The rate at which p99 equals the latency goal.
+    assert searched[-1] == pytest.approx(2_000 - math.log(100) / GOAL_SECONDS, rel=0.05)
     at_rate = [t for t in trials if isinstance(t.load, OpenLoop)]
     assert {t.latency.basis for t in at_rate if t.latency} == {"open-loop, intended send time"}
     half = [t for t in at_rate if t.share == 0.5]

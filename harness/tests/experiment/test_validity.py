@@ -1,4 +1,4 @@
-"""Every validity check below and above the limit, and with unknown figures."""
+"""Every validity check, with values below and above the limit and with unknown values."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def latency(mean: float) -> Latency:
     return Latency(basis="closed-loop, service time", mean=mean, stdev=0.0, min=mean, max=mean, percentiles=points)
 
 
-# Ten seconds of 64 connections that wait 1 ms each: 64,000 requests a second.
+# Ten seconds of 64 connections with a latency of 1 ms: 64,000 requests per second.
 SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
@@ -38,7 +38,7 @@ SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
         "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
 )  # fmt: skip
-# Ten seconds of 1,000 requests per second.
+# Ten seconds at a rate of 1,000 requests per second.
 AT_RATE = SOUND.model_copy(
     update={
         "load": OpenLoop(rate=1_000.0, connections=64), "requests": 10_000, "bytes": 10_000 * 150, "due": 10_000,
@@ -61,7 +61,7 @@ IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # a response per conne
 LATE: Changes = {"lag_p99": 1e-3}
 WRK: Changes = {"generator": "wrk"}
 
-# By check: changes of the trial, of the server's usage, or of the context.
+# Validity check -> changes of the trial, of the server's usage, or of the context that breach the check.
 CLOSED: dict[str, tuple[Changes, ...]] = {
     "errors": ({"errors": ErrorCounts(timeout=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
     "connections": (
@@ -74,7 +74,8 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     ),
     "response-size": (
         *({"bytes": 640_000 * size} for size in (151, 153, 155, 149, 147, 145)),
-        {"bytes": 640_000 * 155, "load": ClosedLoop(connections=640, depth=16)},  # this much may be unfinished
+        # This many bytes may belong to unfinished responses.
+        {"bytes": 640_000 * 155, "load": ClosedLoop(connections=640, depth=16)},
         *({"requests": 1, "bytes": size} for size in (147, 145, 0)),
         {"requests": 0, "bytes": 0},
         {"response_bytes": None},
@@ -143,7 +144,8 @@ RATES: dict[str, tuple[Changes, ...]] = {
     "errors": tuple({"errors": ErrorCounts(timeout=lost), "unfinished": 2} for lost in (2, 3)),
     "achieved-rate": (
         *({"requests": answered} for answered in (9_895, 9_880)),
-        *({"latency": latency(50e-3), "requests": answered} for answered in (9_840, 9_820)),  # 50 unfinished requests
+        # Both trials have 50 unfinished requests.
+        *({"latency": latency(50e-3), "requests": answered} for answered in (9_840, 9_820)),
         {"latency": latency(50e-3), "requests": 9_840, "load": OpenLoop(rate=1_000.0, connections=1)},
         {"latency": latency(1e-3).model_copy(update={"percentiles": {}})},
         {"latency": None},

@@ -1,4 +1,4 @@
-"""The rule for a steady state: conditions, error rates on noisy windows, and records."""
+"""The rule that decides when a server is warm: conditions, error rates on noisy windows, and records."""
 
 import math
 import random
@@ -27,22 +27,22 @@ def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
 
 
 def feed(route: WarmUpTracker, costs: Sequence[float | None]) -> int | None:
-    """Return the number of windows until the steady state, or None."""
+    """Feed windows to a tracker; return the number of windows until the steady state, or None if it is not reached."""
     return next((count for count, cost in enumerate(costs, start=1) if route.add_window(window(cost))), None)
 
 
 def decays(excess: float, seconds: float) -> Callable[[int], float]:
-    """Return costs that decline towards 1."""
+    """Return a cost function that declines exponentially towards 1."""
     return lambda second: 1 + excess * math.exp(-(second + 0.5) / seconds)
 
 
 @pytest.mark.parametrize(
     ("costs", "windows", "since"),
     [
-        ([20e-6] * 30, 10, 5.0),  # the later span began after five windows
+        ([20e-6] * 30, 10, 5.0),  # the later span begins after five windows
         ([20e-6 * 1.1**second for second in range(40)], 10, 5.0),
         ([20e-6] * 2 + [90e-6] + [20e-6] * 10, 10, 5.0),
-        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # most of the earlier span is after the decline
+        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # most windows of the earlier span follow the decline
         ([20e-6, None] * 12, 19, 10.0),
         ([None] * 20, None, None),
         ([0.0] * 20, None, None),
@@ -81,7 +81,7 @@ def test_a_stalled_window_resets_the_spans() -> None:
         (STANDARD, decays(0, 1), 0.99, 0.0),
         (STANDARD, decays(15, 2.5), 0.99, 0.01),
         (STANDARD, decays(3, 6), 0.99, 0.02),
-        (STANDARD, lambda second: 1.5 if second < 10 else 1.0, 0.99, 0.01),  # the second compiler comes late
+        (STANDARD, lambda second: 1.5 if second < 10 else 1.0, 0.99, 0.01),  # the second-tier compiler finishes late
         (QUICK, decays(0, 1), 0.99, 0.0),
         (QUICK, decays(15, 2.5), 0.9, 0.02),
         (QUICK, decays(2, 4), 0.9, 0.25),
@@ -90,15 +90,18 @@ def test_a_stalled_window_resets_the_spans() -> None:
 def test_the_rule_separates_warm_from_cold_with_noise(
     rule: WarmUpLimits, truth: Callable[[int], float], steady: float, cold: float
 ) -> None:
-    """``cold`` is the share that may pass although 20 % of the cost remain to decline: few windows cannot detect a slow
-    decline. Trials detect it later, because ``stats`` compares the halves of a cell's trials.
+    """Simulate noisy windows.
+
+    ``cold`` is the accepted share of servers that the rule calls warm although a decline of 20 % is still ahead. A
+    few windows cannot detect a slow decline. Trials detect it later, because ``stats`` compares the halves of a cell's
+    trials.
     """
     dice, passed, early = random.Random(1), 0, 0
     for _ in range(1_000):
         route = WarmUpTracker(CELL, rule, jit=True)
         for second in range(int(rule.jit_cap_seconds)):
             route.add_window(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
-            if route.steady and second % 2:  # a burst is two seconds long
+            if route.steady and second % 2:  # a burst consists of two windows
                 passed += 1
                 early += truth(second) > 1.2
                 break

@@ -1,4 +1,4 @@
-"""Each extra can be removed: lint, types and fast tests of the rest pass."""
+"""Each extra can be removed: linting, type checks and fast tests of the remaining project still pass."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from harness.paths import REPOSITORY
 from harness.tests.e2e.conftest import LATE, left
 
 EXTRAS = sorted(path.parent.name for path in (REPOSITORY / "harness" / "extras").glob("*/__init__.py"))
-# Every module of the core, help, the list, and a run from the selection to the reports.
+# Import every module of the core, print help and the list, and carry out a run up to the reports.
 CORE = """
 import importlib, pathlib, pkgutil, sys
 import harness
@@ -32,7 +32,7 @@ assert outcome.exit_code == 0, outcome.records.problems
 
 
 def without(extra: str, target: Path) -> Path:
-    """Copy the repository without an extra, its tests, and implementations and claims of its test types."""
+    """Copy the repository without an extra: its code, tests, and implementations and claims of its test types."""
     ignored = shutil.ignore_patterns("__pycache__", "node_modules", ".*", "target", "dist")
     for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         shutil.copytree(REPOSITORY / part, target / part, ignore=ignored)
@@ -48,7 +48,7 @@ def without(extra: str, target: Path) -> Path:
         for claim in target.glob("config/claims/*.toml"):
             if '"order"' in claim.read_text(encoding="utf-8"):
                 claim.unlink()
-        python(target, "-m", "harness.plan.benchmark_config")  # writes the JSON schema
+        python(target, "-m", "harness.plan.benchmark_config")  # updates the JSON schema
     return target
 
 
@@ -78,7 +78,7 @@ def test_the_core_works_without_an_extra(extra: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_check_passes_without_an_extra(extra: str, tmp_path: Path) -> None:
-    """Four minutes for each extra: runs only if the time of the check allows it."""
+    """Each extra takes four minutes, so the test runs only if the check has time."""
     if left() <= 0:
         pytest.skip(LATE)
     tree = without(extra, tmp_path / "tree")

@@ -1,4 +1,4 @@
-"""docker/stand-ins: which recipe fits an image's name, and the scripts in the place of package clients."""
+"""docker/stand-ins: the selection of a recipe by the name of an image, and scripts that replace package managers."""
 
 import os
 import runpy
@@ -78,11 +78,11 @@ recommends 'IO::Socket::IP';
 
 @pytest.fixture
 def fakes(tmp_path: Path) -> Path:
-    """Programs before the machine's own on PATH; ``asked`` beside them holds what was installed."""
+    """Put fake package managers first on PATH; they record installed packages in the file ``asked``."""
     folder = tmp_path / "bin"
     script(folder / "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
     script(folder / "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
-    script(folder / "timeout", "exit 1")  # CPAN is not reached
+    script(folder / "timeout", "exit 1")  # CPAN is unreachable
     return folder
 
 
@@ -140,4 +140,4 @@ def test_sbt_plugins_are_replaced_by_maven_central_versions(fakes: Path) -> None
         "using sbt-assembly 1.2.0 of com.eed3si9n, because Maven Central lacks the release in project/plugins.sbt"
         in done.stderr
     )
-    assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # once
+    assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # only the first call prints a warning

@@ -1,4 +1,4 @@
-"""Helpers that present server doubles to verification and format the results."""
+"""Helpers that verify server doubles and format the results."""
 
 import threading
 from collections import Counter
@@ -22,12 +22,12 @@ from harness.verify.verification import PLAIN, run_checks
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
 
-TIMEOUT_SECONDS = 0.7  # for responses of a rogue, which runs in this process
-WAITING_TIMEOUT_SECONDS = 5.0  # for rogues that wait or call an upstream
+TIMEOUT_SECONDS = 0.7  # for rogues, which run in this process
+WAITING_TIMEOUT_SECONDS = 5.0  # for rogues that wait or that call an upstream service
 
 
 def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: Rules = "tfb") -> Server:
-    """Return the double as a runtime returns a server."""
+    """Return a server double in the form that runtimes return."""
     types = {name: TEST_TYPES[name] for name in double.urls if name in TEST_TYPES}
     implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules=rules)
     return cast("Server", SimpleNamespace(implementation=implementation, endpoint=double.endpoint, upstream=upstream))
@@ -42,7 +42,7 @@ def verified(
     thorough: bool = True,
     verifier: Verifier | None = None,
 ) -> VerificationRecord:
-    """Verify a test type, or the server as a whole for ``http``."""
+    """Verify a test type of a server double, or the server itself for ``http``."""
     server, verifier = as_server(double, upstream), verifier or Verifier()
     if test_type == "http":
         return verifier.verify_http(server, process=3, thorough=thorough)
@@ -64,7 +64,7 @@ def exchange(
 
 
 def said(*results: CheckResult) -> list[str]:
-    """Return a line for each finding, for approval."""
+    """Return a line for each finding, in the format of approved files."""
     return [
         f"{'waived ' * one.waived}{one.outcome} {one.check} ({one.rule}): {one.message} | {one.expected} | {one.actual}"
         for one in results
@@ -73,7 +73,7 @@ def said(*results: CheckResult) -> list[str]:
 
 
 def found(evidence: Evidence, rule: str) -> list[str]:
-    """Return the findings of a group of rules, for approval."""
+    """Return the findings of a group of rules, in the format of approved files."""
     return said(*(result for result in run_checks(evidence) if result.rule.startswith(rule)))
 
 
@@ -91,7 +91,7 @@ class Listening(ReferenceServer):
 
     @property
     def told(self) -> list[str]:
-        """Return the headers of all requests, and how many connections sent which requests; then forget them."""
+        """Return the headers of all requests and the number of requests per connection, then clear the record."""
         connections = [[head.partition("\r\n") for head in one] for one in self.heads.values()]
         lines = ([ascii(first[:80].removesuffix(" HTTP/1.1"))[1:-1] for first, _, _ in one] for one in connections)
         alike = Counter(", ".join(f"{len([*same])} × {line}" for line, same in groupby(one)) for one in lines)

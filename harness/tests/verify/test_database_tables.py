@@ -1,4 +1,4 @@
-"""Reading and changing the tables: waiting for writes, and times of changes."""
+"""Access to the tables: waiting for the last writes, and determining when changes became visible."""
 
 import random
 import threading
@@ -67,7 +67,7 @@ def test_waiting_has_a_time_limit(postgres: EmbeddedDatabase, monkeypatch: pytes
 def test_changes_are_dated_by_the_database_around_commit(
     database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
-    """With a clock that is an hour off, one bound comes from our own clock."""
+    """If the database's clock is an hour off, the clock of this process determines a bound of each change."""
     monkeypatch.setattr(database_tables, "clock_lead_bounds", lambda _: (ahead, ahead))
     with database_tables.open_tables(database) as view:
         begun = time.time()

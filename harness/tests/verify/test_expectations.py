@@ -1,4 +1,4 @@
-"""A service is judged by its declared expectations, before and under load, without a database."""
+"""Services are judged by their declared expectations, before and during a load, without a database."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ def version(request: ReceivedRequest) -> bool:
 
 
 def changed(of: Callable[[ReceivedRequest], bool], **change: Any) -> Wrong:
-    """Return a change of the replies to selected requests."""
+    """Return a function that changes the replies to the selected requests."""
     return lambda request, reply: replace(reply, **change) if of(request) else reply
 
 
@@ -51,7 +51,7 @@ def cut_short(request: ReceivedRequest, reply: Reply) -> Reply:
     return replace(reply, headers=promised, close=True) if item(request) else reply
 
 
-WRONG: list[tuple[Wrong, str, str]] = [  # change of replies, affected request, failing check
+WRONG: list[tuple[Wrong, str, str]] = [  # (change of replies, affected request, check that fails)
     (changed(version, status=500, body=b"out of\x1border"), "version", "declared-status"),
     (wrong_for_some_values, "item", "declared-json"),
     (changed(item, content_type="text/html"), "item", "declared-content-type"),
@@ -63,7 +63,7 @@ WRONG: list[tuple[Wrong, str, str]] = [  # change of replies, affected request, 
 
 
 def checked(service: ServiceDouble, *names: str, thorough: bool = True) -> dict[str, set[str]]:
-    """Return the failed checks by test type, for these or all test types."""
+    """Return the failed checks of the given test types, or of all test types."""
     verifier = Verifier()
     verifier.start_process(NO_DATABASE)
     assert verifier.verify_http(service.server, process=0, thorough=thorough).outcome is Outcome.PASS
@@ -107,7 +107,7 @@ def test_brief_verification_sends_the_first_values() -> None:
 PARTS = {"id": 7, "tags": ["a", {"b": 1}], "on": True}
 SIZED, AS_JSON, TYPED = {"size": [4, 6]}, {"json": PARTS}, {"content_type": "text/plain; charset=utf-8"}
 BODY, BOUNDED = {"body": "hello"}, {"json_schema": {"properties": {"id": {"maximum": 6}}}}
-JUDGED: dict[str, Any] = {  # expectation and response
+JUDGED: dict[str, Any] = {  # (expectation, response)
     "right": (SIZED | BODY, b"hello", {}),
     "other status": ({"status": 404}, b"h" * 81, {}),
     "other everything": (SIZED | BODY | TYPED | AS_JSON, b"", {"status": 500}),
@@ -191,6 +191,6 @@ class TestUnderLoad:
         with ServiceDouble(wrong, when_busy=True) as service:
             assert checked(service, name) == {name: set()}
             evidence = trial(service, name)
-        # A truncated response cannot be judged, so the request counts reveal it.
+        # A truncated response cannot be judged, but the request counts reveal it.
         wanted = "one-answer-a-request" if check == "declared-answer" else check
         assert wanted in {result.check for result in evidence.objections}

@@ -1,4 +1,4 @@
-"""Honest servers pass, also if they meet the requirements differently than the reference server."""
+"""Honest servers pass even if they fulfil the requirements in other ways than the reference server."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.verify.subjects import objections, verified
 from harness.verify.verifier import Verifier
 
-TIMEOUT_SECONDS = 4.0  # long, because a slow response on a busy machine is not dishonest
+TIMEOUT_SECONDS = 4.0  # long, because slow responses on a busy machine are not dishonest
 ORDERS_TIMEOUT_SECONDS = 8.0
 
 

@@ -1,4 +1,4 @@
-"""Evidence of an order service: an honest one passes, and missing observations are reported."""
+"""Evidence about an order service: an honest service passes, and missing observations are reported."""
 
 import threading
 from dataclasses import replace

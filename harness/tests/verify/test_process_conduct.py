@@ -1,4 +1,4 @@
-"""Checks of a contributor's folder and of the server's process."""
+"""Checks of an implementation's folder and of the server's process."""
 
 import json
 import re
@@ -18,7 +18,7 @@ README = f"# Mine\n\n{'It shows what a server does. ' * 5}\n"
 
 
 def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
-    """Return the outcome of each passed rule, and the message of each other rule."""
+    """Return the outcome of each rule that passes, and the message of each other rule."""
     found = verify_conduct(one, conduct, 0.0)
     assert found is not None
     return {result.rule: result.message or result.outcome.value for result in found.results}
@@ -26,7 +26,7 @@ def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Create a complete folder without code, in a clone of the project."""
+    """Create a complete implementation folder without code, in a clone of the project."""
     for name in ("harness", "frameworks"):
         (tmp_path / name).mkdir()
     (tmp_path / "tfb").touch()
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
-    """Return the results for the folder by rule."""
+    """Return the result for the folder by rule."""
     ((one,), *_) = read_config(folder / CONFIG_FILE)
     return judged(one, ConductFacts(folder=read_folder(one, strict=strict), strict=strict))
 
@@ -55,7 +55,7 @@ def test_a_blank_folder_has_violations(folder: Path) -> None:
     words = ["new", "other", "--blank", "--language", "Zig", "--frameworks", str(folder.parent.parent)]
     assert cli.main(words) == 0
     found = rules(folder.parent / "other")
-    assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is allowed
+    assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is accepted
     assert "unfilled lines of the template (Purpose: …" in found["folder.3"]
     assert "maintainers of benchmark_config.json is empty" in found["folder.4"]
     assert "README.md does not exist" in rules(folder)["folder.3"]
@@ -68,17 +68,14 @@ def test_a_blank_folder_has_violations(folder: Path) -> None:
         (DOCKERFILE.replace("COPY . .", "COPY server lib* /app/"), "folder.1", "copies server, lib*, which the folder"),
         (DOCKERFILE.replace("COPY . .", "COPY ../x ."), "folder.1", "copies ../x"),
         (DOCKERFILE.replace("COPY . .", "COPY README.md ./ ./"), "folder.1", "pass"),
-        (
-            DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."),
-            "folder.1",
-            "pass",
-        ),  # only the engine can evaluate the pattern
+        # Only the container engine can evaluate this pattern.
+        (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),
         (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
         (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),
         (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts a different command than local.run"),
         (DOCKERFILE.replace('["./server"]', "exec /app/server"), "folder.2", "pass"),
         (DOCKERFILE.replace('["./server"]', '["sh", "-c", "exec /app/server"]'), "folder.2", "pass"),
-        (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the command of the base image
+        (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the base image provides the command
         ("\x00\xff", "folder.1", "has no USER"),
     ],
 )
@@ -173,5 +170,5 @@ def test_the_project_s_folders_are_complete(one: Implementation) -> None:
     assert set(found.values()) == {"pass"}
     assert one.local is not None
     profiles = [words[1] for words in one.local.build if words[0] == "./build" and len(words) > 1]
-    if profiles:  # the image has the same build profile
+    if profiles:  # the image must use the same build profile
         assert re.findall(r"\./build ([\w-]+)", one.dockerfile.read_text(encoding="utf-8")) == profiles

@@ -1,4 +1,4 @@
-"""Trials catch servers that cheat only under load, and pass honest servers."""
+"""The verification of trials detects servers that cheat only under load, and passes honest servers."""
 
 import base64
 import json
@@ -41,13 +41,13 @@ from harness.verify.verifier import Verifier
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update", "fan-out", "order")
 SINGLE = ClosedLoop(connections=1)
 SECONDS = 1.5
-PAUSE_SECONDS = 0.2  # between trials of a process, as in a run
-DELAY_SECONDS = 0.005  # of the upstream
-TRIALS = 3  # enough for cheating that only some trials show
+PAUSE_SECONDS = 0.2  # seconds between the trials of a process, as in a run
+DELAY_SECONDS = 0.005  # delay of the upstream service
+TRIALS = 3  # enough trials to detect servers that cheat only in some of them
 
 
 def usual_load(test_type: str) -> ClosedLoop | Scenario:
-    """Return a load that the server doubles can handle."""
+    """Return a load that server doubles can handle."""
     kind = TEST_TYPES[test_type]
     if kind.open_loop:
         return Scenario(factor=8, connections=16)
@@ -58,20 +58,20 @@ def usual_load(test_type: str) -> ClosedLoop | Scenario:
 
 @dataclass
 class Trials:
-    """One process of a server, with successive trials."""
+    """A process of a server, with consecutive trials."""
 
     server: ReferenceServer
     database: DatabaseAddress
     upstream: Upstream
     verifier: Verifier = field(default_factory=Verifier)
-    rate: float | None = None  # requests/s of the previous trial
+    rate: float | None = None  # requests per second of the previous trial
     number: int = 0
-    process_findings: set[str] = field(default_factory=set)  # failed checks of the whole process
+    process_findings: set[str] = field(default_factory=set)  # checks that failed for the process as a whole
 
     def trial(
         self, test_type: str, load: Load | None = None, *, seconds: float = SECONDS, written: bool = True
     ) -> TrialEvidence:
-        """Run one trial. ``written`` is whether the generator records responses."""
+        """Run a trial; ``written`` states whether the generator records responses."""
         if self.number:
             time.sleep(PAUSE_SECONDS)
         self.number += 1
@@ -90,7 +90,7 @@ class Trials:
 
 @contextmanager
 def trials(double: Rogue | type[ReferenceServer], database: DatabaseAddress) -> Iterator[Trials]:
-    """Run a process from start to end on seeded tables."""
+    """Start a server double on seeded tables, yield its trials, and stop it."""
     with FakeUpstream(DELAY_SECONDS) as upstream:
         server = (double.server if isinstance(double, Rogue) else double)(database, upstream.url)
         running = Trials(server=server, database=database, upstream=upstream)
@@ -113,7 +113,7 @@ def failed_checks(evidence: TrialEvidence) -> set[str]:
 
 class TestWithGenerator:
     pytestmark = WITH_GENERATOR
-    few = ClosedLoop(connections=16, queries=1)  # few enough responses to judge all of them
+    few = ClosedLoop(connections=16, queries=1)  # few enough responses to check all of them
 
     @pytest.mark.parametrize(("name", "load"), [*zip(TYPES, repeat(None)), ("update", few)])
     def test_honest_servers_pass_with_many_judged_responses(
@@ -149,14 +149,14 @@ class TestWithGenerator:
 def make_trial(
     server: Server, test_type: str, database: DatabaseAddress, load: Load = SINGLE, verifier: Verifier | None = None
 ) -> TrialVerification:
-    """Return the verification of a trial whose load the test sends itself."""
+    """Return the verification of a trial in which the test sends the load."""
     kind = server.implementation.test_types[test_type]
     context = TrialContext(server=server, test_type=kind, load=load, database=database, seconds=1.0, rate=10.0, seed=1)
     return (verifier or Verifier()).verify_trial(context)
 
 
 def recorded_line(recorded: Exchange, request: int = 0) -> str:
-    """Return the line that the generator writes for a response to the request with this number."""
+    """Return the line that the generator would record for the response to a numbered request."""
     offset = max(time.time() - time.monotonic() for _ in range(20))
     sent, received = (round((at - offset) * 1e9) for at in (recorded.sent_at, recorded.received_at))
     response, always = recorded.response, {"connection": recorded.connection, "request": request, "size_bytes": 150}
@@ -178,11 +178,11 @@ def send_load(
 
     Args:
         trial: The trial.
-        file: Where responses are recorded.
+        file: The file in which responses are recorded.
         requests: Number of requests.
         written: Maximum number of recorded responses.
-        lost: Number of responses that are dropped.
-        changes: Whether to wait until rows change in the middle of the load.
+        lost: Number of responses that are discarded.
+        changes: Whether to wait in the middle of the load until rows have changed.
     """
     kind, server = trial.context.test_type, trial.context.server
     client = Client(
@@ -268,7 +268,7 @@ def test_responses_of_a_service_match_their_requests(tmp_path: Path) -> None:
 
 def test_caches_may_hold_rows_of_earlier_trials(seeded: DatabaseAddress, tmp_path: Path) -> None:
     verifier, file = Verifier(), tmp_path / "answers.jsonl"
-    changed = dict[str, Mapping[int, int]]()  # the tables during the first trial
+    changed = dict[str, Mapping[int, int]]()  # tables during the first trial
 
     def is_wrong(test_type: str, body: str, *, complete: bool = True) -> bool:
         with make_trial(as_server(server), test_type, seeded, verifier=verifier) as trial:
@@ -281,7 +281,7 @@ def test_caches_may_hold_rows_of_earlier_trials(seeded: DatabaseAddress, tmp_pat
     with ReferenceServer(seeded) as server, open_tables(seeded) as tables:
         before = tables.read_world()
         assert not is_wrong("db", "none")
-        assert tables.read_world() == before  # restored for caches
+        assert tables.read_world() == before  # restored for servers with caches
         row, held = next(one for one in changed["world"].items() if one not in before["world"].items())
         other_numbers = [n for n in range(1, 5) if n not in (held, before["world"][row])][:2]
         changed_to, written, never = (f'[{{"id":{row},"randomNumber":{number}}}]' for number in (held, *other_numbers))
@@ -299,7 +299,7 @@ def test_a_lost_database_does_not_hide_an_interruption(postgres: EmbeddedDatabas
         trial = make_trial(as_server(server), "db", postgres.address)
 
         def interrupt() -> None:
-            postgres.restore()  # ends every connection
+            postgres.restore()  # this ends all connections
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt), trial:

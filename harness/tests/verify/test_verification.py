@@ -57,7 +57,7 @@ def test_the_reference_server_passes_every_check(
 ) -> None:
     versions = "SELECT sum(xmin::text::bigint) FROM world"
     found: dict[str, dict[str, object]] = {}
-    common: list[str] = []  # checks of the first test type
+    common: list[str] = []  # checks of the first verified test type
     for name in (*URLS, "http"):
         reference.heads.clear()
         with connect(database) as view:
@@ -66,21 +66,19 @@ def test_the_reference_server_passes_every_check(
             changed = view.execute(versions).fetchone() != before
         assert objections(verdict) == {}
         assert 0 < verdict.duration < 600
-        of_time = thorough and name in ("http", "delay")  # the number of requests depends on time
+        of_time = thorough and name in ("http", "delay")  # time determines the number of requests
         ran = [result.check for result in verdict.results]
         known = {c.name for c in CHECKS.values() if c.applies(name) and not c.rule.startswith(("declared", "load"))}
-        assert not thorough or known - {*ran} == (
-            set() if name == "http" else {"date-moves"}
-        )  # date-moves takes seconds
+        # The check date-moves needs several seconds, so it runs only for "http".
+        assert not thorough or known - {*ran} == (set() if name == "http" else {"date-moves"})
         asked = [] if of_time else reference.told
-        checks = [
-            check for check in ran if thorough and (name == "json" or check not in common)
-        ]  # a brief verification has fewer
+        # A brief verification runs fewer checks.
+        checks = [check for check in ran if thorough and (name == "json" or check not in common)]
         common = common or ran
         summary = f"{verdict.outcome}, database {'changed' if changed else 'unchanged'}"
         found[name] = {"": ", ".join((summary, *checks)), "bytes": " ".join(map(str, verdict.response_bytes.values()))}
         found[name]["requests"] = "; ".join(line for line in asked if name == "json" or not line.startswith("Host:"))
-        if name in ("fan-out", "fortune"):  # sums and messages are random
+        if name in ("fan-out", "fortune"):  # sums and messages are random, so sizes vary
             del found[name]["bytes"]
             ((least, most),) = verdict.response_bytes.values()
             assert most <= 1.02 * least

@@ -1,4 +1,4 @@
-"""The strict HTTP/1.1 client: valid and invalid responses, to the byte."""
+"""The strict HTTP/1.1 client reads valid and invalid responses, and accounts for every byte."""
 
 import re
 import socket
@@ -21,7 +21,7 @@ HELLO = OK + b"Server: t\r\nContent-Length: 5\r\n\r\nhello"
 
 @contextmanager
 def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Iterator[Connection]:
-    """Connect to a peer that sends ``data`` without waiting for a request, then ``drip`` every 20 ms."""
+    """Connect to a peer that sends ``data`` immediately, and then ``drip`` every 20 ms."""
 
     class Peer(ReferenceServer):
         def converse(self, line: socket.socket, session: ClientSession) -> None:
@@ -34,7 +34,7 @@ def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Itera
         yield connection
 
 
-PEERS: dict[str, bytes] = {  # sent bytes, followed by the end of the connection
+PEERS: dict[str, bytes] = {  # bytes that a peer sends before it closes the connection
     "chunks": CHUNKED + b"3;x=y\r\nhel\r\n2 \r\nlo\r\n0\r\nExpires: 0\r\n\r\nrest",
     "until the end": OK + b"Content-Type:\ttext/plain \r\n\r\nhello",
     "other protocol": b"HTTP/1.1 101 Switching\r\n\r\n" + HELLO,
@@ -88,7 +88,7 @@ PEERS: dict[str, bytes] = {  # sent bytes, followed by the end of the connection
 
 
 def heard(name: str) -> object:
-    """Return the response with unsolicited bytes, or the error."""
+    """Return the response and unsolicited bytes, or the error."""
     with saying(PEERS[name], then_close=True) as connection:
         connection.timeout = 30.0
         try:
@@ -145,5 +145,5 @@ def test_slow_bytes_do_not_extend_the_deadline(begun: bytes, drip: bytes, said: 
         began = time.monotonic()
         with pytest.raises(WireError) as caught:
             connection.receive()
-        assert time.monotonic() - began < 10  # a guard against hanging, not a measurement
+        assert time.monotonic() - began < 10  # detects a hang; this is no measurement
     assert re.fullmatch(said, f"{caught.value.kind}: {caught.value}")

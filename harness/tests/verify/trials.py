@@ -1,4 +1,4 @@
-"""A load of the real generator, and the verification of its trial."""
+"""Verification of a trial with a load from the real generator."""
 
 import shutil
 import subprocess
@@ -15,15 +15,15 @@ from harness.verify.trial import TrialVerification
 
 WITH_GENERATOR = [
     pytest.mark.e2e,
-    pytest.mark.timeout(900),  # the first test builds the generator
+    pytest.mark.timeout(900),  # the first test also builds the generator
     pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
 ]
 
 
 def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[TrialEvidence, float]:
-    """Return the evidence from a trial of the real generator, and its requests per second.
+    """Run a trial with the real generator; return the evidence and the requests per second.
 
-    ``written`` is whether the generator records responses.
+    ``written`` states whether the generator records responses.
     """
     context = trial.context
     server, test_type = context.server, context.test_type

@@ -1,8 +1,8 @@
-"""Checks: pure functions from evidence to findings, each with a name, a rule and the test types it applies to.
+"""Checks: pure functions from evidence to findings, each with a name, a rule and the test types to which it applies.
 
-``verification`` and ``trial`` gather the evidence once, then every check judges it; no check talks to a server.
-``registry`` lists all checks. The rules are the paragraphs of docs/requirements.md. All checks bind under the rules
-``tfb``. Under the rules ``techempower``, checks that TechEmpower does not require only warn.
+``verification`` and ``trial`` gather the evidence once, and every check judges it. Checks never contact a server.
+``registry`` lists all checks. The rules are the paragraphs of docs/requirements.md. Under the rules ``tfb``, all checks
+are binding. Under the rules ``techempower``, checks that TechEmpower does not require only warn.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,12 @@ from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult
 from harness.verify.checks.evidence import Evidence, Exchange
 
-SERVER = "http"  # checks of the server's HTTP, independent of test types
-CONDUCT = "conduct"  # checks of the server's process and folder
-LOAD = "load"  # checks of the database's counts for a load or a process
+SERVER = "http"  # pseudo test type for checks of the server's HTTP
+CONDUCT = "conduct"  # pseudo test type for checks of the server's process and folder
+LOAD = "load"  # pseudo test type for checks of database counts after a load or a process
 
-# Rules that TechEmpower does not have; they warn under the rules ``techempower``. docs/requirements.md marks the same.
+# Rules that TechEmpower does not have. Under the rules ``techempower``, they only warn. docs/requirements.md marks the
+# same rules.
 STRICTER_THAN_TECHEMPOWER = frozenset(
     (
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
@@ -28,18 +29,16 @@ STRICTER_THAN_TECHEMPOWER = frozenset(
     )
 )
 
-Applies = Callable[
-    [str], bool
-]  # whether a check applies to the test type with this name, or to SERVER, CONDUCT or LOAD
+Applies = Callable[[str], bool]  # name of a test type, or SERVER, CONDUCT or LOAD -> whether a check applies to it
 
 
 def types_where(trait: Callable[[TestType], bool]) -> Applies:
-    """Return a predicate for test types with a trait, including those that are registered later."""
+    """Return a predicate for test types with a trait, including test types that are registered later."""
     return lambda name: name in TEST_TYPES and trait(TEST_TYPES[name])
 
 
 def all_types_and_server(name: str) -> bool:
-    """Return whether a name is a test type or the server as a whole."""
+    """Return whether a name is a test type or SERVER."""
     return name == SERVER or name in TEST_TYPES
 
 
@@ -56,7 +55,7 @@ READING_TYPES = types_where(lambda test_type: test_type.has_rows and not test_ty
 class Finding:
     """A violation of a rule."""
 
-    message: str  # the problem, then advice
+    message: str  # description of the problem, followed by advice
     expected: str | None = None
     actual: str | None = None
     outcome: Outcome = Outcome.FAIL
@@ -74,15 +73,15 @@ class Check:
     rule: str
     applies: Applies
     find: CheckFunction
-    needs: Callable[[Evidence], bool]  # whether the evidence has the observations that the check judges
-    enough: Callable[[Evidence], bool]  # whether there is enough evidence for a pass to be meaningful
+    needs: Callable[[Evidence], bool]  # returns whether the evidence contains the observations that the check judges
+    enough: Callable[[Evidence], bool]  # returns whether there is enough evidence for a pass to be meaningful
 
     def applies_to(self, evidence: Evidence) -> bool:
-        """Return whether the check applies to the test type, and the evidence is sufficient."""
+        """Return whether the check applies to the test type, and the required observations exist."""
         return self.applies(evidence.test_type) and self.needs(evidence)
 
     def run(self, evidence: Evidence) -> CheckResult:
-        """Return the worst finding with the number of findings, or a pass without findings."""
+        """Return the worst finding with the number of findings, or a pass if there are none."""
         findings = list(self.find(evidence))
         if not findings:
             return CheckResult(check=self.name, rule=self.rule, outcome=Outcome.PASS)
@@ -103,7 +102,7 @@ class Check:
 
 
 def has_exchanges(evidence: Evidence) -> bool:
-    """Return whether the evidence has any exchange."""
+    """Return whether the evidence contains an exchange."""
     return bool(evidence.exchanges or evidence.concurrent)
 
 
@@ -113,7 +112,7 @@ def check(
     needs: Callable[[Evidence], bool] = has_exchanges,
     enough: Callable[[Evidence], bool] = lambda _: True,
 ) -> Callable[[CheckFunction], Check]:
-    """Decorate a function of the evidence as a check that is named after it, in kebab case.
+    """Turn a function of the evidence into a check, which is named after the function in kebab case.
 
     ``where`` selects test types by a trait (``types_where``) or by name.
     """
@@ -129,7 +128,7 @@ def check(
 def exchange_check(
     rule: str, where: Applies | frozenset[str], *, only_ok: bool = True
 ) -> Callable[[Callable[[Exchange], Iterator[Finding]]], Check]:
-    """Decorate a function of an exchange as a check; messages get the target as a prefix.
+    """Turn a function of an exchange into a check. Messages are prefixed with the target.
 
     ``only_ok`` restricts the check to exchanges with status 200.
     """

@@ -1,7 +1,7 @@
-"""Checks after a load or a process: whether each request has a response, and which changes remain in the database.
+"""Checks after a load or a process: whether each request has a response, and what has changed in the database.
 
-PostgreSQL sessions publish table counters about once a second and when they end. The counters are therefore read before
-a process starts and after it has stopped: they then include every row that the process fetched or updated.
+PostgreSQL sessions publish table counters about once per second, and when they end. The counters are therefore read
+before a process starts and after it has stopped. The difference contains every row that the process fetched or updated.
 """
 
 import time
@@ -18,7 +18,8 @@ from harness.runtime.database.state import read_server_state
 from harness.verify.checks import ALL_TYPES, LOAD, Finding, check
 from harness.verify.checks.evidence import DatabaseActivity, Evidence
 
-SESSION_END_SECONDS, POLL_SECONDS = 2.0, 0.05  # time limit for the sessions of a stopped server to end
+# Time limit for the end of a stopped server's sessions, and interval of checking.
+SESSION_END_SECONDS, POLL_SECONDS = 2.0, 0.05
 
 UNANSWERED = "requests without a response (lost, or slower than the limit of 8 s)"
 
@@ -35,9 +36,10 @@ KEEP_OPEN = (
     lambda evidence: evidence.expected_work.writes > 0 and evidence.database_activity is not None,
 )
 def no_deadlocks(evidence: Evidence) -> Iterator[Finding]:
-    """Warn about updates that PostgreSQL ended as deadlocks.
+    """Warn about updates that PostgreSQL aborted because of deadlocks.
 
-    The server may have repeated them, or responded with an error. The checks of rows and statements find lost rows.
+    The server may have repeated the updates, or responded with an error. Checks of rows and statements detect lost
+    rows.
     """
     if deadlocks := (evidence.database_activity and evidence.database_activity.deadlocks) or 0:
         yield Finding(
@@ -51,17 +53,17 @@ def no_deadlocks(evidence: Evidence) -> Iterator[Finding]:
 
 @check("load.6", LOAD_ONLY, lambda evidence: evidence.database_activity is not None)
 def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
-    """Find changes to the database other than the numbers of world."""
+    """Find changes to the database other than changed numbers in the world tables."""
     for name, before, after in (evidence.database_activity and evidence.database_activity.left_behind) or ():
         yield Finding(f"the server has changed {name}. Leave the database as it was", expected=before, actual=after)
 
 
 @check("load.7", lambda name: name == DECLARED or ALL_TYPES(name), lambda evidence: evidence.request_counts is not None)
 def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
-    """Find requests without a response, unrequested responses, other statuses, and hung or closed connections.
+    """Find requests without a response, unrequested responses, wrong statuses, and hung or closed connections.
 
-    A service may close connections, and declares the status of responses. Under TechEmpower's rules any server may
-    close connections, because wrk reconnects.
+    A service may close connections, and its requests declare the expected status. Under TechEmpower's rules, every
+    server may close connections, because wrk reconnects.
     """
     counts = evidence.request_counts
     assert counts is not None  # noqa: S101 - needs
@@ -93,13 +95,13 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseCounters:
-    """PostgreSQL's counters of the world tables, and the definitions of all objects in the database."""
+    """PostgreSQL's counters of the world tables, and the definitions of all database objects."""
 
-    counted: tuple[int, int, int] | None  # rows fetched by index, rows updated, and deadlocks; None: unknown
-    state: Mapping[str, str]  # empty: unknown
+    counted: tuple[int, int, int] | None  # rows fetched by index, rows updated, and deadlocks; None if unknown
+    state: Mapping[str, str]  # object -> definition; empty if unknown
 
     def since(self, earlier: "DatabaseCounters") -> DatabaseActivity:
-        """Return the difference to an earlier reading."""
+        """Return the difference from an earlier reading."""
         fetched = updated = deadlocks = None
         if self.counted and earlier.counted:
             fetched, updated, deadlocks = (a - b for a, b in zip(self.counted, earlier.counted, strict=True))
@@ -111,7 +113,7 @@ class DatabaseCounters:
 def read_counters(database: DatabaseAddress) -> DatabaseCounters:
     """Return the counters of all sessions since the database was created.
 
-    Wait for the sessions of a stopped server, because sessions publish their counters when they end.
+    First wait for the sessions of a stopped server, because sessions publish counters when they end.
     """
     admin = database.admin_user is not None
     with connect(database, admin=admin) as connection:
@@ -128,7 +130,7 @@ def read_counters(database: DatabaseAddress) -> DatabaseCounters:
 
 
 def _wait_for_sessions(admin: psycopg.Connection) -> bool:
-    """Wait until all sessions of other roles in this database have ended. Return whether that was in time."""
+    """Wait until all sessions of other roles in this database have ended, and return whether they have."""
     deadline = time.monotonic() + SESSION_END_SECONDS
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user"
     while (sessions := admin.execute(query).fetchone()) and sessions[0] and time.monotonic() < deadline:

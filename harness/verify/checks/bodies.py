@@ -1,4 +1,4 @@
-"""Checks of bodies for json, plaintext and rows: valid JSON, exact keys, integers in range, number of rows."""
+"""Checks of json, plaintext and row bodies: valid JSON, exact keys, integers in range, and the number of rows."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ ROW_KEYS = {"id", "randomNumber"}
 
 @exchange_check("json.1", JSON_TYPES)
 def json_valid(exchange: Exchange) -> Iterator[Finding]:
-    """Require a JSON text in UTF-8."""
+    """Require valid JSON, encoded in UTF-8."""
     if isinstance(exchange.document, ValueError):
         yield Finding(f"{exchange.document}", expected="a JSON text in UTF-8", actual=excerpt(exchange.body))
 
@@ -39,7 +39,7 @@ def json_message(exchange: Exchange) -> Iterator[Finding]:
 
 
 def _is_greeting_in_any_case(document: object) -> bool:
-    """Return whether TechEmpower's verification, which ignores case and further strings, accepts the document."""
+    """Return whether TechEmpower's verification accepts a document. It ignores case and additional text."""
     if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
         return False
     lowercased = {str(key).lower(): value.lower() for key, value in document.items()}
@@ -60,10 +60,10 @@ def plaintext_body(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("rows.1", ROW_TYPES)
 def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
-    """Require an object for db, and an array of objects where a number of rows is requested, also for a single row."""
+    """Require an object for db, and an array of objects where a number of rows is requested, even for a single row."""
     document = exchange.document
     if isinstance(document, ValueError):
-        return  # a finding of json-valid
+        return  # json-valid reports this problem
     single = exchange.case.count is None
     if not isinstance(document, dict if single else list) or not all(
         isinstance(item, dict) for item in exchange.row_objects
@@ -72,16 +72,16 @@ def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
             f"the body is not {'an object' if single else 'an array of objects'}. Return rows in the expected form",
             expected='{"id":…,"randomNumber":…}' if single else '[{"id":…,"randomNumber":…},…]',
             actual=excerpt(exchange.body),
-            accepted=single and [*map(type, exchange.row_objects)] == [dict],  # an array with a single object
+            accepted=single and [*map(type, exchange.row_objects)] == [dict],  # an array that contains a single object
         )
 
 
 @exchange_check("rows.2", ROW_TYPES)
 def rows_exact(exchange: Exchange) -> Iterator[Finding]:
-    """Require the keys ``id`` and ``randomNumber`` and no other, with JSON integers in range."""
+    """Require exactly the keys ``id`` and ``randomNumber``, with JSON integers in range."""
     for item in exchange.row_objects:
         if not isinstance(item, dict):
-            continue  # a finding of rows-are-objects
+            continue  # rows-are-objects reports this problem
         row = parse_row(item)
         if row is None or item.keys() != ROW_KEYS or {*map(type, item.values())} != {int}:
             yield Finding(
@@ -94,7 +94,7 @@ def rows_exact(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("count.1", QUERY_TYPES)
 def count_exact(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of rows, clamped to 1..500, and a single row if there is no number."""
+    """Require the requested number of rows, limited to 1..500. Without a valid number, require a single row."""
     case, document = exchange.case, exchange.document
     if isinstance(document, list) and len(document) not in (case.count, case.alternative_count):
         yield Finding(

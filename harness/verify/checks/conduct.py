@@ -1,4 +1,4 @@
-"""Checks of an implementation's process and folder, which do not depend on responses."""
+"""Checks of an implementation's process and folder, independent of responses."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from harness.verify.checks import CONDUCT, Finding, check
 from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
 
 CONDUCT_ONLY = frozenset({CONDUCT})
-STOP_SECONDS = 5.0  # time limit of the server's end after SIGTERM
+STOP_SECONDS = 5.0  # time limit for the server to exit after SIGTERM
 
 
 def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], bool]:
@@ -16,7 +16,7 @@ def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], 
 
 
 def _facts(evidence: Evidence) -> tuple[ConductFacts, Outcome]:
-    """Return the facts, and the outcome for a violation of rules that apply to pull requests only."""
+    """Return the facts, and the outcome for violations of rules that apply only to pull requests."""
     conduct = evidence.conduct
     assert conduct is not None  # noqa: S101 - needs
     return conduct, Outcome.FAIL if conduct.strict else Outcome.WARN
@@ -30,7 +30,7 @@ def _folder(evidence: Evidence) -> FolderFacts:
 
 @check("process.1", CONDUCT_ONLY, lambda evidence: evidence.conduct is not None)
 def database_as_told(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server connects to the database that the environment variables name."""
+    """Require that the server connects to the database that the environment variables specify."""
     for mistake in _facts(evidence)[0].database_mistakes:
         yield Finding(
             f"the server {mistake}",
@@ -55,7 +55,7 @@ def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
 
 @check("process.3", CONDUCT_ONLY, _observed(lambda conduct: conduct.root_processes is not None))
 def not_root(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the processes of the container are unprivileged."""
+    """Require that the processes in the container are unprivileged."""
     if names := _facts(evidence)[0].root_processes:
         yield Finding(
             "the server runs as root in the container. Name an unprivileged account with USER in the Dockerfile",
@@ -78,7 +78,7 @@ def dockerfile_complete(evidence: Evidence) -> Iterator[Finding]:
     _observed(lambda conduct: conduct.folder and conduct.folder.local_command and conduct.folder.image_command),
 )
 def same_command(evidence: Evidence) -> Iterator[Finding]:
-    """Require that container and local runtime start the same command."""
+    """Require that the container and the local runtime start the same command."""
     _, outcome = _facts(evidence)
     folder = _folder(evidence)
     if not folder.same_command:
@@ -101,7 +101,7 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.3", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def readme_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that README.md has been completed since ``./tfb new`` wrote it."""
+    """Require that README.md has been completed after ``./tfb new`` created it."""
     _, outcome = _facts(evidence)
     if defect := _folder(evidence).readme_defect:
         yield Finding(defect, outcome=outcome)
@@ -109,7 +109,7 @@ def readme_written(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.4", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def maintainers_named(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the configuration names a maintainer."""
+    """Require that the configuration names at least one maintainer."""
     _, outcome = _facts(evidence)
     folder = _folder(evidence)
     if not any(name.strip() for name in folder.maintainers):

@@ -1,4 +1,4 @@
-"""Checks of the server as an HTTP/1.1 peer: closing, pipelining, unusual legal requests, and illegal requests."""
+"""Checks of the server as an HTTP/1.1 peer: closing, pipelining, unusual valid requests, and invalid requests."""
 
 import itertools
 import time
@@ -16,14 +16,14 @@ from harness.verify.checks.evidence import Evidence, ProbeResult
 from harness.verify.wire import Connection, Response, WireError
 
 SERVER_ONLY = frozenset({SERVER})
-CLOSE_SECONDS = 2.0  # time limit for the server to close after Connection: close
-ILLEGAL_SECONDS = 3.0  # time limit for an error response to an illegal request, or for the end of the connection
-SEGMENT_PAUSE_SECONDS = 0.02  # usually enough for the server to read a segment before the next arrives
-FIRST_PAUSE_SECONDS = 0.2  # after the first segment; enough on a busy machine too
+CLOSE_SECONDS = 2.0  # time limit for closing the connection after Connection: close
+ILLEGAL_SECONDS = 3.0  # time limit for an error response to an invalid request, or for closing the connection
+SEGMENT_PAUSE_SECONDS = 0.02  # usually sufficient for the server to read a segment before the next segment
+FIRST_PAUSE_SECONDS = 0.2  # pause after the first segment, which is sufficient even on a busy machine
 PIPELINE_DEPTH = 16
 UNKNOWN_PATH = "/tfb-no-such-path"
-Segments = Sequence[tuple[bytes, float]]  # bytes to send, and seconds to wait afterwards
-OVERSIZED_BYTES = 1_250_000  # of a header line: more than any server's default limit
+Segments = Sequence[tuple[bytes, float]]  # (bytes to send, seconds to wait afterwards)
+OVERSIZED_BYTES = 1_250_000  # length of a header line that exceeds every server's default limit
 GARBAGE = {
     "garbage: bytes of a TLS handshake": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "garbage: a line that is no request line": b"NONSENSE\r\n\r\n",
@@ -37,7 +37,7 @@ def _probed(name: str) -> Callable[[Evidence], bool]:
 
 @check("http.13", SERVER_ONLY, _probed("close"))
 def connection_close(evidence: Evidence) -> Iterator[Finding]:
-    """Require a response to ``Connection: close``, followed by the end of the connection."""
+    """Require a response to ``Connection: close``, after which the server closes the connection."""
     probe = evidence.probes["close"]
     if not probe.responses or not probe.closed:
         yield Finding(
@@ -48,7 +48,7 @@ def connection_close(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _same_response_check(rule: str, name: str, probe: str, reference: str, description: str) -> Check:
-    """Return a check that responses to a probe have the status and type of responses to the plain request."""
+    """Return a check that responses to a probe have the same status and type as responses to the plain request."""
 
     def find(evidence: Evidence) -> Iterator[Finding]:
         return _compare_responses(evidence, probe, reference, description)
@@ -83,7 +83,7 @@ def header_names_any_case(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.20", SERVER_ONLY, _probed("head"))
 def head_request(evidence: Evidence) -> Iterator[Finding]:
-    """Require that HEAD responds like GET without a body, and that the connection continues."""
+    """Require that HEAD gets the same response as GET without the body, and that the connection remains usable."""
     probe = evidence.probes["head"]
     if len(probe.responses) < 2:
         yield Finding(
@@ -128,16 +128,16 @@ def oversized_header(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.24", SERVER_ONLY, lambda evidence: any(name in evidence.probes for name in GARBAGE))
 def garbage(evidence: Evidence) -> Iterator[Finding]:
-    """Require that bytes which are not HTTP are refused, and that the server survives them."""
+    """Require that bytes other than HTTP are refused, and that the server survives them."""
     for name in sorted(GARBAGE.keys() & evidence.probes.keys()):
         yield from _require_refusal(evidence.probes[name], name.removeprefix("garbage: "), Outcome.FAIL)
 
 
 def _compare_responses(evidence: Evidence, name: str, reference: str, description: str) -> Iterator[Finding]:
-    """Yield the first response that differs from the reference in status, or in type if the status is 200."""
+    """Yield the first response whose status, or type in case of status 200, differs from the reference."""
     probe, plain = evidence.probes[name], evidence.probes[reference]
     if plain.error:
-        return  # the plain request fails, which is a finding of other checks
+        return  # the plain request failed, which other checks report
     if len(probe.responses) < len(plain.responses):
         yield Finding(
             f"only {len(probe.responses)} responses to {description}. Respond to every request, in order",
@@ -204,13 +204,13 @@ def build_request(target: str, *headers: tuple[str, str], method: str = "GET") -
 
 @dataclass(frozen=True, kw_only=True)
 class _Prober:
-    """Sends probes to a server, each on a new connection."""
+    """A sender of probes, which uses a new connection for each probe."""
 
     endpoint: Endpoint
     timeout: float  # seconds
 
     def send(self, segments: Segments, methods: Sequence[str] = ("GET",), *, until_closed: bool = False) -> ProbeResult:
-        """Send segments with pauses on a connection, then read the responses to requests with these methods."""
+        """Send segments with pauses on a new connection. Then read the responses to requests with these methods."""
         responses: list[Response] = []
         failure: WireError | None = None
         closed = None
@@ -221,7 +221,7 @@ class _Prober:
                         connection.send(data)
                         time.sleep(pause)
                 except WireError as error:
-                    failure = error  # closed by the server; a response may still be readable
+                    failure = error  # the server has closed the connection, but a response may still be readable
                 responses.extend(map(connection.receive, methods))
                 closed = connection.wait_for_close(CLOSE_SECONDS) if until_closed else None
         except WireError as error:
@@ -229,7 +229,7 @@ class _Prober:
         return ProbeResult(responses=tuple(responses), failure=failure, closed=closed)
 
     def send_separately(self, *requests: bytes) -> ProbeResult:
-        """Send each request on a new connection, until a request fails."""
+        """Send each request on a new connection until a request fails."""
         result = ProbeResult()
         for data in requests:
             probe = self.send([(data, 0.0)])
@@ -240,11 +240,11 @@ class _Prober:
 
 
 def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str, ProbeResult]:
-    """Send all legal probes concurrently, then the harmful probes sequentially.
+    """Send all valid probes concurrently. Then send the harmful probes sequentially.
 
     Args:
         endpoint: Address of the server.
-        urls: The first is the cheapest. Further URLs have different responses, to detect swapped responses.
+        urls: The cheapest URL first. Further URLs have different responses, which reveals swapped responses.
         timeout: Seconds to wait for a response.
     """
     prober = _Prober(endpoint=endpoint, timeout=timeout)
@@ -256,7 +256,7 @@ def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str,
     for name, data in {"oversized": oversized, **GARBAGE}.items():
         probe = impatient.send([(data, 0.0)])
         after = prober.send_separately(build_request(urls[0]))
-        # A malformed response is a finding of other checks. Only silence means that the server is dead.
+        # Other checks report malformed responses. Here, only a missing response means that the server is dead.
         alive = bool(after.responses) or (after.failure is not None and after.failure.kind in ("grammar", "short"))
         results[name] = replace(probe, alive=alive)
     return results
@@ -264,7 +264,7 @@ def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str,
 
 def _legal_probes(prober: _Prober, urls: Sequence[str]) -> dict[str, Callable[[], ProbeResult]]:
     url = urls[0]
-    targets = [*urls, UNKNOWN_PATH]  # neighbouring responses differ, so that swapped responses are detected
+    targets = [*urls, UNKNOWN_PATH]  # adjacent requests have different responses, which reveals swapped responses
     pipeline = [build_request(targets[n % len(targets)]) for n in range(PIPELINE_DEPTH)]
     plain, half = pipeline[0], len(pipeline[1]) // 2
     cuts = [0, 2, len(plain) // 3, len(plain) // 2, len(plain) - 3, len(plain) - 1, len(plain)]

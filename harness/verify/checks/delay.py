@@ -1,4 +1,4 @@
-"""The delay test type: responses are neither early nor much too late, and waiting does not block other requests."""
+"""The test type delay: responses are neither early nor much too late, and waiting does not block other requests."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,28 +8,28 @@ from harness.verify.checks.verification_client import Client, VerificationTask
 
 DELAY = frozenset({"delay"})
 TIMER_RESOLUTION_MILLISECONDS = 1.0
-# Allowed lateness of the fastest of several responses; a stalled machine delays some responses, but not all.
+# Permitted lateness of the fastest of several responses. A stalled machine delays some responses, but not all of them.
 MAX_LATE_SECONDS = 0.25
 REQUESTS_EACH = 3
 CONCURRENT_REQUESTS = 128
 NO_DELAY = QueryVariant(name="at once without delay", suffix="0")
 WITH_DELAY = QueryVariant(name="at once", suffix="200")
-SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # if the server handles the delays sequentially
-# Allowed time of concurrent delays beyond the time of as many requests without delay. A pool of 20 threads, the default
-# of some frameworks, needs 1.4 s.
+SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # time that a server needs if it handles the delays sequentially
+# Permitted difference between the times of concurrent requests with a delay and without a delay. A pool of 20 threads,
+# the default of some frameworks, needs 1.4 s.
 MAX_EXTRA_SECONDS = 2.0
-TRIES = 3  # of late responses; a stalled machine delays some tries, but not all
+TRIES = 3  # number of tries for late responses, because a stalled machine delays some tries, but not all
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send the load's request; in a thorough verification also variants of the delay and many requests at once."""
+    """Send the request of the load. In a thorough verification, also vary the delay and send many requests at once."""
     evidence.exchanges = task.load_client().send_in_order([QueryVariant(name="plain")] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return
     if not task.thorough:
         evidence.concurrent = task.load_client().send_concurrently([QueryVariant(name="plain")] * 40, 8)
         return
-    # A server that handles delays sequentially is slow, but it responds: wait for the last response.
+    # A server that handles delays sequentially is slow but correct, so wait for the last response.
     client = task.variant_client(task.timeout + SERIAL_SECONDS)
     cases = parameter_variants(20, 1000, 2000) * REQUESTS_EACH
     evidence.exchanges += client.send_concurrently(cases, len(cases))
@@ -45,7 +45,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def send_concurrent_delays(client: Client) -> list[Exchange]:
-    """Send many requests without delay, which also warms the server up, and then as many with a delay."""
+    """Send many requests without a delay, which also warms up the server, then as many requests with a delay."""
     cases = (NO_DELAY, WITH_DELAY)
     return [
         exchange
@@ -61,21 +61,21 @@ def elapsed_seconds(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
 
 
 def extra_seconds(exchanges: Sequence[Exchange]) -> float:
-    """Return the extra seconds of requests with a delay over requests without: about a single delay, if they overlap.
+    """Return the extra seconds of requests with a delay, compared with requests without a delay.
 
-    The difference removes the cost of a busy machine.
+    If the delays overlap, the result is about a single delay. The difference excludes the cost of a busy machine.
     """
     return elapsed_seconds(exchanges, WITH_DELAY) - elapsed_seconds(exchanges, NO_DELAY)
 
 
 def requested_seconds(exchange: Exchange) -> float:
-    """Return the delay that a request asks for, clamped, in seconds; 0 if it is not an integer of milliseconds."""
+    """Return the requested delay in seconds within the limits, or 0 if it is not an integer of milliseconds."""
     return clamp_parameter(exchange.target, 0, 1000) / 1000
 
 
 @exchange_check("delay.1", DELAY)
 def never_early(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses before the requested delay."""
+    """Find responses that precede the end of the requested delay."""
     due, took = requested_seconds(exchange) * 1000, (exchange.received_at - exchange.sent_at) * 1000
     if took < due - TIMER_RESOLUTION_MILLISECONDS:
         yield Finding(
@@ -86,7 +86,7 @@ def never_early(exchange: Exchange) -> Iterator[Finding]:
 
 
 def late_responses(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
-    """Yield the fastest exchange of each target with its duration in seconds, if even this exchange was too late."""
+    """Yield the fastest exchange of each target with its duration in seconds, if even this exchange was late."""
     fastest: dict[str, tuple[float, Exchange]] = {}
     for exchange in evidence.exchanges:
         if not exchange.ok or exchange.case in (NO_DELAY, WITH_DELAY):
@@ -101,7 +101,7 @@ def late_responses(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
 
 @check("delay.2", DELAY, lambda evidence: evidence.thorough and bool(evidence.exchanges))
 def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
-    """Require no delay for malformed numbers, and at most a second."""
+    """Require no delay for malformed numbers, and a delay of at most a second."""
     for took, exchange in late_responses(evidence):
         yield Finding(
             f"GET {exchange.target} ({exchange.case.name}): the response was much too late. Clamp the delay to "

@@ -18,11 +18,12 @@ from harness.verify.wire import Response, WireError
 
 T = TypeVar("T")
 
-HIGHEST_ID = 10_000  # ids in the world tables are 1..HIGHEST_ID
-HIGHEST_NUMBER = 10_000  # the same for randomNumber
-CHANCE_SIGMAS = 6.0  # standard deviations; chance exceeds them less than once in 10^8
-MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000  # arrays and objects, and values, in a response's JSON
-CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the generator's clock and the harness's
+HIGHEST_ID = 10_000  # ids in the world tables range from 1 to HIGHEST_ID
+HIGHEST_NUMBER = 10_000  # random numbers range from 1 to HIGHEST_NUMBER
+CHANCE_SIGMAS = 6.0  # standard deviations that chance exceeds less than once in 10^8 cases
+# Maximum number of arrays and objects, and of values, in the JSON of a response.
+MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000
+CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the clocks of the generator and of tfb
 
 TECHEMPOWER_VARIANTS = frozenset({"empty", "foo", "0", "1", "2", "500"})
 
@@ -33,18 +34,18 @@ class QueryVariant:
 
     name: str
     suffix: str = ""
-    count: int | None = None  # expected rows in the array; None: the test type has no count
-    alternative_count: int | None = None  # also accepted, where the requirements are ambiguous
-    declared: PreparedRequest | None = None  # for a service: the declared request to send instead of the URL
+    count: int | None = None  # expected number of rows in the array; None if the test type has no count
+    alternative_count: int | None = None  # also accepted where the requirements are ambiguous
+    declared: PreparedRequest | None = None  # the declared request of a service, which is sent instead of the URL
 
     @property
     def checked_by_techempower(self) -> bool:
-        """Return whether TechEmpower's verification also sends this variant and rejects wrong responses."""
+        """Return whether TechEmpower's verification sends this variant, too, and rejects wrong responses."""
         return self.count is None or self.name in TECHEMPOWER_VARIANTS or self.name.endswith(" rows")
 
 
 def parameter_variants(*numbers: int) -> list[QueryVariant]:
-    """Return variants of a numeric parameter: absent, empty, malformed, out of range, and ``numbers``."""
+    """Return variants of a numeric parameter: absent, empty, malformed, out of range, and each of ``numbers``."""
     suffixes = ("foo", "1.5", "-1", "0", *map(str, numbers), "12345678901234567890")
     return [
         QueryVariant(name="absent"),
@@ -55,22 +56,22 @@ def parameter_variants(*numbers: int) -> list[QueryVariant]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request, sent with the load generator's headers, and the response."""
+    """A request that was sent with the load generator's headers, and the response."""
 
     case: QueryVariant
     target: str
-    sent_at: float  # epoch seconds
+    sent_at: float  # epoch seconds at which the request was sent
     received_at: float
-    connection: int  # number of the connection; exchanges on the same connection are in order
+    connection: int  # number of the connection, on which exchanges are in order
     response: Response | None
     error: str | None = None  # reason why there is no response
     error_kind: str | None = None
-    unsolicited: bytes = b""  # bytes that followed the response
+    unsolicited: bytes = b""  # bytes that were received after the response
     closed: bool = False  # whether the server closed the connection after the response
     reconnected: bool = (
-        False  # whether the request was sent on a new connection because the server closed the old connection
+        False  # whether the request was sent on a new connection because the server had closed the previous connection
     )
-    requests_on_connection: int = 0  # on a connection that the server closed; 0: not counted
+    requests_on_connection: int = 0  # requests on a connection that the server closed; 0 if not counted
 
     @property
     def ok(self) -> bool:
@@ -79,7 +80,7 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """Return the body of the response; empty without a response."""
+        """Return the body of the response, or no bytes without a response."""
         return self.response.body if self.response else b""
 
     def headers(self, name: str) -> list[str]:
@@ -92,7 +93,7 @@ class Exchange:
 
     @cached_property
     def document(self) -> object:
-        """Return the parsed JSON body, or the ValueError that explains why it cannot be parsed."""
+        """Return the parsed JSON body, or the ValueError that explains why it is invalid."""
         try:
             return safe_read.parse_json(self.body, MAX_CONTAINERS, MAX_VALUES)
         except ValueError as error:
@@ -100,36 +101,37 @@ class Exchange:
 
     @cached_property
     def row_objects(self) -> tuple[object, ...]:
-        """Return the elements of the response's array, or the single document; empty if the body is not JSON."""
+        """Return the elements of the response's array, or the single document; empty for invalid JSON."""
         if isinstance(self.document, list):
             return tuple(self.document)
         return () if isinstance(self.document, ValueError) or self.case.count is not None else (self.document,)
 
     @cached_property
     def rows(self) -> tuple[tuple[int, int], ...]:
-        """Return (id, randomNumber) of the row objects that ``parse_row`` accepts."""
+        """Return (id, randomNumber) of all row objects that ``parse_row`` accepts."""
         return tuple(row for row in map(parse_row, self.row_objects) if row)
 
 
 def clamp_parameter(target: str, least: int, most: int) -> int:
-    """Return the integer at the end of a target, clamped to the bounds; 0 if the target does not end in an integer."""
+    """Return the integer at the end of a target, limited to the bounds, or 0 if there is no integer."""
     number = re.search(r"=(-?\d+)\Z", target)
     return min(max(int(number[1]), least), most) if number else 0
 
 
 def parse_row(item: object) -> tuple[int, int] | None:
-    """Return the id and randomNumber of a row object, or None if they cannot be determined.
+    """Return the id and the randomNumber of a row object, or None if they cannot be determined.
 
-    Parsing is as lenient as TechEmpower's verification, so that oddly spelt rows are still compared with the table.
-    The check ``rows-exact`` judges the spelling.
+    Like TechEmpower's verification, parsing is lenient, so that rows with unusual spelling are still compared with the
+    table. The check ``rows-exact`` judges the spelling.
     """
     if not isinstance(item, dict):
         return None
     identifier, number = item.get("id"), item.get("randomNumber")
-    if len(item) != 2 or type(identifier) is not int or type(number) is not int:  # fast path: nearly all rows are exact
+    # Fast path, because nearly all rows are exact.
+    if len(item) != 2 or type(identifier) is not int or type(number) is not int:
         lowercased = {str(key).lower(): value for key, value in item.items()}
         if len(lowercased) != len(item):
-            return None  # the same key in two spellings
+            return None  # two keys are equal except for spelling
         identifier, number = _parse_integer(lowercased.get("id")), _parse_integer(lowercased.get("randomnumber"))
     if identifier is None or number is None or not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
         return None
@@ -137,7 +139,7 @@ def parse_row(item: object) -> tuple[int, int] | None:
 
 
 def _parse_integer(value: object) -> int | None:
-    """Return an integer, a decimal string, or a float without a fraction as an integer, else None."""
+    """Return an integer, a decimal string, or a float without a fraction as an integer; otherwise, return None."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -146,26 +148,27 @@ def _parse_integer(value: object) -> int | None:
 
 
 RandomNumbers = Mapping[int, int]  # id -> randomNumber
-WorldTables = Mapping[str, RandomNumbers]  # "world" and "World" at a moment; an implementation uses only one
+# Contents of the tables "world" and "World" at a point in time; implementations use only one of them.
+WorldTables = Mapping[str, RandomNumbers]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableVersion(Generic[T]):
-    """Contents of a table for a period in epoch seconds. Tests change the contents to detect stale responses."""
+    """The contents of a table during a period in epoch seconds. Verification changes them to detect stale responses."""
 
-    rows: Mapping[int, T]  # by id
+    rows: Mapping[int, T]  # rows by id
     since: float = float("-inf")
     until: float = float("inf")
 
     def overlaps(self, exchange: Exchange) -> bool:
-        """Return whether the server may have read this version for the exchange."""
+        """Return whether the server may have read this version of the table for the exchange."""
         return self.since <= exchange.received_at and exchange.sent_at <= self.until
 
 
 def append_version(
     versions: list[TableVersion[T]], rows: Mapping[int, T], begun: float, done: float, slack: float = 0.0
 ) -> None:
-    """Append a version with changed rows that became visible between ``begun`` and ``done``, in epoch seconds.
+    """Append a version with changed rows, which became visible between ``begun`` and ``done`` in epoch seconds.
 
     ``slack`` is the error of the exchanges' clock in seconds.
     """
@@ -173,11 +176,11 @@ def append_version(
     versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(begun, done) - slack))
 
 
-TableHistory = Mapping[str, Sequence[TableVersion[int]]]  # versions of "world" and of "World"
+TableHistory = Mapping[str, Sequence[TableVersion[int]]]  # versions of the tables "world" and "World"
 
 
 class TableSnapshot(NamedTuple):
-    """Contents of the world tables at a moment between ``since`` and ``until``; by default, before all requests."""
+    """The contents of the world tables between ``since`` and ``until``; by default, before all requests."""
 
     world: WorldTables
     since: float = -math.inf  # epoch seconds
@@ -186,11 +189,11 @@ class TableSnapshot(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """Responses to an unusual request, or to a sequence of requests."""
+    """The responses to an unusual request, or to a sequence of requests."""
 
     responses: tuple[Response, ...] = ()
     failure: WireError | None = None  # reason why there are fewer responses than requests
-    closed: bool | None = None  # whether the server closed the connection afterwards; None: not observed
+    closed: bool | None = None  # whether the server closed the connection afterwards; None if not observed
     alive: bool = True  # whether the server responded on a new connection afterwards
 
     @property
@@ -206,12 +209,12 @@ class ProbeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedWork:
-    """The least work of the database that explains the responses of a load."""
+    """The minimum of database work that explains the responses of a load."""
 
-    reads: int = 0  # rows of world
-    writes: int = 0  # rows of world
-    pages: int = 0  # reads of the whole fortune table
-    updates: int = 0  # statements that write: at least as many as requests
+    reads: int = 0  # rows read from world
+    writes: int = 0  # rows written to world
+    pages: int = 0  # reads of the complete fortune table
+    updates: int = 0  # statements that write; at least one for each request
 
     def __add__(self, other: "ExpectedWork") -> "ExpectedWork":
         return ExpectedWork(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
@@ -222,13 +225,14 @@ class ExpectedWork:
 
     @classmethod
     def for_responses(cls, test_type: TestType, rows_each: int, responses: int) -> "ExpectedWork":
-        """Return the work for a number of successful responses with ``rows_each`` rows."""
+        """Return the work for a number of successful responses that contain ``rows_each`` rows each."""
         if not test_type.counts_statements:
             return cls()
         if test_type.response_shape == "page":
             return cls(pages=responses)
         rows = responses * rows_each
-        # A request that draws a row twice writes it once. A row need not be written if the new number equals the old.
+        # A row that a request draws twice needs a single write. A row need not be written if its number does not
+        # change.
         spared = rows * ((rows_each - 1) / 2 + 1) / HIGHEST_ID
         least = max(0, math.floor(rows - spared - CHANCE_SIGMAS * math.sqrt(spared) - CHANCE_SIGMAS))
         if not test_type.writes_database:
@@ -243,9 +247,9 @@ class ExpectedWork:
 
     @classmethod
     def in_open_transactions(cls, texts: Sequence[str], rows: int) -> "ExpectedWork":
-        """Return the work of statements in open transactions, which PostgreSQL counts when the transactions end.
+        """Return the work of statements in open transactions, which PostgreSQL has not counted yet.
 
-        ``rows`` is the number of rows that a writing statement may write.
+        ``rows`` is the number of rows that a statement may write.
         """
         on_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names_table("world")]
         writes = sum(statement.writes for statement in on_world)
@@ -255,107 +259,109 @@ class ExpectedWork:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseActivity:
-    """Changes to the database by a process, from PostgreSQL's statistics."""
+    """Changes to the database by a process, according to PostgreSQL's statistics."""
 
-    fetched: int | None  # rows of the world tables fetched by index; None: unknown
+    fetched: int | None  # rows of the world tables that were fetched by index; None if unknown
     updated: int | None
     deadlocks: int | None
-    left_behind: tuple[tuple[str, str, str], ...]  # other changed objects: name, definition before and after
+    left_behind: tuple[tuple[str, str, str], ...]  # other changed objects: (name, definition before, definition after)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Selection of the responses that the load generator records: a random share of a load, within two limits."""
+    """The selection of responses that the load generator records: a random share of a load within two limits."""
 
-    share: float  # 0..1; the generator lowers it for the whole load if a limit would be exceeded
+    share: float  # 0..1; the generator lowers it for the complete load if a limit would be exceeded
     max_responses: int
-    max_bytes: int  # of headers and bodies
+    max_bytes: int  # maximum bytes of headers and bodies
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestCounts:
-    """Outcomes of a load's requests, counted by the generator, including responses after the end of the load."""
+    """Outcomes of a load's requests. The generator counts them, including responses after the end of the load."""
 
     sent: int
     received: int
-    successes: int  # responses with a 2xx status
+    successes: int  # responses with a status 2xx
     failed: int  # responses with other statuses
-    unsolicited: int  # responses without a request
+    unsolicited: int  # responses without a corresponding request
     unsolicited_bytes: int  # bytes that belong to no response, and bytes of unsolicited responses
-    unfinished: int  # in progress when the generator stopped; 0 if it waited for the full timeout
+    unfinished: int  # requests in progress when the generator stopped; 0 if it waited for the full timeout
     hung_connections: int
-    closed_connections: int  # closed by the server
+    closed_connections: int  # connections that the server closed
     interrupted: int  # requests in progress on connections that the server closed
     malformed: int  # responses with invalid framing, or with an unexpected body or length
     statuses: Mapping[str, int]
-    all_recorded: bool  # whether the generator recorded every response
+    all_recorded: bool  # whether the generator recorded all responses
 
 
 @dataclass(frozen=True, kw_only=True)
 class FolderFacts:
-    """Facts about an implementation's folder, gathered by ``harness.verify.process_conduct``."""
+    """Facts about the folder of an implementation, gathered by ``harness.verify.process_conduct``."""
 
-    config_file: str  # name of benchmark_config.json in messages
-    dockerfile: str  # file name
+    config_file: str  # name of benchmark_config.json for messages
+    dockerfile: str  # name of the Dockerfile
     dockerfile_defects: tuple[str, ...]
-    image_command: tuple[str, ...]  # empty: the command of the base image
-    same_command: bool  # whether image_command and local_command start the same program with the same arguments
-    local_command: tuple[str, ...]  # local.run
-    missing_variables: tuple[str, ...] = ()  # NAME=value of local.env that the image does not set
+    image_command: tuple[str, ...]  # command of the image; empty: the command of the base image
+    same_command: bool  # whether both commands start the same program with the same arguments
+    local_command: tuple[str, ...]  # value of local.run
+    missing_variables: tuple[str, ...] = ()  # NAME=value pairs of local.env that the image does not set
     readme_defect: str | None
     maintainers: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConductFacts:
-    """Facts about a server's process and folder; None if they were not observed."""
+    """Facts about the process and the folder of a server; None if not observed."""
 
-    database_mistakes: tuple[str, ...] = ()  # ignored variables among DBHOST, DBPORT, DBNAME, DBUSER and DBPASS
+    # Variables among DBHOST, DBPORT, DBNAME, DBUSER and DBPASS that the server ignores.
+    database_mistakes: tuple[str, ...] = ()
     stop_requested: bool = False
-    stop_seconds: float | None = None  # until the server stopped; None: it did not stop
-    root_processes: tuple[str, ...] | None = None  # None: the server does not run in a container
+    stop_seconds: float | None = None  # seconds until the server stopped; None if it did not stop
+    root_processes: tuple[str, ...] | None = None  # None if the server does not run in a container
     folder: FolderFacts | None = None
-    strict: bool = False  # whether violations of rules for pull requests fail instead of warn
+    strict: bool = False  # whether violations of rules for pull requests fail instead of warning
 
 
 @dataclass(kw_only=True)
 class Evidence:
-    """All observations of a verification or trial; a field that does not apply is empty or None."""
+    """All observations of a verification or a trial. Fields that do not apply are empty or None."""
 
     test_type: str
     rules: Rules = "tfb"
     thorough: bool = True
-    under_load: bool = False  # whether the exchanges are sampled from a load
-    exchanges: list[Exchange] = field(default_factory=list)  # not among the concurrent exchanges
-    concurrent: list[Exchange] = field(default_factory=list)  # on several connections at once; statements are counted
-    declared_exchanges: Sequence[Exchange] = ()  # further requests that declare their expected response
+    under_load: bool = False  # whether the exchanges are a sample of a load
+    exchanges: list[Exchange] = field(default_factory=list)  # sequential exchanges
+    # Concurrent exchanges on several connections, whose statements are counted.
+    concurrent: list[Exchange] = field(default_factory=list)
+    declared_exchanges: Sequence[Exchange] = ()  # further requests, which declare their expected response
     history: TableHistory | None = None  # versions of tables that the test type only reads
-    cached_rows: Collection[tuple[int, int]] = ()  # (id, number) that a cache may still hold
-    snapshots: list[TableSnapshot] = field(default_factory=list)  # of written tables, from before to after all requests
-    complete: bool = True  # whether ``concurrent`` has all requests, not only a sample
-    rows_per_response: float = 0.0  # for a sample: rows that the load wrote for each sampled response
-    age_pairs: Mapping[tuple[float, bool], int] = field(
-        default_factory=dict
-    )  # for a sample: ``values.count_age_pairs``
-    statements: Sequence[NormalisedStatement] | None = None  # None: not counted, or not exactly
-    uncounted_reason: str | None = None  # why statements could not be counted
-    distinct_statements: int = 0  # number of different statements since the server started
+    cached_rows: Collection[tuple[int, int]] = ()  # (id, number) pairs that a cache may still contain
+    # Snapshots of written tables, from before until after all requests.
+    snapshots: list[TableSnapshot] = field(default_factory=list)
+    complete: bool = True  # whether ``concurrent`` contains all requests instead of a sample
+    rows_per_response: float = 0.0  # for a sample: rows that the load wrote, divided by the number of sampled responses
+    # For a sample: the result of ``values.count_age_pairs``.
+    age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
+    statements: Sequence[NormalisedStatement] | None = None  # None if not counted, or not counted exactly
+    uncounted_reason: str | None = None  # reason why statements could not be counted
+    distinct_statements: int = 0  # number of different statements since the start of the server
     fortunes: Sequence[TableVersion[str]] = ()
     probes: dict[str, ProbeResult] = field(default_factory=dict)
-    database_activity: DatabaseActivity | None = None  # of a whole process
+    database_activity: DatabaseActivity | None = None  # activity of a complete process
     expected_work: ExpectedWork = ExpectedWork()
-    request_counts: RequestCounts | None = None  # of a load
-    extension: object = None  # observations for the checks of an extension
-    upstream: UpstreamStats | None = None  # requests from the server to the upstream
+    request_counts: RequestCounts | None = None  # outcomes of a load's requests
+    extension: object = None  # observations for the checks of a plugin
+    upstream: UpstreamStats | None = None  # requests that the upstream service received
     conduct: ConductFacts | None = None
 
     @property
     def all_exchanges(self) -> Iterator[Exchange]:
-        """Yield every exchange with the declared URL."""
+        """Yield every exchange that used the declared URL."""
         yield from self.exchanges
         yield from self.concurrent
 
     @property
     def ok_exchanges(self) -> Iterator[Exchange]:
-        """Yield the exchanges with status 200; the check ``status-ok`` judges other statuses."""
+        """Yield the exchanges with status 200. The check ``status-ok`` judges all other statuses."""
         return (exchange for exchange in self.all_exchanges if exchange.ok)

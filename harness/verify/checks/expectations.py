@@ -1,4 +1,4 @@
-"""Checks of a service's responses, each against the declared expectation of the request."""
+"""Checks of a service's responses. Each response is compared with the declared expectation of its request."""
 
 import itertools
 import time
@@ -19,15 +19,16 @@ from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.http import parse_media_type
 from harness.verify.checks.verification_client import MAX_RETAINED_BYTES, Client, VerificationTask
 
-# Requests for each declared request, with successive values: in a thorough and in a brief verification.
+# Number of requests for each declared request, with successive values: in a thorough and in a brief verification.
 SEQUENTIAL_REQUESTS = {True: 40, False: 3}
 CONCURRENT_REQUESTS = {True: 160, False: 8}
 CONNECTIONS = 8
-MAX_SEQUENTIAL_SECONDS = 3.0  # for each declared request
+MAX_SEQUENTIAL_SECONDS = 3.0  # maximum time for each declared request
 RULE = "declared.1"
-MAX_DECODED_BYTES = 16 << 20  # of a compressed body
+MAX_DECODED_BYTES = 16 << 20  # maximum size of a decompressed body
 MAX_CODINGS = 4
-MAX_CONTAINERS, MAX_VALUES = 200_000, 2_000_000  # arrays and objects, and values, in a response's JSON
+# Maximum number of arrays and objects, and of values, in the JSON of a response.
+MAX_CONTAINERS, MAX_VALUES = 200_000, 2_000_000
 
 ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
 
@@ -38,7 +39,7 @@ def declared_variant(declared: PreparedRequest) -> QueryVariant:
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send each declared request with several values, sequentially and then concurrently."""
+    """Send each declared request with several values, first sequentially and then concurrently."""
     variants_by_request: dict[str, list[QueryVariant]] = {}
     for declared in task.test_type.requests:
         variants_by_request.setdefault(declared.request, []).append(declared_variant(declared))
@@ -63,7 +64,7 @@ def _send(client: Client, variants: Sequence[QueryVariant], evidence: Evidence) 
 
 
 def expectation_check(function: ExpectationCheck) -> Check:
-    """Decorate a function of an expectation and an exchange as a check; messages get the request as a prefix.
+    """Turn a function of an expectation and an exchange into a check. Messages are prefixed with the request.
 
     The function raises ValueError if the body cannot be read.
     """
@@ -84,7 +85,7 @@ def expectation_check(function: ExpectationCheck) -> Check:
 
 
 def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
-    """Return the declared requests with their exchanges."""
+    """Yield the declared requests with their exchanges."""
     exchanges = itertools.chain(evidence.all_exchanges, evidence.declared_exchanges)
     return ((exchange.case.declared, exchange) for exchange in exchanges if exchange.case.declared)
 
@@ -118,7 +119,7 @@ def declared_status(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 @expectation_check
 def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require the expected media type and the parameters that are expected with it."""
+    """Require the expected media type, and the parameters that are declared with it."""
     if expect.content_type is None or not _has_expected_status(expect, exchange):
         return
     values = exchange.headers("content-type")
@@ -135,7 +136,7 @@ def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Findin
 
 @expectation_check
 def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require the expected size of the body and, if it is declared, exactly the expected body."""
+    """Require the expected size of the body. If a body is declared, require exactly this body."""
     if not _has_expected_status(expect, exchange):
         return
     size = len(exchange.body)
@@ -155,7 +156,7 @@ def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 @expectation_check
 def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require JSON that fits the schema and contains the expected members."""
+    """Require JSON that matches the schema and contains the expected members."""
     if (expect.subset is None and expect.json_schema is None) or not _has_expected_status(expect, exchange):
         return
     body = _decode(exchange)
@@ -173,12 +174,12 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 
 def _has_expected_status(expect: Expect, exchange: Exchange) -> bool:
-    """Return whether there is a response with the expected status; other statuses are findings of declared-status."""
+    """Return whether a response has the expected status. The check declared-status reports other statuses."""
     return exchange.response is not None and exchange.response.status == expect.status
 
 
 def _decode(exchange: Exchange) -> bytes:
-    """Return the body without the content codings gzip and deflate (RFC 9110 section 8.4.1). Raises ValueError."""
+    """Return the body after decoding gzip and deflate (RFC 9110 section 8.4.1). Raises ValueError."""
     body = exchange.body
     codings = ",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")
     if len(codings) > MAX_CODINGS:
@@ -188,7 +189,7 @@ def _decode(exchange: Exchange) -> bytes:
             continue
         if coding not in ("gzip", "x-gzip", "deflate"):
             raise ValueError(f"Content-Encoding {coding} is not supported. Send Accept-Encoding: gzip with the request")
-        decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32)  # detects gzip or zlib
+        decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32)  # accept both gzip and zlib
         try:
             body = decompressor.decompress(body, MAX_DECODED_BYTES)
         except zlib.error as error:
@@ -201,7 +202,7 @@ def _decode(exchange: Exchange) -> bytes:
 
 
 def _differences(expected: JsonValue, actual: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:
-    """Yield where a document lacks an expected value: the JSON path, the expected value, and the actual value."""
+    """Yield the differences of a document from an expectation: JSON path, expected value, and actual value."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key not in actual:

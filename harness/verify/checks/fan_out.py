@@ -1,4 +1,4 @@
-"""The fan-out test type: the server calls the upstream as often as requested, and returns the sum of the results."""
+"""The test type fan-out: the server calls the upstream service as often as requested, and returns the sum."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ IDLE_SECONDS, MAX_POLLS = 0.1, 50
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send the load's request, and variants in a thorough verification, while the upstream counts calls."""
+    """Send the load's request, and variants in a thorough verification, while the upstream service counts calls."""
     upstream = task.server.upstream
     if upstream:
         wait_until_idle(upstream)
@@ -33,9 +33,9 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait until the upstream receives no more calls, with a time limit.
+    """Wait, with a time limit, until the upstream service receives no further calls.
 
-    A server with sequential calls continues with requests of clients that have left.
+    A server with sequential calls continues to process requests of disconnected clients.
     """
     before = upstream.stats().calls
     for _ in range(MAX_POLLS):
@@ -47,7 +47,7 @@ def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sl
 
 
 def parse_calls_and_sum(exchange: Exchange) -> tuple[int, int] | None:
-    """Return ``calls`` and ``sum`` of a response with exactly these keys and integer values, else None."""
+    """Return ``calls`` and ``sum`` of a response that has exactly these keys with integer values, else None."""
     document = exchange.document
     if not isinstance(document, dict) or document.keys() != {"calls", "sum"}:
         return None
@@ -58,7 +58,8 @@ def parse_calls_and_sum(exchange: Exchange) -> tuple[int, int] | None:
 @exchange_check("fan-out.1", FAN_OUT)
 def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
     """Require an object with the integers ``calls`` and ``sum``."""
-    if not isinstance(exchange.document, ValueError) and parse_calls_and_sum(exchange) is None:  # else json-valid fails
+    # Json-valid reports invalid documents.
+    if not isinstance(exchange.document, ValueError) and parse_calls_and_sum(exchange) is None:
         yield Finding(
             "the body is not the object of the fan-out test. Return both keys with integers",
             expected='{"calls":…,"sum":…}',
@@ -68,7 +69,7 @@ def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("fan-out.2", FAN_OUT)
 def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of calls, clamped to 1..100, and a single call if there is no number."""
+    """Require the requested number of calls, limited to 1..100. Without a valid number, require a single call."""
     reported, expected = parse_calls_and_sum(exchange), clamp_parameter(exchange.target, 1, MAX_CALLS) or 1
     if reported is not None and reported[0] != expected:
         yield Finding(
@@ -81,11 +82,11 @@ def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
 
 @check("fan-out.3", FAN_OUT, lambda evidence: evidence.upstream is not None)
 def upstream_called(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the upstream was called exactly as often as the responses report, and that the sums agree."""
+    """Require that the upstream service received exactly the calls that the responses report, and that sums agree."""
     parsed, upstream = [parse_calls_and_sum(exchange) for exchange in evidence.all_exchanges], evidence.upstream
     reported = [pair for pair in parsed if pair]
     if upstream is None or len(reported) < len(parsed):
-        return  # a response without numbers is a finding of calls-and-sum
+        return  # calls-and-sum reports a response without these numbers
     delay = upstream.delay_seconds * 1000 - TIMER_RESOLUTION_MILLISECONDS
     for took in sorted((e.received_at - e.sent_at) * 1000 for e in evidence.ok_exchanges)[:1]:
         if took < delay:
@@ -96,7 +97,7 @@ def upstream_called(evidence: Evidence) -> Iterator[Finding]:
             )
     calls, total = sum(calls for calls, _ in reported), sum(total for _, total in reported)
     expected, wrong = f"{calls} calls with the sum {total}", (calls, total) != (upstream.calls, upstream.sum)
-    if not evidence.complete and evidence.request_counts and reported:  # a sample of equal requests
+    if not evidence.complete and evidence.request_counts and reported:  # a sample in which all requests are equal
         calls = evidence.request_counts.successes * reported[0][0]
         expected, wrong = f"at least {calls} calls", upstream.calls < calls
     if wrong:

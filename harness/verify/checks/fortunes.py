@@ -1,4 +1,4 @@
-"""Checks of the fortune page, parsed as browsers do: rows in order and escaped, and no other content."""
+"""Checks of the fortune page, parsed in the same way as by browsers: rows in order, escaped, and nothing else."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,10 @@ from harness.verify.checks.evidence import Evidence, Exchange
 FORTUNE = frozenset({"fortune"})
 ADDED_FORTUNE = "Additional fortune added at request time."
 
-# A page of fortunes has about 80 tags in 1.5 kB. Parsers take quadratic time for large pages.
+# A page of fortunes has about 80 tags in 1.5 kB. Parsing large pages takes quadratic time.
 MAX_BYTES, MAX_TAGS = 16 * 1024, 1_000
 ELEMENTS = frozenset({"html", "head", "meta", "title", "body", "table", "thead", "tbody", "tr", "th", "td"})
-IGNORED_BY_TECHEMPOWER = frozenset({"script", "link"})  # TechEmpower also ignores attributes that run or load
+IGNORED_BY_TECHEMPOWER = frozenset({"script", "link"})  # TechEmpower also ignores attributes that run or load content
 _DOCTYPE = re.compile(rb"(?:\s|<!--(?>.*?-->))*+<!doctype\s+html\s*>", re.IGNORECASE | re.DOTALL)
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
@@ -26,11 +26,11 @@ _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECAS
 class Page:
     """A parsed fortune page."""
 
-    rows: tuple[tuple[str, ...], ...]  # text of the cells, header first
+    rows: tuple[tuple[str, ...], ...]  # text of the cells in each row, header first
     elements: tuple[str, ...]
-    attributes: tuple[tuple[str, str, str], ...]  # element, name, value
+    attributes: tuple[tuple[str, str, str], ...]  # (element, name, value)
     title: str
-    loose_text: str  # text of the body outside of cells
+    loose_text: str  # text in the body, outside of cells
 
 
 @exchange_check("fortune.1", FORTUNE)
@@ -60,17 +60,17 @@ def page_is_html(exchange: Exchange) -> Iterator[Finding]:
 
 @check("fortune.2", FORTUNE, lambda evidence: bool(evidence.fortunes))
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
-    """Require a table with a header, every row of the database and the added fortune, sorted by message."""
+    """Require a table with a header, all rows of the database and the added fortune, sorted by message."""
     for exchange in evidence.ok_exchanges:
         page = parse_page(exchange.body)
-        # If the clock was set back, no version may cover the exchange: accept any of them.
+        # If the clock was set back, the exchange may overlap with no version. In this case, accept any version.
         versions = [version for version in evidence.fortunes if version.overlaps(exchange)] or evidence.fortunes
         yield from min((list(_compare(page, version.rows)) for version in versions), key=len)
 
 
 @exchange_check("fortune.3", FORTUNE)
 def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
-    """Find text outside the table, and elements or attributes that hide, run or load something."""
+    """Find text outside the table, and elements or attributes that hide, run or load content."""
     page = parse_page(exchange.body)
     for name in page.elements:
         if name not in ELEMENTS:
@@ -99,15 +99,15 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
         )
 
 
-@lru_cache(maxsize=64)  # thousands of pages of a load are equal, until a fortune changes
+@lru_cache(maxsize=64)  # a load has thousands of equal pages until a fortune changes
 def parse_page(body: bytes) -> Page:
-    """Parse a page as an HTML5 browser does; an oversized page counts as empty."""
+    """Parse a page in the same way as an HTML5 browser. An oversized page counts as empty."""
     if _is_oversized(body):
         return Page(rows=(), elements=(), attributes=(), title="", loose_text="")
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
     nodes = tree.css("*")
     title = tree.css_first("head > title")
-    table = tree.css_first("table")  # rows in further tables count as missing
+    table = tree.css_first("table")  # rows in other tables count as missing
     rows = table.css("tr") if table else []
     return Page(
         rows=tuple(
@@ -128,7 +128,7 @@ def _is_oversized(body: bytes) -> bool:
 
 
 def _cell_text(cell: LexborNode, expected_tag: str) -> str:
-    """Return the text of a cell, or the HTML of a header cell among fortunes or the reverse."""
+    """Return the text of a cell. If the cell has the wrong tag, return its HTML."""
     return cell.text(deep=True) if cell.tag == expected_tag else cell.html or ""
 
 

@@ -1,4 +1,4 @@
-"""Checks of responses for all test types: status, framing, dates, content type, no compression."""
+"""Checks of responses for all test types: status, framing, dates, content type, and no compression."""
 
 import re
 from collections.abc import Iterator
@@ -10,20 +10,21 @@ from harness.records.outcome import Outcome
 from harness.verify.checks import ALL_TYPES, SERVER, Finding, all_types_and_server, check, excerpt, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange
 
-# Date has a resolution of a second, and servers may refresh it every second: a correct Date is up to 2 s late.
-# A further second allows for a late timer, and five more for a generator that occupies the machine.
+# Date has a resolution of a second, and servers may refresh it once per second, so a correct Date is up to 2 s late.
+# A further second allows for a late timer, and five seconds for a generator that occupies the machine.
 DATE_BEHIND_SECONDS = 3.0
 DATE_BEHIND_UNDER_LOAD_SECONDS = 8.0
 DATE_UNCHANGED_SECONDS = 4.0  # time limit for a change of Date under load
 
 _PARAMETER = re.compile(r"""[ \t]*;[ \t]*([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+.^`|~-]+))""")
-_CONTENT_TYPE = re.compile(rf"([^;]*+)((?:{_PARAMETER.pattern})*+)[ \t;]*")  # possessive: linear time for any input
+# Possessive quantifiers guarantee linear time.
+_CONTENT_TYPE = re.compile(rf"([^;]*+)((?:{_PARAMETER.pattern})*+)[ \t;]*")
 
 
 @exchange_check("http.1", all_types_and_server, only_ok=False)
 def answered(exchange: Exchange) -> Iterator[Finding]:
-    """Require a readable response to every request, in time."""
-    if exchange.response is None and exchange.error_kind != "short":  # short: a finding of length-exact
+    """Require a readable response to every request within the time limit."""
+    if exchange.response is None and exchange.error_kind != "short":  # length-exact reports short responses
         yield Finding(
             f"no response: {exchange.error}",
             expected="a response to every request",
@@ -46,7 +47,7 @@ def status_ok(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("http.3", all_types_and_server, only_ok=False)
 def message_grammar(exchange: Exchange) -> Iterator[Finding]:
-    """Find status lines and header lines that violate RFC 9112 but can still be read."""
+    """Find status lines and header lines that violate RFC 9112 but can still be parsed."""
     for violation in exchange.response.violations if exchange.response else ():
         yield Finding(violation, expected="an HTTP/1.1 message")
 
@@ -71,7 +72,7 @@ def length_exact(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("http.5", all_types_and_server, only_ok=False)
 def keep_alive(exchange: Exchange) -> Iterator[Finding]:
-    """Find connections that the server closed although the client wanted to keep them."""
+    """Find connections that the server closed although the client wanted to reuse them."""
     closed = exchange.closed or exchange.reconnected
     if exchange.response is not None and closed and exchange.response.framing != "close":
         yield Finding(
@@ -91,7 +92,7 @@ def server_header(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("http.7", all_types_and_server)
 def date_form(exchange: Exchange) -> Iterator[Finding]:
-    """Require exactly one Date header as an IMF-fixdate, the only form that RFC 9110 lets a server send."""
+    """Require exactly one Date header, in the form IMF-fixdate. RFC 9110 lets servers send no other form."""
     dates = exchange.headers("date")
     if len(dates) != 1 or parse_date(dates[0]) is None:
         yield Finding(
@@ -104,11 +105,11 @@ def date_form(exchange: Exchange) -> Iterator[Finding]:
 
 @check("http.8", all_types_and_server)
 def date_now(evidence: Evidence) -> Iterator[Finding]:
-    """Require that Date is the time of the response."""
+    """Require that Date matches the time of the response."""
     behind = DATE_BEHIND_UNDER_LOAD_SECONDS if evidence.under_load else DATE_BEHIND_SECONDS
     for exchange in evidence.ok_exchanges:
         date = parse_date(exchange.header("date") or "")
-        # Allow a second for the clocks of two machines.
+        # Allow for a difference of a second between the clocks of two machines.
         if date is not None and not exchange.sent_at - behind < date <= exchange.received_at + 1.0:
             yield Finding(
                 f"GET {exchange.target}: Date is off by {date - exchange.received_at:+.1f} s. Send the time in GMT",
@@ -123,14 +124,14 @@ def date_now(evidence: Evidence) -> Iterator[Finding]:
     lambda e: e.under_load or (e.test_type == SERVER and e.thorough and bool(e.exchanges)),
 )
 def date_moves(evidence: Evidence) -> Iterator[Finding]:
-    """Require that Date changes with time, also under load."""
+    """Require that Date advances over time, also under load."""
     allowed = DATE_UNCHANGED_SECONDS if evidence.under_load else DATE_BEHIND_SECONDS
     times_by_date: dict[str, list[float]] = {}
     for exchange in evidence.ok_exchanges:
         times_by_date.setdefault(exchange.header("date") or "", []).append(exchange.received_at)
     for date, times in times_by_date.items():
         unchanged = max(times) - min(times)
-        # Under load, require responses in several different seconds, because the machine may have stood still.
+        # Under load, require responses in several different seconds, because the machine may have stalled.
         observed = not evidence.under_load or len(set(map(int, times))) > allowed
         if date and unchanged > allowed and observed:
             yield Finding(
@@ -158,7 +159,7 @@ def content_type(evidence: Evidence) -> Iterator[Finding]:
 
 @exchange_check("http.11", all_types_and_server)
 def no_compression(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses that are compressed although the request did not accept compression."""
+    """Find compressed responses to requests that do not accept compression."""
     coding = exchange.header("content-encoding")
     if coding is not None and coding.lower() != "identity":
         yield Finding(
@@ -192,7 +193,7 @@ def parse_date(value: str) -> float | None:
 
 @lru_cache(maxsize=64)
 def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
-    """Return the media type in lower case and the parameters, or (None, {}) if the value is malformed."""
+    """Return the media type in lower case with the parameters, or (None, {}) for a malformed value."""
     match = _CONTENT_TYPE.fullmatch(value)
     if not match:
         return None, {}
@@ -201,7 +202,7 @@ def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
 
 
 def _describe_close(exchange: Exchange) -> str:
-    """Return how the server announced the end of the connection, and after how many requests."""
+    """Return how the server announced that it would close the connection, and after how many requests."""
     announced = (exchange.header("connection") or "").lower() == "close"
     how = "Connection: close" if announced else "closed"
     requests = exchange.requests_on_connection

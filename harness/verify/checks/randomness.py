@@ -1,8 +1,8 @@
 """Checks that ids and new numbers are drawn uniformly and independently, by exact tests with given error rates.
 
 Each check tests the hypothesis "independent, uniform over 1..10000". It rejects a correct server with a probability
-below ``FALSE_ALARM``. The tests use exact binomial tails, with a Bonferroni correction over the cells, and the exact
-occupancy distribution of the number of distinct values, without normal approximations.
+below ``FALSE_ALARM``. The tests use exact binomial tails with a Bonferroni correction over the cells, and the exact
+distribution of the number of distinct values (occupancy). They do not use normal approximations.
 """
 
 import random
@@ -17,14 +17,14 @@ from harness.verify.checks import QUERY_TYPES, ROW_TYPES, Finding, check
 from harness.verify.checks.evidence import HIGHEST_ID, Evidence, Exchange
 
 FALSE_ALARM = 1e-9
-CELLS = 20  # of each partition of 1..10000
-NEAR_DISTANCES = (20, 250, 2500)  # between ids: neighbours, a page of the table, a part of the table
-MIN_VALUES = 300  # with fewer values the tests have no power
-# With fewer values a finding is possible, but a pass means little, so a verdict omits it. An empty tenth of the table
-# is detected from 490 ids (0.95^490 is below the limit), a walk through the table from 655 (by the distribution of
-# occupancy).
+CELLS = 20  # number of cells in each partition of 1..10000
+NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, a page of the table, a part of the table
+MIN_VALUES = 300  # with fewer values, the tests have no power
+# With fewer values, a finding is possible but a pass means little, so verdicts omit the pass. An empty tenth of the
+# table is detected from 490 ids (0.95^490 is below the limit). A walk through the table is detected from 655 ids (by
+# the occupancy distribution).
 MIN_VALUES_FOR_PASS = 655
-OCCUPANCY_LIMIT = 1500  # values for the occupancy test, which takes quadratic time
+OCCUPANCY_LIMIT = 1500  # maximum number of values for the occupancy test, which takes quadratic time
 ADVICE = "Draw each value uniformly and independently from 1..10000"
 
 
@@ -44,7 +44,7 @@ def ids_uniform(evidence: Evidence) -> Iterator[Finding]:
 
 @check("random.2", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_has_enough_for_pass)
 def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
-    """Require that ids repeat as often as chance predicts: not from a subset of rows, and not from a walk."""
+    """Require that ids repeat as often as by chance. A subset of rows, or a walk through the table, fails."""
     ids = _ids(evidence)[:OCCUPANCY_LIMIT]
     distinct = len(set(ids))
     distribution = occupancy_distribution(len(ids))
@@ -61,7 +61,7 @@ def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
 
 @check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_has_enough_for_pass)
 def ids_independent(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the ids of a request do not depend on other ids."""
+    """Require that the ids of a request are independent of all other ids."""
     if QUERY_TYPES(evidence.test_type):
         yield from _find_overlaps(evidence)
         yield from _find_near_ids(evidence)
@@ -76,7 +76,7 @@ def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _ordinary(evidence: Evidence) -> list[Exchange]:
-    """Return concurrent exchanges with few rows; servers may avoid repeats among hundreds of rows."""
+    """Return concurrent exchanges with few rows, because servers may avoid duplicates among hundreds of rows."""
     return [exchange for exchange in evidence.concurrent if exchange.ok and (exchange.case.count or 1) <= 20]
 
 
@@ -85,7 +85,7 @@ def _ids(evidence: Evidence) -> list[int]:
 
 
 def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
-    """Test two partitions of 1..10000 into twenty cells, by range and by remainder."""
+    """Test two partitions of 1..10000 into 20 cells: by range and by remainder."""
     low, high = plausible_counts(len(values))
     width = HIGHEST_ID // CELLS
     by_range = Counter((value - 1) // width for value in values)
@@ -105,16 +105,16 @@ def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
 
 
 def _find_regular_steps(evidence: Evidence) -> Iterator[Finding]:
-    """Test that differences of consecutive ids, modulo the table's size, are uniform, as for independent draws.
+    """Test that the differences of consecutive ids are uniform modulo the table's size, as for independent draws.
 
-    Consecutive means on a connection, and in time: only the latter detects a walk that all connections share.
+    Ids may be consecutive on a connection or in time. Only the second order reveals a walk that all connections share.
     """
     exchanges = sorted(_ordinary(evidence), key=lambda e: e.sent_at)
     by_connection: dict[int, list[int]] = {}
     for exchange in exchanges:
         by_connection.setdefault(exchange.connection, []).extend(i for i, _ in exchange.rows)
     for sequences in (by_connection.values(), [[i for exchange in exchanges for i, _ in exchange.rows]]):
-        # Use every other difference, because adjacent differences share an id and are dependent.
+        # Use every second difference, because adjacent differences share an id and are therefore dependent.
         steps = [(b - a) % HIGHEST_ID + 1 for ids in sequences for a, b in zip(ids[::2], ids[1::2], strict=False)]
         if len(steps) < MIN_VALUES:
             continue
@@ -129,9 +129,10 @@ def _find_regular_steps(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
-    """Test that the ids of a request are not near each other, as in a run of neighbours or a page of the table.
+    """Test that the ids of a request are not close to each other, as neighbours or ids of the same page would be.
 
-    Servers may sort ids. Pairs are therefore random, and no id is in two of them, so that they are independent.
+    Servers may sort ids, so pairs are formed at random. Each id is part of at most one pair, which makes pairs
+    independent.
     """
     dice = random.Random(0)
     distances = []
@@ -154,16 +155,16 @@ def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
-    """Test how many ids two requests share: about n*n/10000 for n rows each, and rarely many more."""
+    """Test how many ids two requests have in common. For n rows each, this is about n*n/10000, and rarely many more."""
     responses = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
     responses = [ids for ids in responses if len(ids) > 1]
     pairs = len(responses) * (len(responses) - 1) / 2
     if not pairs:
         return
     size = max(len(ids) for ids in responses)
-    # The probability that the other request has a given id is at most size/10000.
+    # The probability that the other request contains a given id is at most size/10000.
     limit = next(k for k in range(size + 2) if binomial_tails(k + 1, size, size / HIGHEST_ID)[1] * pairs < FALSE_ALARM)
-    holders: dict[int, list[int]] = {}  # id -> indices of the responses with it
+    holders: dict[int, list[int]] = {}  # id -> indices of the responses that contain it
     findings = 0
     for index, ids in enumerate(responses):
         shared = Counter(other for identifier in ids for other in holders.get(identifier, ()))
@@ -176,14 +177,15 @@ def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
                     actual=f"rows {', '.join(str(i) for i in sorted(responses[other] & ids)[:8])}…",
                 )
         if findings > MIN_VALUES:
-            return  # all responses are similar: further pairs are redundant
+            return  # all responses overlap, so further pairs add nothing
         for identifier in ids:
             holders.setdefault(identifier, []).append(index)
 
 
 def binomial_tails(successes: int, trials: int, probability: float) -> tuple[float, float]:
     """Return P(X <= successes) and P(X >= successes) of the binomial distribution."""
-    from scipy.special import bdtr, bdtrc  # imported here because it is slow, and listing or planning does not need it
+    # Imported here, because the import is slow, and lists and plans do not need it.
+    from scipy.special import bdtr, bdtrc
 
     if successes > trials:
         return 1.0, 0.0
@@ -193,17 +195,17 @@ def binomial_tails(successes: int, trials: int, probability: float) -> tuple[flo
 
 @lru_cache(maxsize=64)
 def plausible_counts(total: int) -> tuple[int, int]:
-    """Return the fewest and the most of ``total`` values that may lie in any of the CELLS without a finding."""
-    from scipy.special import bdtr, bdtrc  # imported here because it is slow
+    """Return the minimum and the maximum number of ``total`` values in a cell that cause no finding."""
+    from scipy.special import bdtr, bdtrc  # imported here, because the import is slow
 
-    limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)  # two tails, two partitions
+    limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)  # two tails and two partitions
     low, high = bdtr(counts, total, 1 / CELLS) >= limit, bdtrc(counts, total, 1 / CELLS) <= limit
     return int(low.argmax()), int(high.argmax())
 
 
 @lru_cache(maxsize=16)
 def occupancy_distribution(draws: int) -> npt.NDArray[np.float64]:
-    """Return P(k different values in ``draws`` uniform draws from 10,000) for k = 0..draws, by exact recursion."""
+    """Return P(k distinct values in ``draws`` uniform draws from 10,000) for k = 0..draws, by exact recursion."""
     probability = np.zeros(draws + 1)
     probability[0] = 1.0
     k = np.arange(draws + 1)

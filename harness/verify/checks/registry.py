@@ -1,4 +1,4 @@
-"""The explicit lists of all checks, and of test types with special functions that gather evidence."""
+"""Lists all checks, and the test types that gather evidence with their own functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,10 +28,10 @@ from harness.verify.checks.verification_client import VerificationTask
 
 
 class LoadVerification(Protocol):
-    """Verification of a load that a plugin observes itself; usually a module."""
+    """The verification of a load that a plugin observes; usually a module."""
 
     def observe_load(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
-        """Prepare the database, and observe it during the block."""
+        """Prepare the database, and observe it while the context is active."""
 
     def gather_evidence(
         self,
@@ -40,19 +40,19 @@ class LoadVerification(Protocol):
         observations: Any,  # noqa: ANN401 - the value of ``observe_load``
         /,
     ) -> tuple[Evidence, int]:
-        """Return the evidence and the number of arrivals. Raises LoadError for a file of unknown format."""
+        """Return the evidence and the number of arrivals. Raises LoadError for a file in an unknown format."""
 
 
 class TestTypeVerification(Protocol):
-    """Verification of a test type of a plugin; usually a module."""
+    """The verification of a plugin's test type; usually a module."""
 
     @property
     def check_modules(self) -> Sequence[object]:
-        """Modules whose attributes are ``Check`` objects."""
+        """Return modules whose attributes include ``Check`` objects."""
 
     @property
     def load(self) -> LoadVerification:
-        """The verification of loads."""
+        """Return the verification of loads."""
 
     def gather(self, task: VerificationTask, evidence: Evidence, /) -> None:
         """Send requests to the server, and add the exchanges to the evidence."""
@@ -60,7 +60,7 @@ class TestTypeVerification(Protocol):
 
 VERIFICATIONS: Mapping[str, TestTypeVerification] = Extensions[TestTypeVerification]("verifications").load_all()
 
-# In the order in which a verdict lists the checks; within a module, in the order of definition.
+# Verdicts list the checks in the order of these modules, and within a module in the order of definition.
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(module for extra in VERIFICATIONS.values() for module in extra.check_modules),
@@ -74,7 +74,7 @@ CHECKS: dict[str, Check] = {
     if isinstance(check, Check)
 }
 
-# Test type -> function that gathers evidence. ``harness.verify.verification`` gathers for all other test types.
+# Test type -> function that gathers evidence. ``harness.verify.verification`` gathers it for all other test types.
 GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
     DECLARED: expectations.gather,
     "delay": delay.gather,
@@ -83,5 +83,5 @@ GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
 }
 
 
-# Test type -> verification of loads, if the checks of responses do not apply.
+# Test type -> verification of loads that replaces the usual checks of responses.
 LOADS = {name: extra.load for name, extra in VERIFICATIONS.items()}

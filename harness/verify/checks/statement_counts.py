@@ -1,8 +1,8 @@
-"""Exact statement counts: the difference of two readings of pg_stat_statements, which counts throughout a run.
+"""Exact statement counts: the difference between two readings of pg_stat_statements, which counts during the whole run.
 
-Counting is always on. Otherwise a server could detect when it is observed. The cost is the same for every
-implementation and trial. Statements are classified by the text that PostgreSQL recorded, with regular expressions
-rather than a full SQL parser.
+Counting is always active. Otherwise, a server could detect when it is observed. The cost is the same for all
+implementations and trials. Statements are classified by the text that PostgreSQL recorded, by means of regular
+expressions instead of a complete SQL parser.
 """
 
 import re
@@ -12,11 +12,12 @@ from functools import lru_cache
 
 import psycopg
 
-TABLE_ROWS = 10_000  # of world: a statement that returns as many rows in a call reads the whole table
-MAX_STATEMENTS = 20_000  # different statements of all running servers, as in toolset/database/statistics.conf
+TABLE_ROWS = 10_000  # rows of world; a statement that returns this many rows per call reads the complete table
+# Maximum number of different statements of all running servers, as in toolset/database/statistics.conf.
+MAX_STATEMENTS = 20_000
 
-# Line comments, beginnings of block comments, dollar quotes, strings and quoted identifiers. The first match wins, so
-# that a quote within a comment opens no string, and the reverse.
+# Line comments, beginnings of block comments, dollar quotes, strings and quoted identifiers. The first match wins, so a
+# quote within a comment does not open a string, and a string cannot open a comment.
 _TOKENS = re.compile(
     r"""
       (?P<line>--[^\n]*)
@@ -28,11 +29,11 @@ _TOKENS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WRITING_VERBS = frozenset({"update", "insert", "delete", "merge", "copy", "truncate"})
-# A data-modifying statement within or after WITH … AS ( … ). FOR [NO KEY] UPDATE only locks.
+# A statement that modifies data within or after WITH … AS ( … ). FOR [NO KEY] UPDATE only locks rows.
 _MODIFIES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
 _LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
 _COPIES_OUT = re.compile(r"copy\s*\(|copy\s.*\sto\s", re.IGNORECASE | re.DOTALL)
-# Syntax with which a SELECT finds several ids. Object mappers write an IN with a single parameter, which is allowed.
+# Syntax by which a SELECT finds several ids. Object mappers write IN with a single parameter, which is permitted.
 _LISTS = re.compile(
     r"""
       (?<![\w$"]) (?: any | some | or | between | join | union | values
@@ -42,10 +43,9 @@ _LISTS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_PREPARES = re.compile(
-    r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL
-)  # EXECUTE is counted under the text of PREPARE
-# Work of the database on rows: function calls, string concatenation, and sorting except by id.
+# EXECUTE is counted under the text of PREPARE.
+_PREPARES = re.compile(r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL)
+# Work on rows in the database: function calls, string concatenation, and sorting by other columns than id.
 _DATABASE_WORK = re.compile(
     r"""
       \|\|
@@ -65,18 +65,18 @@ class NormalisedStatement:
 
     text: str
     calls: int = 0
-    rows: int = 0  # retrieved or affected
-    pages: int = 0  # touched table and index pages
+    rows: int = 0  # number of rows retrieved or affected
+    pages: int = 0  # number of table and index pages touched
 
     def names_table(self, table: str) -> bool:
-        """Return whether the statement names this table, quoted or not, or may name it by code points (``U&"…"``)."""
+        """Return whether the statement names this table, quoted or not, or may use its code points (``U&"…"``)."""
         return (
             re.search(rf'(?<![\w$])(?:"?{table}"?(?![\w$])|u&")', strip_comments(self.text), re.IGNORECASE) is not None
         )
 
     @property
     def writes(self) -> bool:
-        """Return whether the statement changes rows, by its verb; SELECT … FOR UPDATE only locks them."""
+        """Return whether the verb of the statement changes rows. SELECT … FOR UPDATE only locks them."""
         text = _PREPARES.sub("", strip_comments(self.text)).lstrip("( \t\r\n")
         verb = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
         if verb == "copy":
@@ -85,11 +85,11 @@ class NormalisedStatement:
 
     @property
     def accepts_list(self) -> bool:
-        """Return whether a call may find several ids; PostgreSQL 18 writes a list as a parameter and a comment."""
+        """Return whether a call may find several ids. PostgreSQL 18 records a list as a parameter and a comment."""
         return "/*, ... */" in self.text or _LISTS.search(strip_comments(self.text)) is not None
 
     def returns_column(self, column: str) -> bool:
-        """Return whether the statement returns this column, by name or with ``*``, without database work on it."""
+        """Return whether the statement returns a column, by name or with ``*``, without database work on it."""
         text = _PREPARES.sub("", strip_comments(self.text))
         selected = re.search(rf"\*|(?<![\w$])(?:table|{column})(?![\w$])", text, re.IGNORECASE)
         return selected is not None and not _DATABASE_WORK.search(text)
@@ -101,22 +101,21 @@ class NormalisedStatement:
 
     @property
     def reads_whole_table(self) -> bool:
-        """Return whether the statement fetches the whole table, as for refreshing a cache."""
+        """Return whether the statement fetches the complete table, for example to refresh a cache."""
         return self.calls > 0 and self.rows >= TABLE_ROWS * self.calls
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatementSnapshot:
-    """Counts until a moment: (query id, text) -> calls, rows, pages."""
+    """Counts up to a point in time: (query id, text) -> (calls, rows, pages)."""
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int
-    open_statements: tuple[
-        str, ...
-    ]  # last statement of each open transaction, which is counted when the transaction ends
+    # Last statements of open transactions, which are counted when the transactions end.
+    open_statements: tuple[str, ...]
 
     def since(self, earlier: "StatementSnapshot") -> tuple[NormalisedStatement, ...] | None:
-        """Return the counts between two snapshots; None if they are inexact because the view was too small."""
+        """Return the counts between two snapshots, or None if the view was too small for exact counts."""
         if self.deallocated != earlier.deallocated:
             return None
         statements = []
@@ -128,7 +127,7 @@ class StatementSnapshot:
 
 
 def find_counting_obstacle(admin: psycopg.Connection) -> str | None:
-    """Return why this database does not count every statement, or None if it does."""
+    """Return the reason why this database does not count all statements, or None if it counts them."""
     try:
         admin.execute("SELECT 1 AS tfb_is_this_counted")
         query = "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
@@ -167,9 +166,9 @@ def take_snapshot(admin: psycopg.Connection) -> StatementSnapshot:
 # ---- a statement's text ----------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)  # a server has few different statements, which are read around every load
+@lru_cache(maxsize=512)  # a server has few different statements, which are read before and after every load
 def strip_comments(text: str) -> str:
-    """Return the statement without comments and with emptied strings; quoted identifiers remain."""
+    """Return the statement without comments and without the contents of strings. Quoted identifiers remain."""
     kept: list[str] = []
     position = 0
     while match := _TOKENS.search(text, position):
@@ -183,7 +182,7 @@ def strip_comments(text: str) -> str:
 
 
 def _comment_end(text: str, position: int) -> int:
-    """Return the index after a block comment that has been opened; block comments nest in PostgreSQL."""
+    """Return the index after a block comment, given the index after its opening. PostgreSQL nests block comments."""
     depth = 1
     for match in re.finditer(r"/\*|\*/", text[position:]):
         depth += 1 if match[0] == "/*" else -1

@@ -1,8 +1,8 @@
-"""Checks that queries were executed, by exact statement counts around a given number of responses.
+"""Checks that queries were executed, by exact statement counts for a given number of responses.
 
-The statements are those of a load, or of concurrent requests in a verification. They are classified by the table that
-they name and by the rows and pages that they touch, not by ratios of calls: a bulk UPDATE of twenty rows counts like
-twenty UPDATEs of a row.
+The statements belong to a load, or to concurrent requests in a verification. They are classified by the table that they
+name, and by the number of rows and pages that they touch. Ratios of calls do not matter: a bulk UPDATE of twenty rows
+counts as much as twenty single UPDATEs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,12 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
 SEEDED_FORTUNES = 12
-PAGES_PER_ROW = 3  # that a SELECT of a row touches: root and leaf of the index, and the row's page
-COUNTER_TOLERANCE = 0.01  # share of the tables' counters that is lost if a session crashes
+PAGES_PER_ROW = 3  # pages that a SELECT of a row touches: root and leaf of the index, and the row's page
+COUNTER_TOLERANCE = 0.01  # share of the table counters that may be lost if a session crashes
 
 
 def counted_types(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
-    """Return a predicate for LOAD, and for test types with a trait and counted statements."""
+    """Return a predicate for LOAD, and for test types with the trait whose statements are counted."""
     counted = types_where(lambda test_type: test_type.counts_statements and trait(test_type))
     return lambda name: name == LOAD or counted(name)
 
@@ -38,7 +38,7 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     lambda e: (_has_counts(e) or _floods_counters(e)) and e.expected_work.reads + e.expected_work.pages > 0,
 )
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
-    """Require that SELECTs read as many rows as were returned, and over a process as many by index."""
+    """Require that SELECTs read as many rows as were returned. For a process, also check rows fetched by index."""
     expected = evidence.expected_work
     if _floods_counters(evidence):
         yield Finding(
@@ -50,12 +50,12 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     if activity and activity.fetched is not None and expected.reads:
         yield from _find_shortfall("read", activity.fetched, expected.reads, tolerance=COUNTER_TOLERANCE)
     if evidence.statements is not None:
-        # Only plain rows count: if the database builds a document, a page or an order, the server has no work.
+        # Only plain rows count. If the database builds a document, a page or an order, the server does no work.
         selects = _selects(evidence, "world")
         plain = [s for s in selects if s.returns_column("randomnumber")]
         rows = sum(min(s.rows, s.pages // PAGES_PER_ROW) for s in plain)
         yield from _find_shortfall("read", rows, expected.reads, note=_describe_other(selects, plain))
-        # Each page needs a separate SELECT of all fortunes: additional rows do not replace a missing SELECT.
+        # Each page needs a separate SELECT of all fortunes. Additional rows do not compensate for a missing SELECT.
         selects = _selects(evidence, "fortune")
         plain = [s for s in selects if s.returns_column("message") and s.rows <= SEEDED_FORTUNES * s.calls]
         pages = sum(min(s.calls, s.rows // SEEDED_FORTUNES) for s in plain)
@@ -69,7 +69,7 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     lambda e: e.statements is not None and e.expected_work.reads > 0,
 )
 def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
-    """Require a SELECT for each row: no IN, no join with a list, no scan."""
+    """Require a separate SELECT for each row, without IN, joins with a list, or scans."""
     for select in _selects(evidence, "world"):
         actual = f"{select.rows} rows in {select.calls} calls of {excerpt(select.text, 120)}"
         if select.rows > select.calls:
@@ -78,7 +78,7 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
                 expected="one row for each SELECT",
                 actual=actual,
             )
-        elif select.accepts_list:  # calls with many rows and calls without rows would look the same
+        elif select.accepts_list:  # calls with many rows and calls without rows cannot be distinguished
             yield Finding(
                 "a SELECT takes a list of ids. Execute a SELECT for each id",
                 expected="one id for each SELECT",
@@ -88,7 +88,7 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
 
 @check("statements.4", types_where(lambda test_type: test_type.counts_statements), lambda e: e.statements is not None)
 def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
-    """Warn if the server executes more SELECTs than it returns rows."""
+    """Warn if the server executes more SELECTs than the number of rows that it returns."""
     table = "fortune" if PAGE_TYPES(evidence.test_type) else "world"
     calls = sum(select.calls for select in _selects(evidence, table))
     expected = sum(exchange.case.count or 1 for exchange in evidence.concurrent)
@@ -107,7 +107,7 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     lambda e: _has_counts(e) and e.expected_work.writes > 0,
 )
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that every returned row was written, by a statement or more for each request.
+    """Require that every returned row was written, with at least one statement per request.
 
     In a verification, also find rows that were written but not returned.
     """
@@ -116,10 +116,10 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         yield from _find_shortfall("written", activity.updated, expected.writes, tolerance=COUNTER_TOLERANCE)
     if evidence.statements is None:
         return
-    # Only the table that the server uses counts: rows written to the other are not the rows that were returned.
+    # Consider only the table that the server uses, because rows in the other table are not the returned rows.
     writes = [s for s in evidence.statements if s.names_table("world") and s.writes]
     by_table = [[s for s in writes if s.names_quoted_table == quoted] for quoted in (False, True)]
-    # A call that writes no row belongs to no request.
+    # A call that writes no row does not belong to a request.
     rows, calls = max((sum(s.rows for s in table), sum(min(s.calls, s.rows) for s in table)) for table in by_table)
     yield from _find_shortfall("written", rows, expected.writes)
     if calls < expected.updates:
@@ -130,7 +130,7 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         )
     returned = sum(len(exchange.rows) for exchange in evidence.concurrent)
     if evidence.concurrent and rows > returned and all(e.ok and e.rows for e in evidence.concurrent):
-        # The server may have repeated transactions after deadlocks: rows that were rolled back are counted too.
+        # After deadlocks, the server may have repeated transactions, so rolled-back rows are counted as well.
         yield Finding(
             "more rows were written than returned. Write each row once",
             expected=f"{returned} rows",
@@ -144,14 +144,14 @@ def _has_counts(evidence: Evidence) -> bool:
 
 
 def _floods_counters(evidence: Evidence) -> bool:
-    """Return whether counts were lost because of this server; concurrent servers use a share of the counters."""
+    """Return whether this server caused the loss of counts. Concurrent servers may use a share of the counters."""
     return evidence.statements is None and evidence.distinct_statements > MAX_STATEMENTS // 2
 
 
 def _find_shortfall(
     verb: str, actual: int, expected: int, unit: str = "rows", *, note: str = "", tolerance: float = 0.0
 ) -> Iterator[Finding]:
-    """Find fewer rows than returned, by more than the tolerance; ``note`` describes statements that do not count."""
+    """Find fewer rows than returned, beyond the tolerance. ``note`` describes statements that do not count."""
     if actual < expected * (1 - tolerance):
         advice = "Query the database for every row" if verb == "read" else "Write every row before responding"
         yield Finding(
@@ -162,16 +162,15 @@ def _find_shortfall(
 
 
 def _describe_other(selects: Sequence[NormalisedStatement], counted: Sequence[NormalisedStatement]) -> str:
-    """Return a note with the first SELECT that does not count."""
+    """Return a note about the first SELECT that does not count."""
     return "".join(f", not by {excerpt(select.text, 120)}" for select in [s for s in selects if s not in counted][:1])
 
 
 def _selects(evidence: Evidence, table: str) -> list[NormalisedStatement]:
-    """Return the SELECTs that can have served requests.
+    """Return the SELECTs that may have served requests.
 
-    A scan of the whole world table, which refreshes the cache of cached-query, counts neither for nor against the
-    server. Rows that were returned from a scan are therefore missing. Statements that touch no page of
-    the table do not count either.
+    A scan of the complete world table refreshes the cache of cached-query. It counts neither for nor against the
+    server, so rows returned from a scan are missing. Statements that touch no page of the table do not count either.
     """
     reads = (s for s in evidence.statements or () if s.names_table(table) and not s.writes and s.pages >= s.calls)
     return [statement for statement in reads if table == "fortune" or not statement.reads_whole_table]

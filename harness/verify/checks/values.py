@@ -1,4 +1,4 @@
-"""Checks of returned rows against the database: rows that are read, and rows that are updated."""
+"""Checks of returned rows against the database, for test types that read rows and for updates."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -22,19 +22,21 @@ from harness.verify.checks.randomness import FALSE_ALARM, binomial_tails
 
 UPDATE = frozenset({"update"})
 WORLD_TABLES = ("world", "World")
-# Upper bounds of classes of age: seconds from a response to a snapshot. Most older rows have been overwritten.
+# Upper bounds of age classes. The age is the seconds from a response to a snapshot. Most older rows have been
+# overwritten.
 AGES = (0.02, 0.1, 0.5)
-YOUNG_AGES = (0.002, 0.005, 0.02)  # seconds; rows of these ages are compared with rows at least OLDER times as old
+# Seconds; rows of these ages are compared with rows that are at least OLDER times as old.
+YOUNG_AGES = (0.002, 0.005, 0.02)
 OLDER = 4
-BURST = 2.0  # factor by which writes may exceed the mean rate, or the rate of responses around a snapshot
+BURST = 2.0  # factor by which writes may exceed the mean rate, or the rate of responses near a snapshot
 
 
 @check("rows.3", READING_TYPES, lambda evidence: evidence.history is not None)
 def equals_row(evidence: Evidence) -> Iterator[Finding]:
-    """Require that every returned id and randomNumber is a row of the table."""
+    """Require that all returned (id, randomNumber) pairs are rows of the table."""
     history = evidence.history
     assert history is not None  # noqa: S101 - needs
-    # An implementation reads either table: compare with the table that fits better.
+    # An implementation reads one of two tables. Use the table that matches better.
     wrong = min((_wrong_rows(evidence, versions) for versions in history.values()), key=len, default=[])
     for exchange, identifier, number, held in wrong:
         stale = any(version.rows.get(identifier) == number for versions in history.values() for version in versions)
@@ -49,7 +51,7 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
 def _wrong_rows(
     evidence: Evidence, versions: Sequence[TableVersion[int]]
 ) -> list[tuple[Exchange, int, int, list[int]]]:
-    """Return rows that the table did not hold at the time: exchange, id, number, and the numbers that it held."""
+    """Return rows that were not in the table at the time: exchange, id, number, and the numbers in the table."""
     wrong = []
     for exchange in evidence.ok_exchanges:
         tables = [version.rows for version in versions if version.overlaps(exchange)]
@@ -65,7 +67,7 @@ def _wrong_rows(
 
 @dataclass(frozen=True)
 class _Write:
-    """A row of a response: times of the request and of the response in epoch seconds, and the new number."""
+    """A row of a response: epoch seconds of the request and of the response, and the new number."""
 
     sent: float
     received: float
@@ -74,7 +76,7 @@ class _Write:
 
 @check("update.1", UPDATE, lambda evidence: bool(evidence.snapshots))
 def update_stored(evidence: Evidence) -> Iterator[Finding]:
-    """Require that in each snapshot, each row holds the number of the last response before it."""
+    """Require that each row of each snapshot contains the number from the last response before the snapshot."""
     if not evidence.complete:
         yield from min((list(_find_lost(evidence, name)) for name in WORLD_TABLES), key=len)
         yield from _find_late(evidence.age_pairs)
@@ -99,10 +101,10 @@ def update_stored(evidence: Evidence) -> Iterator[Finding]:
 def _find_outdated(
     writes: Mapping[int, Sequence[_Write]], snapshot: TableSnapshot, name: str, slack: float
 ) -> Iterator[tuple[int, list[int], int | None]]:
-    """Yield rows with an outdated number in a snapshot: id, allowed numbers, actual number.
+    """Yield rows that have an outdated number in a snapshot: id, permitted numbers, actual number.
 
-    A number is outdated if a later write of the row began after the response, and completed before the snapshot.
-    ``slack`` is the clocks' error in seconds.
+    A number is outdated if a later write of the row began after its response, and ended before the snapshot. ``slack``
+    is the error of the clocks in seconds.
     """
     table = snapshot.world.get(name, {})
     for identifier, row_writes in writes.items():
@@ -121,14 +123,14 @@ def _find_outdated(
 @dataclass
 class _AgeClass:
     rows: int = 0
-    lost: int = 0  # rows with a different number in the table
-    expected_lost: float = 0.0  # upper bound by chance
+    lost: int = 0  # rows that have a different number in the table
+    expected_lost: float = 0.0  # upper bound of the number expected by chance
 
 
 def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
     """Find more changed rows in a sample than other requests can have overwritten.
 
-    Each write hits each row with the same probability. The number of overwritten rows is therefore no more dispersed
+    Each write affects each row with the same probability. The number of overwritten rows is therefore no more dispersed
     than a binomial variable with the same mean (Hoeffding 1956).
     """
     classes = {age: _AgeClass() for age in AGES}
@@ -159,13 +161,14 @@ def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
 
 
 def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
-    """Count pairs of a young and an older row in a sample where a snapshot has the number of exactly one.
+    """Count pairs of a young and an older row in a sample, where a snapshot contains the number of exactly one of them.
 
-    The older response precedes the request of the young row. Whatever can overwrite the young row can also overwrite
-    the older row. The young row is therefore lost in at most half of the pairs, at any rate of other writes.
+    The response with the older row precedes the request of the young row. Every write that can overwrite the young row
+    can also overwrite the older row. At any rate of other writes, the young row is therefore lost in at most half of
+    the pairs.
 
     Returns:
-        The number of pairs by the maximum age of the young row, and by whether the young row is the lost one.
+        The number of pairs by the maximum age of the young row, and by whether the young row is lost.
     """
     counts: Counter[tuple[float, bool]] = Counter()
     by_time = sorted((e for e in evidence.concurrent if e.ok), key=lambda e: e.received_at)
@@ -182,12 +185,12 @@ def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
 
 
 def _lost_rows(exchange: Exchange, table: RandomNumbers) -> list[bool]:
-    """Return for each row of a response whether the table has a different number."""
+    """Return whether the table contains a different number, for each row of a response."""
     return [table.get(identifier) not in numbers for identifier, numbers in _numbers_by_row([exchange]).items()]
 
 
 def _find_late(age_pairs: Mapping[tuple[float, bool], int]) -> Iterator[Finding]:
-    """Find that young rows are lost more often than older rows: the server writes after responding."""
+    """Find that young rows are lost more often than older rows, which means that the server writes after responding."""
     for max_age in YOUNG_AGES:
         young, older = age_pairs.get((max_age, True), 0), age_pairs.get((max_age, False), 0)
         if binomial_tails(young, young + older, 0.5)[1] < FALSE_ALARM:
@@ -201,9 +204,9 @@ def _find_late(age_pairs: Mapping[tuple[float, bool], int]) -> Iterator[Finding]
 
 @check("update.2", UPDATE, lambda evidence: evidence.complete and bool(evidence.snapshots))
 def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
-    """Require that rows which no response names are unchanged, and that no row was added or removed."""
+    """Require that rows in no response are unchanged, and that no row was added or removed."""
     if any(not e.ok or len(e.rows) != len(e.row_objects) for e in evidence.all_exchanges):
-        return  # the changes of an unreadable response are unknown; it is a finding of other checks
+        return  # an unreadable response makes the changes unknown; other checks report it
     returned = {identifier for exchange in evidence.ok_exchanges for identifier, _ in exchange.rows}
     for name, before in evidence.snapshots[0].world.items():
         after = evidence.snapshots[-1].world[name]
@@ -218,7 +221,7 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
 
 @exchange_check("update.3", UPDATE)
 def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses with two numbers for one row, because the table can hold only a single number."""
+    """Find responses that contain two numbers for the same row, because the table can store only one of them."""
     for identifier, numbers in _numbers_by_row([exchange]).items():
         if len(set(numbers)) > 1:
             yield Finding(
@@ -230,7 +233,7 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
 
 @check("update.4", UPDATE, lambda evidence: bool(evidence.snapshots))
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the difference between new and old number is random, by a snapshot just before the request."""
+    """Require that differences between new and old numbers are random, given a snapshot just before the request."""
     steps: Counter[int] = Counter()
     returned = 0
     for exchange in evidence.ok_exchanges:
@@ -267,7 +270,7 @@ def table_sound(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _numbers_by_row(exchanges: Iterable[Exchange]) -> dict[int, list[int]]:
-    """Return the numbers that successful responses have for each row, in order."""
+    """Return the numbers that successful responses contain for each row, in order."""
     numbers: dict[int, list[int]] = defaultdict(list)
     for exchange in exchanges:
         for identifier, number in exchange.rows if exchange.ok else ():

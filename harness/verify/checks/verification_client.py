@@ -14,20 +14,21 @@ from harness.verify import wire
 from harness.verify.checks.evidence import Exchange, QueryVariant
 from harness.verify.wire import Connection, Response, WireError
 
-MAX_RETAINED_BYTES = 16 << 20  # of a client's responses; 500 rows have 20 kB, and a client sends hundreds of requests
-MAX_FAILURES = 3  # requests without a response on a connection
-MAX_SERVER_ERRORS = 12  # consecutive 5xx responses: more than malformed parameters alone can cause
+# Maximum bytes of a client's retained responses; 500 rows take 20 kB, and a client sends hundreds of requests.
+MAX_RETAINED_BYTES = 16 << 20
+MAX_FAILURES = 3  # maximum requests without a response on a connection
+MAX_SERVER_ERRORS = 12  # maximum consecutive 5xx responses, more than malformed parameters alone can cause
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationTask:
-    """Parameters of gathering evidence for a test type; see ``registry.GATHERERS``."""
+    """Parameters for gathering the evidence of a test type; see ``registry.GATHERERS``."""
 
     server: Server
     test_type: TestType
     timeout: float  # seconds to wait for a response
     thorough: bool
-    database: DatabaseAddress | None = None  # None: the test type does not use it
+    database: DatabaseAddress | None = None  # None if the test type does not use the database
 
     @property
     def url(self) -> str:
@@ -35,19 +36,19 @@ class VerificationTask:
         return self.server.implementation.urls[self.test_type.name]
 
     def variant_client(self, timeout: float | None = None) -> "Client":
-        """Return a client that replaces the number at the end of the URL by query variants."""
+        """Return a client that replaces the number at the end of the URL with query variants."""
         url = self.url.rstrip("0123456789")
         return Client(self.server.endpoint, self.test_type, url, self.timeout if timeout is None else timeout)
 
     def load_client(self) -> "Client":
-        """Return a client that sends the same request as a load."""
+        """Return a client that sends the same requests as a load."""
         return Client(self.server.endpoint, self.test_type, self.test_type.target(self.url), self.timeout)
 
 
 def always_fails(exchanges: Sequence[Exchange]) -> bool:
-    """Return whether all responses so far have a 5xx status: further requests would only take time.
+    """Return whether all responses so far have a status 5xx, so that further requests would only take time.
 
-    A declared request may expect a 5xx status, so it does not count.
+    Requests that declare their expected status do not count, because it may be 5xx.
     """
     return all(
         exchange.case.declared is None and exchange.response and exchange.response.status >= 500
@@ -56,7 +57,7 @@ def always_fails(exchanges: Sequence[Exchange]) -> bool:
 
 
 class Client:
-    """Sends requests to a declared URL over keep-alive connections, sequentially on each connection."""
+    """A client that sends requests to a declared URL over keep-alive connections, sequentially on each connection."""
 
     def __init__(
         self, endpoint: Endpoint, test_type: TestType, url: str, timeout: float = wire.TIMEOUT_SECONDS
@@ -68,14 +69,14 @@ class Client:
         self._retained_bytes = 0
 
     def prepare(self, case: QueryVariant) -> PreparedRequest:
-        """Return the request for a variant; without the query if the parameter is absent."""
+        """Return the request for a variant, without the query if the parameter is absent."""
         target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
         return case.declared or PreparedRequest(target=target, headers=(("Accept", self._accept),))
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
-        """Send requests sequentially on a connection, and on a new connection after the server has closed it.
+        """Send requests sequentially on a connection. Reconnect after the server has closed the connection.
 
-        Stop when the server does not respond, or responds only with 5xx statuses.
+        Stop if the server does not respond, or if it responds only with 5xx statuses.
         """
         exchanges: list[Exchange] = []
         with ReconnectingConnection(self, connection) as line:
@@ -95,7 +96,7 @@ class Client:
             return [exchange for part in parts for exchange in part]
 
     def retain(self, response: Response) -> Response:
-        """Count the size of a response that remains in memory. Raises WireError if the total exceeds the limit."""
+        """Add the size of a response that remains in memory. Raises WireError if the total exceeds the limit."""
         self._retained_bytes += response.size
         if self._retained_bytes > MAX_RETAINED_BYTES:
             raise WireError(
@@ -112,7 +113,7 @@ class ReconnectingConnection:
         self._client = client
         self._number = number
         self._connection: Connection | None = None
-        self._requests = 0  # on the current connection
+        self._requests = 0  # number of requests on the current connection
 
     def __enter__(self) -> Self:
         return self
@@ -121,10 +122,10 @@ class ReconnectingConnection:
         self._close()
 
     def send(self, case: QueryVariant) -> Exchange:
-        """Send a request and receive the response.
+        """Send a request, and return the exchange.
 
-        A server may close an idle connection at the moment when the next request arrives. A GET or HEAD is then sent
-        again. Other requests are not repeated, because the server may have processed them.
+        A server may close an idle connection at the moment when the next request arrives. A GET or HEAD request is then
+        repeated. Other requests are not repeated, because the server may have processed them.
         """
         earlier = self._requests
         reconnected = self._connection is not None and self._connection.wait_for_close(0)
@@ -151,7 +152,7 @@ class ReconnectingConnection:
         return exchange
 
     def _send_once(self, case: QueryVariant, request: PreparedRequest) -> Exchange:
-        """Use the open or a new connection, and close it if there is no response."""
+        """Send a request on the open connection or a new connection. Close the connection if there is no response."""
         client, sent_at = self._client, time.time()
         response: Response | None = None
         failure: WireError | None = None

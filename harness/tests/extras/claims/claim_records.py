@@ -20,7 +20,7 @@ def side(name: str, connections: int = 64) -> dict[str, object]:
 
 
 def claim(**compare: object) -> Claim:
-    """Return a claim with one statement; default: the ratio of ``a`` to ``b`` in throughput."""
+    """Return a claim with a single statement; by default, about the throughput of ``a`` compared with ``b``."""
     return claim_of({"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), **compare})
 
 
@@ -30,7 +30,7 @@ def claim_of(*compare: Mapping[str, object], **more: Any) -> Claim:
 
 
 def trials(values: Mapping[str, Sequence[float]], load: Load = made.JSON, **more: Any) -> list[Trial]:
-    """Return trials of three rounds for each process, with these throughputs."""
+    """Return trials with the given throughputs: a value for each process, measured in three rounds."""
     return [
         made.trial(name, process, value * wobble, load, round=number, **more)
         for name, row in values.items()

@@ -1,4 +1,4 @@
-"""Verdicts on claims from recorded runs."""
+"""Verdicts on claims, judged from recorded runs."""
 
 import pytest
 
@@ -25,10 +25,10 @@ def test_context_does_not_affect_the_verdict() -> None:
 
 
 def test_unreachable_rate_needs_a_larger_machine() -> None:
-    """Server, generator and database need more than one CPU at 2500 requests/s."""
-    dear = trials({"b": [1.0] * 9}, validity=[made.validity_check("errors", Outcome.FAIL)])  # excluded trial
+    """Server, generator and database need several CPUs at 2500 requests/s."""
+    dear = trials({"b": [1.0] * 9}, validity=[made.validity_check("errors", Outcome.FAIL)])  # excluded trials
     measured = run_of([*dear, *trials(STEADY)])
-    one = measured.trials[-1]  # CPU time of b, which needs more
+    one = measured.trials[-1]  # a trial of b, which has the higher CPU time per request
     cost = (one.server.cpu_seconds + one.generator_cpu_seconds) / one.requests
     for rate, word in ((1.9 / cost, "supported"), (5.5 / cost, "needs a larger machine")):
         (statement,) = judged(claim(ratio=2.5, needs={"of": 1.0, "to": rate, "why": "queues"}), measured).statements
@@ -125,12 +125,12 @@ def between(low: float, high: float) -> Ratio:
         (2.5, 1.2, 1.5, "direction only"),
         (2.5, 3.5, 4.0, "direction only"),
         (2.5, 0.5, 0.9, "refuted"),
-        (2.5, 1.5, 2.5, "direction only"),  # the ratio is undecided
-        (2.5, 1.01, 1.03, "refuted"),  # the difference is irrelevant
+        (2.5, 1.5, 2.5, "direction only"),  # the order is certain, but the ratio is undecided
+        (2.5, 1.01, 1.03, "refuted"),  # the difference is too small to be relevant
         (2.5, 0.9, 4.0, "undecided"),
         (0.4, 0.6, 0.8, "direction only"),
         (1.0, 0.95, 1.05, "supported"),
-        (1.0, 1.3, 1.4, "refuted"),  # claimed equality implies no order
+        (1.0, 1.3, 1.4, "refuted"),  # a claim of equality implies no order
         (0.95, 0.5, 0.6, "refuted"),
         (1.0, 0.95, 1.3, "undecided"),
     ],
@@ -150,7 +150,7 @@ def test_intervals_are_compared_with_tolerance_and_1(
         ("higher", 1.01, 1.03, "refuted"),  # a difference below 5 % is irrelevant
         ("not higher", 1.01, 1.03, "supported"),
         ("higher", 0.8, 0.9, "refuted"),
-        ("higher", 0.97, 1.04, "refuted"),  # excludes 5 %
+        ("higher", 0.97, 1.04, "refuted"),  # the interval excludes a difference of 5 %
         ("higher", 0.9, 1.2, "undecided"),
         ("not lower", 0.8, 0.94, "refuted"),
         ("not lower", 0.9, 1.2, "undecided"),
@@ -180,7 +180,8 @@ def test_one_process_each_decides_nothing() -> None:
 
 
 def test_further_processes_grow_with_squared_width() -> None:
-    # The half-width is 0.2 (logarithm) with 5 processes. The edge 1 is 0.1 away and takes four times as many.
+    # With 5 processes, the half-width of the logarithm is 0.2. The edge 1 is at a distance of 0.1, so four times as
+    # many processes are necessary.
     found = assessment.judge_claimed_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5)
     assert found.more == pytest.approx(15, abs=1)
 

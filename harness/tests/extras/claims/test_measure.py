@@ -1,4 +1,4 @@
-"""Claims are measured and judged in the simulated world."""
+"""Claims are measured and judged in simulated runs."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ TRUE = {"a": Behaviour(cpu_per_request=40e-6, process_spread=0.01), "b": Behavio
 
 @dataclass
 class ClaimRun(FakeRun):
-    """A run that measures one claim for five minutes."""
+    """A simulated run that measures a claim for five minutes."""
 
     claim: Claim = claim(ratio=2.5)  # noqa: RUF009 - frozen
 
@@ -86,7 +86,7 @@ def test_evidence_of_other_machines_or_builds_is_excluded(tmp_path: Path) -> Non
     assert runs(whole | {"settings": whole["settings"] | {"cpuset_cpus": "0"}}) == {}
     assert runs(whole | {"sets": [{"name": "n", "machine": whole["machine"], "runs": [], "processes": []}]}) == {}
     file.with_name("trials.jsonl").touch()
-    assert runs({}) == {}  # unreadable
+    assert runs({}) == {}  # an unreadable run is ignored
     a, b = sorted(whole["implementations"], key=lambda each: str(each["name"]))
     assert set(runs(whole | {"implementations": [{**a, "digest": "other"}, b]})) == {"b"}
     assert again.info.run_id not in runs(whole | {"revision": "a commit that git does not know"})

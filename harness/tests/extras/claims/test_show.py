@@ -1,4 +1,4 @@
-"""Verdicts on claims as text and diagrams."""
+"""Verdicts on claims as text and as diagrams."""
 
 import io
 
@@ -52,6 +52,6 @@ def test_the_terminal_lists_what_was_never_measured_too() -> None:
 
 @pytest.mark.needs_extra("orders")
 def test_docs_page_matches_the_published_verdicts() -> None:
-    """``./tfb claims --results results/rounds/1 --output docs/claims.md`` writes the page."""
+    """The command ``./tfb claims --results results/rounds/1 --output docs/claims.md`` writes this page."""
     page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")
     assert page == show.page(list(read().values()), recorded.read_claims(recorded.PUBLISHED).verdicts)

@@ -1,4 +1,4 @@
-"""Load generators on several clients share the load and begin together."""
+"""Load generators on several clients share a load and start at the same time."""
 
 import time
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def test_shares_add_up_and_clients_have_threads() -> None:
 
 
 def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine, ClientShare, Sequence[str]]]:
-    """Start a script as the generator of each machine; all machines are this one."""
+    """Run a script as the load generator of each client; this machine acts as all clients."""
     machines = [ConnectedMachine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
     parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
     commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {WAIT_FOR_GO}", "sh", "-c", script] for script in scripts]

@@ -1,4 +1,4 @@
-"""Remote machines and containers, with fake docker and ssh programs; processes represent containers."""
+"""Remote machines and containers with fake docker and ssh programs. Each container is simulated by a process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from harness.plan.hosts import hosts_from_flags, parse_host
 
 pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no control groups here")
 
-# Ids of containers are process ids. A file ``gone`` removes the engine; a file ``mute`` silences readers.
+# Container ids are process ids. The file ``gone`` makes the engine fail, and the file ``mute`` silences readers.
 DOCKER = f"""#!/bin/sh
 PLACE=$(dirname "$0")
 case $1 in --context|-H) shift 2 ;; esac
@@ -40,7 +40,7 @@ case "$*" in
     PYTHONPATH={REPOSITORY} exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
 esac
 """
-# Forwards the socket and keeps running, or refuses the host "other".
+# Forward the socket and keep running, or refuse the connection to the host "other".
 SSH = """#!/bin/sh
 for word; do
   case $word in *d.sock:*) touch "${word%%:*}" ;; other) echo "Host key verification failed."; exit 255 ;; esac
@@ -51,7 +51,7 @@ exec sleep 60
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder with both programs, first on PATH."""
+    """Return a folder with both programs, and put the folder first on PATH."""
     for name, text in (("docker", DOCKER), ("ssh", SSH)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

@@ -1,4 +1,4 @@
-"""Runs on several machines (laptop, db, app, two clients), and the loss of a machine."""
+"""Runs on several machines (laptop, db, app and two clients), and runs that lose a machine."""
 
 import os
 import re
@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.
 
 WHERE = ("--server-host", "app", "--database-host", "db", "--client-host", "c1", "--client-host", "c2")
 NOTICED_SECONDS = 10.0
-SLACK_SECONDS = 60.0  # a hanging engine is noticed at the planned end of a load
+SLACK_SECONDS = 60.0  # tfb may notice a hanging engine only at the planned end of a load
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    """Machines for all tests, so that images are sent once."""
+    """Yield machines that all tests share, so that images are sent only once."""
     if why := machines.obstacle():
         pytest.skip(why)
     with machines.machines() as up:
@@ -51,7 +51,7 @@ def test_smoke_run_measures_all_cells_and_cleans_up(lab: Lab, tmp_path: Path) ->
     for trial in records.trials:
         assert trial.errors.total == 0
         assert isinstance(trial.load, ClosedLoop)
-        assert (trial.connections or 0) >= trial.load.connections  # connections of both clients, counted on the server
+        assert (trial.connections or 0) >= trial.load.connections  # the server counts the connections of both clients
         assert trial.server.cpu_seconds > 0
         assert trial.cpu_per_request is not None
         assert (trial.database_cpu_seconds or 0) > 0 or trial.test_type == "json"
@@ -128,7 +128,7 @@ def test_run_names_lost_machine_and_can_resume(lab: Lab, tmp_path: Path, how: st
         mend(lab)
     (folder,) = list_runs(tmp_path)
     records = store.read_run(folder)
-    assert records.info.status == "interrupted"  # --resume continues the run
+    assert records.info.status == "interrupted"  # --resume can continue the run
     assert list(records.trials) == []  # interrupted loads are not recorded
     if how == "a client is switched off":
         done = lab.tfb("run", "--resume", "--results", str(tmp_path), seconds=300)
@@ -145,7 +145,7 @@ def mend(lab: Lab) -> None:
         else:
             lab.wake(name)
     lab.await_up(*machines.NAMES)
-    for name in machines.NAMES:  # leftovers of a machine that was unreachable at the end of its run
+    for name in machines.NAMES:  # leftovers of a machine that could not be reached at the end of the run
         if left_there := lab.docker(name, "ps", "--all", "--quiet").split():
             lab.docker(name, "rm", "--force", *left_there)
 
@@ -161,7 +161,7 @@ def test_full_remote_disk_is_named_with_machine(tmp_path: Path) -> None:
 
 
 def _measuring(results: Path) -> bool:
-    """Return whether the run has left its warm-up."""
+    """Return whether the run has completed the warm-up."""
     found = list(results.glob("*/progress.json"))
     return bool(found) and '"c32"' in found[0].read_text()
 

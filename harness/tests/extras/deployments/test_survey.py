@@ -1,4 +1,4 @@
-"""Facts and grades of remote machines."""
+"""Facts about remote machines, and their grades."""
 
 from harness.extras.deployments.survey import facts
 

@@ -1,4 +1,4 @@
-"""The verb ``./tfb init`` writes a valid tfb.toml."""
+"""``./tfb init`` writes a valid tfb.toml for each kind of service."""
 
 from collections.abc import Mapping
 from pathlib import Path

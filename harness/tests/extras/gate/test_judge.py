@@ -1,4 +1,4 @@
-"""Verdicts on changes: false alarms and detections in simulated sessions."""
+"""Verdicts on changes: rates of false alarms and of detections in simulated sessions."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,27 +25,27 @@ from harness.tests.doubles.runs import run_info, trial
 
 REQUESTS = ("items", "item", "order")
 RATE = OpenLoop(rate=500.0, connections=32)
-FIVE, TWO = (5, 4), (2, 4)  # processes and rounds of five and two minutes
-SESSIONS = 40  # sessions with a slowdown
-MOST_FALSE = 10  # of 100 sessions without a slowdown: the 99 % quantile at 5 %
+FIVE, TWO = (5, 4), (2, 4)  # (processes, rounds) of sessions that take five and two minutes
+SESSIONS = 40  # number of simulated sessions with a slowdown
+MOST_FALSE = 10  # maximum of false alarms in 100 sessions: the 99 % quantile if their probability is 5 %
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionTraits:
     """Properties of a simulated session."""
 
-    copy: float = 1.0  # cost of the control copy, relative to base
+    copy: float = 1.0  # cost of the control copy as a multiple of base's cost
     noise: float = 0.06
     size: tuple[int, int] = FIVE
-    cold: float = 0.0  # in the first round, a just-in-time compiler increases costs by up to the factor 1 + cold
-    unequal: float = 1.0  # the first request varies less and the third one more, by this factor
-    rounds: tuple[int, ...] = ()  # of each process, instead of ``size``
+    cold: float = 0.0  # a just-in-time compiler increases costs in the first round by up to this share
+    unequal: float = 1.0  # factor by which the noise of the third request is higher, and of the first request lower
+    rounds: tuple[int, ...] = ()  # number of rounds of each process, instead of ``size``
 
 
 def session(generator: np.random.Generator, slower: float, **traits: Any) -> RunRecords:
-    """Return a session in which head needs ``slower`` times as much CPU for the second request.
+    """Return a session in which head needs ``slower`` times as much CPU time for the second request.
 
-    ``traits`` are fields of ``SessionTraits`` and of ``SimulatedRun``.
+    The keywords are fields of ``SessionTraits`` and ``SimulatedRun``.
     """
     names = {field.name for field in fields(SessionTraits)}
     own = SessionTraits(**{name: value for name, value in traits.items() if name in names})
@@ -73,7 +73,7 @@ def session(generator: np.random.Generator, slower: float, **traits: Any) -> Run
 
 
 def verdicts(slower: float, *, sessions: int = SESSIONS, seed: int = 5, **more: Any) -> Counter[str]:
-    """Count the verdicts on the second request, and false alarms on unchanged requests."""
+    """Count the verdicts on the second request, and the false alarms on all other requests."""
     generator = np.random.default_rng(seed)
     found = Counter[str]()
     for _ in range(sessions):
@@ -174,16 +174,16 @@ def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
 
 
 def test_lost_trials_of_head_affect_the_verdict() -> None:
-    """In three of four rounds, head does not keep up; the fourth alone would yield "same"."""
+    """Head keeps up in a single round of four. This round alone would yield the verdict "same"."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for flag, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
         lost = changed(records, HEAD, lambda t, flag=flag: failing(flag)(t) if t.round else {})  # type: ignore[misc]
         assert {one.verdict for one in judged(lost).requests} == {said}
         assert flag in judged(lost).requests[0].reason
         of_all = changed(changed(lost, BASE, lambda t: failing("errors")(t) if t.round else {}), COPY, lambda _: {})
-        assert flag not in judged(of_all).requests[0].reason  # base lost as many trials
+        assert flag not in judged(of_all).requests[0].reason  # base has lost as many trials as head
         closed = [t.model_copy(update={"load": ClosedLoop(connections=4)}) for t in lost.trials if t.round]
-        searched = replace(records, trials=[*records.trials, *closed])  # losses under other loads do not count
+        searched = replace(records, trials=[*records.trials, *closed])  # lost trials under other loads do not count
         assert {one.verdict for one in judged(searched).requests} == {"same"}
 
 
@@ -199,7 +199,7 @@ def test_response_time_decides_where_cpu_is_unknown() -> None:
 
 
 def answering_in(seconds: float, spread: float = 0.2) -> Callable[[Trial], dict[str, Any]]:
-    """Return a change to this median response time, with variation between trials."""
+    """Return a function that changes the response time of a trial to this median, with variation between trials."""
     dice = np.random.default_rng(round(1e6 * seconds))
 
     def change(_: Trial) -> dict[str, Any]:

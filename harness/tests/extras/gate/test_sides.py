@@ -1,4 +1,4 @@
-"""Sides from git revisions, folders and working trees."""
+"""Sides of a comparison, copied from git revisions, folders and working trees."""
 
 import socket
 import subprocess
@@ -14,7 +14,7 @@ TOML = '[service]\nstart = "./shop"\nfiles = [".env"]\n[[request]]\nname = "a"\n
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A service in a subfolder of a repository, with an ignored file."""
+    """Create a service in a subfolder of a repository, with a file that git ignores."""
     folder = tmp_path / "all" / "shop"
     folder.mkdir(parents=True)
     files = {"tfb.toml": TOML, ".gitignore": ".env\n", ".env": "KEY=1\n", "../lib": ""}
@@ -31,7 +31,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 def test_side_has_repository_and_uncommitted_files(shop: Path, tmp_path: Path) -> None:
-    (shop / "tfb-verdict.md").touch()  # redirected output of this command
+    (shop / "tfb-verdict.md").touch()  # a shell creates this file if the command's output is redirected to it
     notes: list[str] = []
     for target in ("HEAD", None):
         made = copy_side(shop, target, tmp_path / str(target), notes)
@@ -43,7 +43,8 @@ def test_side_has_repository_and_uncommitted_files(shop: Path, tmp_path: Path) -
     copy_side(shop, None, tmp_path / "again", notes)
     assert ["submodules" in notes[0], "shop/new.py" in notes[1]] == [True, True]
     (shop / ".env").unlink()
-    kept = copy_side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)  # has a tfb.toml
+    # The folder contains a tfb.toml.
+    kept = copy_side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)
     assert (kept.folder / ".env").is_file()
     with pytest.raises(UsageError, match=r"service\.files: .*\.env cannot be copied"):
         copy_side(shop, "HEAD", tmp_path / "lacking", notes)

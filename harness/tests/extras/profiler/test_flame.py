@@ -1,4 +1,4 @@
-"""Parsing of perf stacks, and flame graphs."""
+"""Parsing of perf's stacks, and drawing of flame graphs."""
 
 from xml.etree import ElementTree
 

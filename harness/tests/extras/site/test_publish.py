@@ -1,4 +1,4 @@
-"""Publishing rounds as a static site."""
+"""Publishing of rounds as a static site."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ from harness.tests.doubles import invented, sample_data
 
 @pytest.fixture(autouse=True)
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dashboard page that needs no build."""
+    """Replace the dashboard's page by a page that needs no build."""
     assets = tmp_path / "web" / "dist" / "assets"
     assets.mkdir(parents=True)
     (assets / "index-1.js").write_text("0;")
@@ -67,7 +67,7 @@ def test_second_round_keeps_first_and_extends_history(runs: list[Path], tmp_path
     assert {path: path.read_bytes() for path in (site / "rounds/round-1").iterdir()} == first
     assert [one.name for one in read(site).rounds] == ["Round 1", "Round 2"]
     text = (site / "implementations/es4x.html").read_text()
-    assert text.index("Round 2") < text.index("Round 1")  # newest first
+    assert text.index("Round 2") < text.index("Round 1")  # the newest round is listed first
     with pytest.raises(StoreError, match="is already published"):
         publish(runs[:1], site, name="Round 1", published_at=0.0)
 

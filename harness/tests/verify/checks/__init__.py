@@ -1,1 +1,1 @@
-"""Tests of the checks: each alone, and all of them against the rogues' gallery."""
+"""Tests of the checks: individual checks, and all checks against the rogues (deliberately wrong servers)."""

@@ -1,4 +1,4 @@
-"""Checks of unusual requests and of bytes that are not HTTP."""
+"""Checks of unusual requests, and of bytes that are not HTTP."""
 
 import socket
 from dataclasses import replace
@@ -61,7 +61,7 @@ def test_probes_of_the_reference_server_are_as_approved() -> None:
     with Listening() as server:
         found = gather(server.endpoint, ["/json", "/plaintext"], timeout=10.0)
         asked = server.told
-    del found["oversized"]  # the server may close before the response is read
+    del found["oversized"]  # the server may close the connection before the response is read
     shown = {name: " ".join(f"{r.status} {r.body.decode()}" for r in one.responses) for name, one in found.items()}
     after = {name: f"{one.error} {one.closed} {one.alive}" for name, one in found.items()}
     approve("verify-odd-asked", {"asked": asked, "answers": shown, "after": after})
@@ -71,7 +71,7 @@ def test_probes_of_the_reference_server_are_as_approved() -> None:
     ("answers", "alive"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", True),
-        (b"this is no HTTP\r\n\r\n", True),  # a finding of other checks
+        (b"this is no HTTP\r\n\r\n", True),  # a malformed response is reported by other checks
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", True),
         (b"", False),
     ],

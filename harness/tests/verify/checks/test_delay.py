@@ -1,4 +1,4 @@
-"""Delays that affect all requests are the machine's fault; delays of waiting requests are the server's."""
+"""Verification blames a delay of all requests on the machine, and a delay of waiting requests on the server."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,17 +15,17 @@ from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.verification_client import Client, VerificationTask
 
-# Variant, index among concurrent requests, earlier batches of the variant -> seconds beyond the requested delay.
+# (variant, index among concurrent requests, earlier batches of the variant) -> seconds beyond the requested delay.
 DelayFunction = Callable[[QueryVariant, int, int], float]
 
 
 class ScriptedClient(Client):
-    """A client whose responses are as late as the script says; it sends nothing."""
+    """A client that sends nothing. A function determines how late each response is."""
 
     def __init__(self, late: DelayFunction) -> None:
         super().__init__(Endpoint(host="127.0.0.1", port=1), TEST_TYPES["delay"], "/delay?ms=")
         self.late = late
-        self.batches: list[str] = []  # name of the first variant of each
+        self.batches: list[str] = []  # the first variant of each batch
         self.sequential: list[str] = []
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:

@@ -1,4 +1,4 @@
-"""Upstream calls compared with the responses, complete or sampled."""
+"""Upstream calls are compared with the responses, in complete and in sampled loads."""
 
 from dataclasses import fields
 from typing import Any
@@ -10,7 +10,7 @@ from harness.verify.checks.fan_out import upstream_called
 
 
 def judged(made: UpstreamStats, *sums: int, answers: int | None = None, took: float = 0.006) -> bool:
-    """Return whether responses with 20 calls each pass. ``answers`` is the number of responses of the load."""
+    """Return whether responses with 20 upstream calls each pass, given the total number of responses of the load."""
     counts: dict[str, Any] = {one.name: 0 for one in fields(RequestCounts)}
     account = RequestCounts(**counts | {"successes": answers, "statuses": {}}) if answers else None
     crowd = [exchange(f'{{"calls":20,"sum":{total}}}', target="/x?calls=20", received_at=took) for total in sums]

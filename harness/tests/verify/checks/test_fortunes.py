@@ -1,4 +1,4 @@
-"""Checks of fortune pages, parsed as in a browser."""
+"""Checks of fortune pages, which are parsed as in a browser."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Dates, media types and freshness of responses."""
+"""Checks of the dates, the media types and the freshness of responses."""
 
 import calendar
 
@@ -29,13 +29,13 @@ AT_NOON = float(calendar.timegm((1994, 11, 6, 12, 0, 0)))
 def test_a_date_lies_between_request_and_response() -> None:
     for sent, received, under_load, fresh in (
         (0.0, 0.01, False, True),
-        (1.99, 2.0, False, True),  # refreshed once a second, without fractions
+        (1.99, 2.0, False, True),  # Date is refreshed once a second, without fractions
         (2.9, 2.9, False, True),
         (3.1, 3.1, False, False),
         (3.1, 3.1, True, True),
         (9.0, 9.0, True, False),
-        (-6.0, 0.1, False, True),  # a response after six seconds
-        (-2.0, -1.5, False, False),  # from the future
+        (-6.0, 0.1, False, True),  # the response takes six seconds
+        (-2.0, -1.5, False, False),  # Date is in the future
     ):
         one = exchange(headers=[("Date", NOON)], sent_at=AT_NOON + sent, received_at=AT_NOON + received)
         evidence = Evidence(test_type="json", under_load=under_load, exchanges=[one])

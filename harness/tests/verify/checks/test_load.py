@@ -1,4 +1,4 @@
-"""Checks of the generator's request counts and of the database's counters after a load."""
+"""Checks of the generator's request counts and the database's counters after a load."""
 
 from dataclasses import fields
 from typing import Any
@@ -17,7 +17,7 @@ from harness.verify.verification import run_checks
 
 
 def check_counts(rules: Rules, test_type: str = "json", **counts: int) -> CheckResult:
-    """Check a load of a hundred requests with a response each, except for ``counts``."""
+    """Check a load of a hundred requests with a response each, changed by ``counts``."""
     zeros: dict[str, Any] = {field.name: 0 for field in fields(RequestCounts)}
     received = 100 - counts.get("interrupted", 0) - counts.pop("missing", 0)
     of_load = RequestCounts(**{**zeros, "sent": 100, "received": received, "statuses": {"200": received}, **counts})
@@ -57,7 +57,7 @@ def test_only_closed_connections_suggest_checking_limits() -> None:
     ("updated", "deadlocks", "objections"),
     [
         (2000, 0, {}),
-        (2000, 3, {"no-deadlocks": Outcome.WARN}),  # the server may have repeated the transactions
+        (2000, 3, {"no-deadlocks": Outcome.WARN}),  # after deadlocks, the server may have repeated the transactions
         (1900, 5, {"no-deadlocks": Outcome.WARN, "rows-written": Outcome.FAIL}),
     ],
 )

@@ -1,4 +1,4 @@
-"""The expected effect of writes on the order tables, and names of differences."""
+"""Expected effects of writes on the order tables, and the names of differences."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def order(total: str, card: str = CARD, **lines: tuple[int, str]) -> Order:
 
 
 def answer(call: Call, before: OrdersById, prices: Prices = PRICES) -> ObservedCall:
-    """Return a successful response for order 5."""
+    """Return a successful response to a call for order 5."""
     return ObservedCall(
         call=call, exchange=exchange('{"id": 5}', call, status=call.status), prices=prices, before=before
     )

@@ -1,4 +1,4 @@
-"""Checks of randomness are exact: honest servers pass, and others fail."""
+"""Checks of randomness have exact error rates: honest servers pass, and servers with a bias fail."""
 
 import math
 import random
@@ -28,7 +28,7 @@ OF_CHANCE = [check for check in CHECKS.values() if check.rule.startswith("random
 
 
 def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
-    """Return the evidence of responses with these ids on eight connections."""
+    """Return evidence of responses with these ids, distributed over eight connections."""
     case = QueryVariant(name="rows", count=None if name == "db" else len(answers[0]))
     exchanges = []
     for place, ids in enumerate(answers):
@@ -56,7 +56,7 @@ def different(dice: random.Random, count: int) -> list[int]:
     [("db", 800, 1, independent), ("query", 100, 20, independent), ("update", 100, 20, different)],
 )
 def test_honest_servers_never_fail(name: str, requests: int, count: int, draw: Draw) -> None:
-    """At 10^-9 for each check, a single failure would be a defect of the check rather than chance."""
+    """Each check rejects an honest server with a probability of 10^-9, so any failure indicates a defect."""
     dice = random.Random(20260509)
     for _ in range(TRIALS):
         assert objections(crowd(name, [draw(dice, count) for _ in range(requests)])) == []
@@ -75,7 +75,7 @@ def near(reach: int) -> Draw:
     ]
 
 
-OTHER: dict[str, tuple[str, int, Draw]] = {  # test type, requests and draw
+OTHER: dict[str, tuple[str, int, Draw]] = {  # (test type, number of requests, function that draws ids)
     "even": ("query", 100, lambda dice, n: [2 * dice.randint(1, 5_000) for _ in range(n)]),
     "smaller of two": ("query", 100, lambda dice, n: [min(independent(dice, 2)) for _ in range(n)]),
     "a quarter": ("update", 100, lambda dice, n: [(37 * dice.randint(1, 2_500)) % 10_000 + 1 for _ in range(n)]),
@@ -106,15 +106,15 @@ def test_the_occupancy_distribution_is_exact() -> None:
     assert occupancy_distribution(2) == pytest.approx([0, 1e-4, 1 - 1e-4])
     distribution = occupancy_distribution(800)
     assert distribution.sum() == pytest.approx(1.0)
-    # The mean of the number of different values among n draws from N is N (1 - (1 - 1/N)^n).
+    # The mean number of distinct values among n draws from N is N (1 - (1 - 1/N)^n).
     assert float(np.dot(distribution, np.arange(801))) == pytest.approx(10_000 * (1 - (1 - 1e-4) ** 800))
-    # All different: the product of (N - i) / N.
+    # The probability that all values are distinct is the product of (N - i) / N.
     assert distribution[800] == pytest.approx(math.prod((10_000 - i) / 10_000 for i in range(800)), rel=1e-9)
 
 
 @pytest.mark.parametrize("total", [300, 800, 2000])
 def test_plausible_counts_follow_binomial_tails(total: int) -> None:
-    from scipy.stats import binom  # imported here, because it slows collection
+    from scipy.stats import binom  # imported here, because the import slows down test collection
 
     limit = FALSE_ALARM / 80
     low, high = plausible_counts(total)
@@ -132,8 +132,10 @@ def named(evidence: Evidence) -> set[str]:
 @pytest.mark.parametrize(
     ("draw", "ids"),
     [
-        (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),  # a tenth of the rows is never drawn
-        (lambda dice, count: dice.sample(range(1, 10_001), count), MIN_VALUES_FOR_PASS),  # a walk through the table
+        # One tenth of the rows is never drawn.
+        (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),
+        # A walk through the whole table.
+        (lambda dice, count: dice.sample(range(1, 10_001), count), MIN_VALUES_FOR_PASS),
     ],
 )
 def test_enough_ids_always_fail_dishonest_servers(draw: Draw, ids: int) -> None:

@@ -1,4 +1,4 @@
-"""docs/requirements.md agrees with the registered checks."""
+"""docs/requirements.md and the registered checks agree."""
 
 import re
 from collections import defaultdict
@@ -10,7 +10,7 @@ from harness.verify.checks import STRICTER_THAN_TECHEMPOWER
 from harness.verify.checks.registry import CHECKS
 
 DOCUMENT = REPOSITORY / "docs" / "requirements.md"
-# A trial's own answers, gates, and verification once more; what declared.1 judges by the description.
+# Rules without a registered check: trials, validity checks, a second verification or rule declared.1 cover them.
 ELSEWHERE = {"load.1", "load.2", "load.3", "load.4", "order.1", "order.2"}
 PARAGRAPH = re.compile(r"^- \*\*([a-z-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -20,7 +20,7 @@ def paragraphs() -> dict[str, str]:
 
 
 def checks_named(text: str) -> set[str]:
-    """Return the names in backquotes after the last dash."""
+    """Return the names in backticks after the last dash."""
     return set(re.findall(r"`([a-z0-9-]+)`", text.rpartition("—")[2]))
 
 

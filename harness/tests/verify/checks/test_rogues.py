@@ -1,4 +1,4 @@
-"""Every rogue fails the check that is meant for it, and every check has a rogue."""
+"""Every rogue (a deliberately wrong server) fails the check that it targets, and every check has a rogue."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,35 +16,35 @@ from harness.tests.verify.subjects import objections_to as objections
 from harness.verify.checks import CONDUCT, LOAD
 from harness.verify.checks.registry import CHECKS
 
-FURTHER_TRIES = 2  # if a stalled machine prevents a result
-AT_ONCE = 8  # servers without a database, which mostly wait; more would slow each other down
+FURTHER_TRIES = 2  # used if a stalled machine prevents a result
+AT_ONCE = 8  # concurrent servers without a database; they mostly wait, but more would slow each other down
 
-# Checks that fail if something cannot be counted, which no server causes; they have their own tests.
+# Checks that fail only if the environment prevents counting. No server can cause this, so they have separate tests.
 OF_THE_ENVIRONMENT = {"statements-counted", "tables-seen"}
-# Checks of a load of orders; see test_order_load.py.
+# Checks of loads of orders, tested in test_order_load.py.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
-# Checks of declared expectations; see test_expectations.py.
+# Checks of declared expectations, tested in test_expectations.py.
 OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}
 
-# Rogues with a database in the fast tests: one for each test type.
+# Rogues with a database that belong to the fast tests: a rogue for each test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
 
-Found = Mapping[str, CheckResult]  # by the name of the check
+Found = Mapping[str, CheckResult]  # check name -> result
 
 
 class Gallery:
     def __init__(self, start: Callable[[], EmbeddedDatabase]) -> None:
         self._start = start
-        self._seeded = False  # whether the tables have their seeded rows
+        self._seeded = False  # whether the tables contain the seeded rows
 
     def objections(self, rogue: Rogue) -> Found:
-        """Return the failed checks of a rogue, on seeded tables if it has a database."""
+        """Return the checks that a rogue fails. A rogue with a database gets seeded tables."""
         found = self._together[rogue.name] if rogue.test_type in WITHOUT_DATABASE else self._once(rogue)
         for _ in range(FURTHER_TRIES):
-            stalled = "answered" in found and rogue.caught_by not in found  # too slow for a result
+            stalled = "answered" in found and rogue.caught_by not in found  # the responses were too slow for a result
             if found and not stalled:
                 break
-            found = self._once(rogue)  # for example, a late thread read two segments as one
+            found = self._once(rogue)  # for example, a delayed thread may read two segments at once
         return found
 
     def _once(self, rogue: Rogue) -> Found:
@@ -57,12 +57,12 @@ class Gallery:
 
     @cached_property
     def _postgres(self) -> EmbeddedDatabase:
-        """Start PostgreSQL for the first rogue that uses it."""
+        """Start PostgreSQL when a rogue first needs it."""
         return self._start()
 
     @cached_property
     def _together(self) -> Mapping[str, Found]:
-        """Return the failed checks of all rogues without a database, several at once, the slowest first."""
+        """Return the checks that each rogue without a database fails. Several rogues run at once, the slowest first."""
         rogues = [rogue for rogue in ROGUES.values() if rogue.test_type in WITHOUT_DATABASE]
         rogues.sort(key=lambda rogue: rogue.test_type != "delay")
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -75,9 +75,10 @@ def gallery(request: pytest.FixtureRequest) -> Gallery:
 
 
 def param(rogue: Rogue) -> ParameterSet:
-    """All servers without a database are tried in one process, as are those that one check is meant for.
+    """Return a test parameter whose id names the process that runs the rogue.
 
-    Some of the others are among the fast tests, beside those that have a PostgreSQL up already.
+    All rogues without a database run in one process. Rogues with a database run in the process that already has a
+    PostgreSQL server, or with the other rogues of the same check.
     """
     if rogue.test_type in WITHOUT_DATABASE:
         return pytest.param(
@@ -89,7 +90,7 @@ def param(rogue: Rogue) -> ParameterSet:
 
 
 def test_every_check_has_a_rogue() -> None:
-    # Process and folder have their own tests: test_process_conduct.py and faults/test_contributor.py.
+    # Checks of processes and folders are tested in test_process_conduct.py and faults/test_contributor.py.
     of_conduct = {name for name, check in CHECKS.items() if check.applies(CONDUCT)}
     without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | of_conduct
     assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} <= without

@@ -1,4 +1,4 @@
-"""Statements are classified by verb and table, ignoring comments and strings."""
+"""Statements are classified by verb and table. Comments and strings are ignored."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Statement counts of a load compared with its responses."""
+"""Statement counts of a load are compared with the responses."""
 
 from dataclasses import replace
 from typing import cast
@@ -44,14 +44,15 @@ TOGETHER = counts("UPDATE world SET randomnumber = $1 WHERE id <= $2", 3, 2000, 
 JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
     ("update", [READS, UPDATES]),
     ("fortune", [counts(FORTUNES, 60, 720, 60), counts(f"{FORTUNES} f", 40, 480, 40)]),
-    # Rows from a join are not fortunes of other pages, and pages need plain messages.
+    # Rows of a join do not count as fortunes of other pages, and each page needs a plain SELECT of the messages.
     ("fortune", [counts(FORTUNES, 3, 36, 3), counts("SELECT FROM fortune, generate_series($1,$2)", 1, 1164, 1)]),
     ("fortune", [counts("SELECT xmin FROM fortune", 100, 1200, 100)]),
     ("fortune", [counts(f"{FORTUNES} UNION ALL SELECT $1, $2", 100, 1300, 100)]),
     ("fortune", [counts("SELECT ctid FROM fortune", 1, 12, 1), counts(f"{FORTUNES} ORDER BY message", 100, 1200, 100)]),
     ("fortune", [counts("SELECT xmin FROM fortune", 100, 1200, 100), counts(FORTUNES, 100, 1200, 100)]),
-    ("db", [counts("SELECT to_json(w) FROM world w WHERE id = $1", 100, 100, 300)]),  # a document is not a row
-    # Calls without rows do not offset calls with many rows, and each row takes three pages.
+    # A JSON document does not count as a row.
+    ("db", [counts("SELECT to_json(w) FROM world w WHERE id = $1", 100, 100, 300)]),
+    # Calls without rows do not compensate for calls with many rows, and each row touches three pages.
     ("query", [counts("SELECT * FROM world WHERE id = ANY($1)", 2000, 2000, 6000)]),
     ("query", [counts("SELECT * FROM world WHERE $1 @> ARRAY[id]", 2000, 2000, 6000)]),
     ("query", [counts(f"{ONE_ROW} AND $2", 2000, 2000, 5000)]),
@@ -63,7 +64,7 @@ JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
 
 
 def test_findings_for_statements_are_as_approved() -> None:
-    """Judge a hundred responses, with 20 rows each if they have a number of rows."""
+    """Judge a hundred responses; with a row count, each response has 20 rows."""
     due = [
         ExpectedWork.for_responses(TEST_TYPES[kind], 20 if TEST_TYPES[kind].counts_rows else 1, 100)
         for kind, _ in JUDGED
@@ -142,14 +143,14 @@ def test_late_counts_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("each", "answers", "due"),
-    [  # the expected number of spared rows is 21, 1, and nearly 0
+    [  # the expected numbers of spared rows are 21, 1, and nearly 0
         (20, 1000, ExpectedWork(reads=20_000, writes=20_000 - 21 - 34, updates=1000)),
         (1, 10_000, ExpectedWork(reads=10_000, writes=10_000 - 1 - 12, updates=10_000 - 1 - 12)),
         (20, 1, ExpectedWork(reads=20, writes=13, updates=1)),
     ],
 )
 def test_repeated_rows_and_unchanged_numbers_are_spared(each: int, answers: int, due: ExpectedWork) -> None:
-    """The tolerance is six standard deviations and six rows."""
+    """The tolerance is six standard deviations plus six rows."""
     assert ExpectedWork.for_responses(TEST_TYPES["update"], each, answers) == due
 
 

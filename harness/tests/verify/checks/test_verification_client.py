@@ -1,4 +1,4 @@
-"""Requests of verification, and limits of its client."""
+"""Requests that verification sends, and the limits of the client."""
 
 import itertools
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_large_responses_reach_the_memory_limit(monkeypatch: pytest.MonkeyPatch)
 
 
 class Fails(ReferenceServer):
-    """A server that responds with 500 to its first requests, or to all."""
+    """A server that responds with status 500 to its first requests, or to all requests."""
 
     failing = 1 << 30
 
@@ -63,7 +63,7 @@ def test_verification_of_a_failing_server_ends_early(name: str) -> None:
 
 
 class ClosesAfter(ReferenceServer):
-    """A server that closes connections after three requests."""
+    """A server that closes each connection after three requests."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         return replace(super().reply(session, request), close=session.requests == 3)
@@ -79,7 +79,7 @@ def test_limits_of_requests_per_connection_are_reported() -> None:
 
 
 class ClosesUnasked(ReferenceServer):
-    """A server that closes each connection at its second request, as after an idle timeout."""
+    """A server that closes each connection at the second request, as after an idle timeout."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         if session.requests > 1:
