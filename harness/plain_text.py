@@ -57,12 +57,12 @@ def inert_line(line: str) -> str:
 
 
 def inert_lines(text: str) -> str:
-    """Return a text of several lines in which active characters and CI commands are escaped."""
+    """Return text of several lines, in which active characters and CI commands are escaped."""
     return "\n".join(map(inert_line, printable(text).split("\n")))
 
 
 def one_line(text: str) -> str:
-    """Return a text as a single printable line."""
+    """Return text as a single printable line."""
     return printable(" ".join(text.split()))
 
 

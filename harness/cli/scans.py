@@ -178,7 +178,7 @@ def rust_audit(lock: Path, command: Sequence[str]) -> Audit:
 
 
 def _unreachable(repository: str) -> str:
-    """Return why a git repository cannot be reached, or an empty text if it responds."""
+    """Return why a git repository cannot be reached, or an empty string if it responds."""
     quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = process.run(["git", "ls-remote", repository, "HEAD"], seconds=30.0, env=quiet)

@@ -206,7 +206,7 @@ def _path_test_type(request: Request) -> tuple[str, ...]:
 
 
 def _query_parameter(request: Request, key: str) -> str:
-    """Return a query parameter, or empty text if it is missing."""
+    """Return a query parameter, or an empty string if it is missing."""
     return request.query_params.get(key, "")
 
 

@@ -78,7 +78,7 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
 
 
 def describe_chores(chores: Sequence[FirstUseTask]) -> str:
-    """Return a line that announces the chores, or an empty text if there are none."""
+    """Return a line that announces the chores, or an empty string if there are none."""
     if not chores:
         return ""
     seconds = format_elapsed(sum(chore.seconds for chore in chores))
@@ -116,7 +116,7 @@ def describe_builds(seconds: dict[str, float | None]) -> str:
     """Return a line that announces the builds and their durations in earlier runs."""
     measured = [length for length in seconds.values() if length is not None]
     unknown = [name for name, length in seconds.items() if length is None]
-    parts = [f"about {format_elapsed(sum(measured))} judging by earlier runs"] if measured else []
+    parts = [f"about {format_elapsed(sum(measured))}, judging by earlier runs"] if measured else []
     if unknown:
         parts.append(f"not built before: {', '.join(unknown)}" if measured else "not built here before")
     return f"builds come first and take no measuring time ({'; '.join(parts)})"

@@ -170,7 +170,7 @@ class Display:
 
         Args:
             state: The state of the run.
-            changed: A line that describes the change, or an empty text.
+            changed: A line that describes the change, or an empty string.
             stays: Whether the line remains on the terminal during the whole run.
         """
         if self._quiet and changed.startswith("!"):

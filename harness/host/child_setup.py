@@ -127,7 +127,7 @@ def enter_mount_namespace(
         protected: Subfolders of writable folders that remain read-only.
         private: Writable folders that only this program uses.
         hidden: Folders and sockets that appear empty.
-        home: A folder with changes that go to ``overlay`` (overlayfs), or empty text.
+        home: A folder with changes that go to ``overlay`` (overlayfs), or an empty string.
         overlay: A folder with the subfolders ``changes``, ``work`` and ``empty``.
 
     Raises:

@@ -9,7 +9,7 @@ LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 
 
 def describe_shortage() -> str:
-    """Return a message that names the limit to raise, or an empty text if the limits suffice."""
+    """Return a message that names the limit to raise, or an empty string if the limits suffice."""
     for name, limit in LIMITS.items():
         soft, hard = resource.getrlimit(limit)
         if resource.RLIM_INFINITY != soft < MIN_BYTES:

@@ -350,7 +350,7 @@ def truncate_log(log: Path) -> None:
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """Return the last lines of a log, or an empty text if it cannot be read."""
+    """Return the last lines of a log, or an empty string if it cannot be read."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 64 * 1024))

@@ -95,7 +95,7 @@ def parse_latency_goal(text: str) -> LatencyGoal:
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Parse a CPU list such as ``0-3,8``. Return None for empty text.
+    """Parse a CPU list such as ``0-3,8``. Return None for an empty string.
 
     Raises UsageError for CPUs that are not ``usable``.
     """

@@ -119,7 +119,7 @@ def make_docker_runtime(
         database_host=database.host if database else None,
     )
     if prepare:
-        atexit.register(runtime.close)  # also if a signal interrupts the removal
+        atexit.register(runtime.close)  # even if a signal interrupts the removal
         # Containers of a killed run would disturb the measurement.
         removable = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
         if removable and settings.consent == "yes":

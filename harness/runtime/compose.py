@@ -282,7 +282,7 @@ def _remove(command: Sequence[str], at: Sequence[str]) -> None:
 
 
 def disk_full_hint(output: str) -> str:
-    """Return a remedy if a command failed because the engine's disk is full, otherwise an empty text."""
+    """Return a remedy if a command failed because the engine's disk is full, otherwise an empty string."""
     if "no space left on device" not in output.lower():
         return ""
     return (

@@ -115,7 +115,7 @@ class Container(ServerProgram):
         """Stop the container, and complete the log."""
         try:
             docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
-        finally:  # also if the engine does not respond
+        finally:  # even if the engine does not respond
             self.close()
 
     def close(self) -> None:

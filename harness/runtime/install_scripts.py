@@ -34,7 +34,7 @@ _MISSING = re.compile(
 
 
 def script_hint(folder: Path, output: str, *, command: Sequence[str] = ()) -> str:
-    """Return a hint if a disabled install script may have caused a failure, otherwise an empty text.
+    """Return a hint if a disabled install script may have caused a failure, otherwise an empty string.
 
     Args:
         folder: The implementation's folder.

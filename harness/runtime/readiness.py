@@ -78,7 +78,7 @@ class _StuckDetector:
         """Raise StartError if the server has had the same problem for a while and is idle.
 
         Args:
-            response_problem: A lasting problem with the server's responses, or an empty text.
+            response_problem: A lasting problem with the server's responses, or an empty string.
             refused: Whether the server refuses connections.
         """
         if time.monotonic() < self._next_check:

@@ -117,7 +117,7 @@ class RemoteContainer(Container):
         return False
 
     def identity(self) -> str:
-        """Return a text that changes whenever the container is restarted."""
+        """Return a string that changes whenever the container is restarted."""
         return f"{self.id} {self._state()}"
 
     def read(self) -> Reading:

@@ -277,7 +277,7 @@ SKIPPED_FOLDERS = (  # folders of dependencies, builds and tests
 
 
 def _text(file: Path) -> str:
-    """Return the text of a file, or an empty text for files that are special, too large or unreadable."""
+    """Return the text of a file, or an empty string for files that are special, too large or unreadable."""
     try:
         return safe_read.read(file, safe_read.MAX_TEXT_BYTES).decode("utf-8", "replace")
     except OSError:

@@ -372,7 +372,7 @@ def _writable_program_folders() -> list[str]:
 
 
 def _changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the path of a replaced or new program in a shared folder, or an empty text without changes."""
+    """Return the path of a replaced or new program in a shared folder, or an empty string without changes."""
     for path, known in before.items():
         if known:
             try:

@@ -112,7 +112,7 @@ class ComparedVersions:
     notes: Sequence[str] = ()
     # Share of each request in the total; a missing share counts as 1.
     weights: Mapping[str, float] = field(default_factory=dict)
-    running: int = 0  # number of versions (0 to 2) that run already, so that tfb cannot restart them
+    running: int = 0  # number of versions (0 to 2) that are already running, so tfb cannot restart them
 
 
 def judge(records: RunRecords, versions: ComparedVersions) -> GateResult:

@@ -93,7 +93,7 @@ def drawing_range(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple
 
 
 def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) -> str:
-    """Draw an interval and the margin on an axis with these ends. Return an empty text without an interval."""
+    """Draw an interval and the margin on an axis with these ends. Return an empty string without an interval."""
     if ratio is None or not ratio.low or not ratio.high:
         return ""
     return draw_interval(ratio.value, ratio.low, ratio.high, (1 / (1 + margin), 1 + margin), ends)

@@ -121,7 +121,7 @@ def excess_losses(trials: Sequence[Trial]) -> list[str]:
 
 
 def describe_end(records: RunRecords) -> str:
-    """Return how head ended or was replaced under load, or an empty text if it did not."""
+    """Return how head ended or was replaced under load, or an empty string if it did not."""
     if any(t.implementation == HEAD and t.restarted for t in records.trials):
         return f"head: restarted: {ADVICE['restarted']}"
     measured = {t.process for t in records.trials if t.implementation == HEAD}
@@ -133,7 +133,7 @@ def describe_end(records: RunRecords) -> str:
 
 
 def describe_leak(records: RunRecords) -> str:
-    """Return how much head's memory grows under load, or an empty text if it does not or base's grows too."""
+    """Return how much head's memory grows under load, or an empty string if it does not or base's grows too."""
     trials = open_loop_trials(records)
     head, base = _memory_growth(trials, HEAD), _memory_growth(trials, BASE)
     if not head or not base or head[1] < max(LEAK_BYTES, LEAK_SHARE * head[0], LEAK_FACTOR * base[1]):

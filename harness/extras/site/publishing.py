@@ -158,7 +158,7 @@ def _facts(info: ImplementationInfo) -> str:
 
 
 def _slug(name: str) -> str:
-    """Convert the name of a round to a part of a URL. Return an empty text if the name has no letters or digits."""
+    """Convert the name of a round to a part of a URL. Return an empty string if the name has no letters or digits."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")[:60]
 
 

@@ -164,7 +164,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
 
 
 def describe_access_problem(account: process.Account, folder: Path) -> str:
-    """Return a message if an account cannot enter a parent of a scratch folder, otherwise an empty text."""
+    """Return a message if an account cannot enter a parent of a scratch folder, otherwise an empty string."""
     for parent in reversed(folder.parents):
         status = parent.stat()
         shift = 6 if status.st_uid == account.uid else 3 if status.st_gid == account.gid else 0
@@ -178,7 +178,7 @@ def describe_access_problem(account: process.Account, folder: Path) -> str:
 
 
 def _statistics(tool: Tool) -> str:
-    """Return the settings that load pg_stat_statements, or an empty text if it is not installed."""
+    """Return the settings that load pg_stat_statements, or an empty string if it is not installed."""
     library = tool.bin.parent / "lib"
     if (tool.bin / "pg_config").exists():
         library = Path(process.run([str(tool.bin / "pg_config"), "--pkglibdir"], seconds=10).stdout.strip())

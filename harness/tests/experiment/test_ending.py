@@ -209,7 +209,7 @@ def test_builds_take_no_measuring_time(tmp_path: Path) -> None:
         again = FakeRun(tmp_path / str(seconds), fake.servers, quick(120.0))
         again.run()
         (foretold,) = (line for line in again.display.lines if line.startswith("builds come first"))
-        assert ("about 13 min 20 s judging by earlier runs" in foretold) is bool(seconds)
+        assert ("about 13 min 20 s, judging by earlier runs" in foretold) is bool(seconds)
     assert trials[0] == trials[1]
 
 

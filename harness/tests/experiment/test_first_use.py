@@ -177,8 +177,8 @@ def test_build_seconds_come_from_the_latest_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [
-        ({"a": 40.0, "b": 80.0}, "about 2 min 00 s judging by earlier runs"),
-        ({"a": 40.0, "b": None}, "about 40 s judging by earlier runs; not built before: b"),
+        ({"a": 40.0, "b": 80.0}, "about 2 min 00 s, judging by earlier runs"),
+        ({"a": 40.0, "b": None}, "about 40 s, judging by earlier runs; not built before: b"),
         ({"a": None, "b": None}, "not built here before"),
     ],
 )
