@@ -80,7 +80,7 @@ def parse_host(text: str, flag: str) -> Host:
 
 
 def parse_database(text: str) -> Host | ExistingDatabase:
-    """Parse a HOST or ``postgresql://host[:port]``. Raises UsageError for invalid hosts, and for URLs with a user or database."""
+    """Parse a HOST or ``postgresql://host[:port]``. Raises UsageError for other values, such as a URL with a user."""
     if not text.startswith(("postgresql://", "postgres://")):
         return parse_host(text, "--database-host")
     match = DATABASE_URL.fullmatch(text)

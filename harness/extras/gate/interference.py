@@ -38,7 +38,7 @@ def _left_open(one: RequestVerdict, why: str) -> RequestVerdict:
 
 
 def _interference(records: RunRecords, name: str) -> str:
-    """Describe the side that worked during the load of a different side. Return an empty string without interference."""
+    """Return which side worked during the load of a different side, or an empty string."""
     loads = [trial for trial in records.trials if trial.test_type == name and trial.load.kind == "open"]
     of_head = [trial for trial in loads if trial.implementation == HEAD]
     own = fmean([trial.server.cpu_seconds / trial.duration for trial in of_head if trial.duration] or [0.0])
