@@ -12,7 +12,7 @@ from rich.segment import Segment
 
 from harness.plain_text import inert_line, printable
 
-# At the end of a partial line, where the next part could complete a command.
+# Characters at the end of a partial line that could begin a command, together with the next part.
 _UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")
 
 
@@ -22,7 +22,7 @@ class _Lines:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._buffer = ""  # last line, if it is incomplete
-        self._line_started = False  # whether a part of the current line has already been written
+        self._line_started = False  # whether part of the current line has already been written
         self._lock = threading.RLock()
 
     def write(self, text: str) -> int:
@@ -61,7 +61,7 @@ class InertStream(_Lines):
         self.rich_proxied_file = _Lines(stream)  # rich writes to this attribute, so its control sequences remain
 
     def write(self, text: str) -> int:
-        """Write a text with control characters escaped."""
+        """Write a string with control characters escaped."""
         super().write(printable(text))
         return len(text)
 

@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 
 
 def is_printable(text: str) -> bool:
-    """Return whether a text contains no active characters."""
+    """Return whether a string contains no active characters."""
     return _ACTIVE.search(text) is None
 
 
@@ -67,7 +67,7 @@ def one_line(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a text for a paragraph, list item or table cell in Markdown, and return it as a single line.
+    """Escape text for a paragraph, list item or table cell in Markdown, and return it as a single line.
 
     The result cannot start a fence, list, heading, table, link, image, HTML, mention, issue number or formula.
     """

@@ -55,9 +55,8 @@ class Plugin(Protocol):
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
     test_types: ClassVar[Mapping[str, ObjectPath]] = {}  # name -> object of type harness.plan.testtypes.TestType
-    verifications: ClassVar[
-        Mapping[str, ObjectPath]
-    ] = {}  # test type -> harness.verify.checks.registry.TestTypeVerification
+    # Test type -> harness.verify.checks.registry.TestTypeVerification.
+    verifications: ClassVar[Mapping[str, ObjectPath]] = {}
     # Name -> function from a plan and a seed to a harness.experiment design.
     designs: ClassVar[Mapping[str, ObjectPath]] = {}
     # Name -> function that writes a harness.report.Report to a text file.

@@ -14,9 +14,9 @@ from harness.host import interruption
 from harness.paths import PROGRAM
 from harness.plain_text import printable
 
-TRACEBACK = "TFB_TRACEBACK"  # name of an environment variable: if set, print the traceback of an internal error
+TRACEBACK = "TFB_TRACEBACK"  # environment variable that makes tfb print the traceback of an internal error
 INTERRUPTED = "interrupted; all started processes have been stopped"
-MAX_ERROR_LENGTH = 300  # maximum characters of an internal error's message
+MAX_ERROR_LENGTH = 300  # maximum number of characters in an internal error's message
 
 
 def main(argv: Sequence[str] | None = None) -> int:

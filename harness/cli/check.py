@@ -88,10 +88,11 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     per_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
-    waiting = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # for tests that spend some time waiting
-    # For implementations with a database, which need a gibibyte each.
+    waiting = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # options for tests that spend some time waiting
+    # Options for tests of implementations with a database, which need a gibibyte each.
     few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")
-    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # for containers, and for servers that use the whole machine
+    # Options for tests of containers, and of servers that use the whole machine.
+    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")
     cargo = ("cargo", "test", "--locked", "--quiet")
     fuzz = (*python, "harness.tests.fuzz", "--seconds", f"{FUZZ_SECONDS:g}")
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")

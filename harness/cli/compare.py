@@ -183,7 +183,7 @@ def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service
 
 
 def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRecords, RunRecords]:
-    """Measure both sides in a run; return the records of base or the control copy, and of the working tree."""
+    """Measure both sides in a run. Return the records of base (or the control copy), and those of the working tree."""
     source = ("--copy",) if comparison.copy else ("--base", str(comparison.base))
     command = ("compare", *source, *comparison.test)
     settings = resolve_settings(Invocation(mode="benchmark", test=comparison.test, flags=flags, command=command))

@@ -93,7 +93,7 @@ def _at_a_terminal() -> bool:
 
 
 def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
-    """Yield the changes that the run would make to this machine, as far as this user has the rights."""
+    """Yield the changes that the run would make to this machine, except those that this user has no right to make."""
     if local:
         selected = settings.services or select_implementations(scan_folders(*settings.frameworks), settings.selection)
         needs = requirements.tool_requirements(selected, **settings.requirements)

@@ -18,7 +18,7 @@ from harness.errors import UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import safe_read
 
-MAX_LEVEL = 1_000_000  # maximum of connections, or of queries per request
+MAX_LEVEL = 1_000_000  # maximum number of connections, or of queries per request
 MAX_LEVELS = 1000  # maximum number of levels in a sweep, on the command line and in a profile
 MAX_SECONDS = 30 * 86_400
 CONFIG_BYTES = 1 << 20  # maximum size of a configuration file that shell completion reads

@@ -21,7 +21,7 @@ from harness.records.run_info import RunInfo
 RESUME_FLAGS = frozenset(
     {"resume", "accept_command", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"}
 )
-MAX_COMMAND_LENGTH = 4000  # maximum characters of a recorded command that a user is asked to review
+MAX_COMMAND_LENGTH = 4000  # maximum number of characters in a recorded command that a user is asked to review
 
 
 def resume_settings(settings: Settings, invocation: Invocation) -> Settings:

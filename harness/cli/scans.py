@@ -19,7 +19,7 @@ from harness.paths import REPOSITORY, state_folder
 
 # Prefix of reasons that no package can remove: unreachable advisories, a busy machine, or no right to make namespaces.
 NOT_JUDGED = "not judged: "
-SKIPPED_VARIABLE = "TFB_SKIPPED"  # path of a file to which stages write their skipped parts
+SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable: path of the file that lists skipped parts
 TOOL_SECONDS = 300.0  # time limit for running a tool
 BUILD_SECONDS = 1200.0  # time limit for building a tool
 BIN = Path(sys.executable).parent  # programs that the development lock installs

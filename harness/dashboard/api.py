@@ -25,6 +25,7 @@ from harness.records import claims
 
 logger = logging.getLogger("tfb.dashboard")
 
+# Errors that the files of a run may cause.
 READ_ERRORS = (
     StoreError,
     OSError,
@@ -32,11 +33,11 @@ READ_ERRORS = (
     ArithmeticError,
     LookupError,
     RecursionError,
-)  # errors that the files of a run may cause
-MAX_CACHED = 256  # number of documents; for 500 implementations, a document has half a megabyte
-MAX_CACHED_BYTES = 64 << 20  # total size of cached documents
-MAX_CONCURRENT = 2  # cached documents made at the same time; each may read half a gigabyte of records
-MAX_CONCURRENT_SMALL = 4  # uncached documents made at the same time; each may read a large file
+)
+MAX_CACHED = 256  # maximum number of cached documents; for 500 implementations, a document takes half a megabyte
+MAX_CACHED_BYTES = 64 << 20  # maximum total size of cached documents
+MAX_CONCURRENT = 2  # maximum number of cached documents made at the same time; each may read half a gigabyte of records
+MAX_CONCURRENT_SMALL = 4  # maximum number of uncached documents made at the same time; each may read a large file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +55,8 @@ class Api:
     def __init__(self, runs: ResultsFolder) -> None:
         self.runs = runs
         self._kept: dict[str, CachedDocument] = {}
-        self._making = WeakValueDictionary[
-            str, threading.Lock
-        ]()  # requests for the same document wait until it has been made
+        # Requests for the same document wait until it has been made.
+        self._making = WeakValueDictionary[str, threading.Lock]()
         self._at_once = threading.BoundedSemaphore(MAX_CONCURRENT)
         self._small_at_once = threading.BoundedSemaphore(MAX_CONCURRENT_SMALL)
         self._keeping = threading.Lock()

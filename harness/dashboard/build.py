@@ -73,10 +73,8 @@ def _log(text: str) -> None:
 def build_commands(web: Path) -> list[list[str]]:
     """Return the build commands. They use Docker if this machine has no suitable Node.js."""
     if npm_is_new_enough():
-        lock, installed = (
-            web / "package-lock.json",
-            web / "node_modules" / ".package-lock.json",
-        )  # a copy of the lock file, written by npm
+        # npm writes a copy of the lock file to node_modules.
+        lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"
         fresh = installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime
         return [*([] if fresh else [["npm", "ci", "--no-fund", "--no-audit"]]), ["npm", "run", "build"]]
     if shutil.which("docker"):

@@ -71,10 +71,9 @@ class RunDocument(Record):
     run: RunInfo
     title: str
     example: bool = False
-    sentences: dict[str, dict[str, tuple[str, ...]]] = Field(
-        default_factory=dict
-    )  # test type -> metric -> parts of the summary
-    ranking: Ranking  # without tables for single loads, which are in TestDocument
+    # Test type -> metric -> parts of the summary.
+    sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)
+    ranking: Ranking  # the tables for single loads are omitted; TestDocument contains them
     problems: tuple[ReadProblem, ...] = ()
     source_base: str | None = None  # web address that an implementation's folder is appended to; None if unknown
 
@@ -86,9 +85,8 @@ class CellLatency(Record):
     load: Load
     basis: str  # Latency.basis, or the description in the other tool's file
     percentiles: dict[str, float]
-    spread: dict[str, tuple[float, float]] = Field(
-        default_factory=dict
-    )  # percentile -> minimum and maximum over processes
+    # Percentile -> minimum and maximum over processes.
+    spread: dict[str, tuple[float, float]] = Field(default_factory=dict)
     mean: float | None = None
     stdev: float | None = None
     maximum: float | None = None

@@ -54,9 +54,8 @@ def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - 
     """Append a record without absolute paths to a file."""
     whole = record.model_dump(mode="json", by_alias=True, **{"exclude_defaults": True, **options})
     if isinstance(record, Trial):
-        whole["load"] = record.load.model_dump(
-            mode="json", exclude_none=True
-        )  # includes the kind, although it is a default
+        # Include the kind, although it is a default.
+        whole["load"] = record.load.model_dump(mode="json", exclude_none=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(remove_paths(whole), separators=(",", ":"), ensure_ascii=False) + "\n")
 

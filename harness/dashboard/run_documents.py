@@ -252,18 +252,16 @@ def compute_ranking(records: RunRecords) -> Ranking:
     """Rank a run. A run without trials has an empty ranking."""
     if not records.trials:
         return Ranking(run_id=records.info.run_id, reference=records.info.reference)
-    from harness.stats.ranking import (
-        rank,
-    )  # import late, because importing scipy takes longer than serving most pages
+    # Import late, because importing scipy takes longer than serving most pages.
+    from harness.stats.ranking import rank
 
     return rank(records.info, records.trials, records.processes, records.verdicts)
 
 
 def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocument:
     """Compare run ``after`` with run ``before``, cell by cell and in sentences."""
-    from harness.stats.cell_comparison import (
-        compare,
-    )  # import late, because importing scipy takes longer than serving most pages
+    # Import late, because importing scipy takes longer than serving most pages.
+    from harness.stats.cell_comparison import compare
 
     found = compare(before.records(), after.records(), COMPARISON_MARGIN)
     titles = [run_title(run.info) for run in (before, after)]

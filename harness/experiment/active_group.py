@@ -22,7 +22,7 @@ from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, headline_load
 from harness.records.trial_record import Purpose, Trial
 
-# Number of failed loads of a test type on a process after which the process gets no more loads of the type.
+# After this number of failed loads of a test type, a process gets no more loads of that test type.
 MAX_FAILED_LOADS = 2
 WARM_UP_SHARE = 0.4  # maximum share of the group's time that warm-up may take
 NO_DEADLINE = 2.0  # value of ``until`` for a load without a time limit

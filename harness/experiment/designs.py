@@ -31,7 +31,7 @@ LATER_LOOP_SHARE = 0.5  # relative length of the closed loops in later processes
 # Trials of slow services are extended up to this length to get enough requests.
 MIN_GATE_REQUESTS, MAX_GATE_SECONDS = 50, 10.0
 
-GroupMeasurement = Callable[[ActiveGroup], Design]  # measurements of a running group
+GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the measurements of a running group
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
@@ -78,7 +78,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
 def _run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_group: bool = False) -> Design:
     """Measure a process of every implementation, then the next process, until all comparisons are decided.
 
-    Implementations run side by side as far as the memory suffices.
+    As many implementations run side by side as fit into memory.
 
     Args:
         plan: The plan.

@@ -31,7 +31,7 @@ class FirstUseTask:
 
     what: str
     seconds: float
-    in_runtime: bool = True  # whether the preparation of the runtime includes the chore
+    in_runtime: bool = True  # whether the preparation of the runtime includes the task
     crate: str = ""  # name of a crate to build
 
 
@@ -78,7 +78,7 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
 
 
 def describe_chores(chores: Sequence[FirstUseTask]) -> str:
-    """Return a line that announces the chores, or an empty string if there are none."""
+    """Return a line that announces the tasks, or an empty string if there are none."""
     if not chores:
         return ""
     seconds = format_elapsed(sum(chore.seconds for chore in chores))
@@ -87,7 +87,7 @@ def describe_chores(chores: Sequence[FirstUseTask]) -> str:
 
 
 def describe_stage(chores: Sequence[FirstUseTask], purpose: str, *, in_runtime: bool = False) -> str:
-    """Return the name of a preparation stage: the purpose, followed by the chores in it."""
+    """Return the name of a preparation stage: the purpose, followed by the tasks in it."""
     included = [chore.what for chore in chores if chore.in_runtime == in_runtime]
     return f"{purpose}: {'; '.join(included)}" if included else purpose
 

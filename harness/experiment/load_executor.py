@@ -69,7 +69,7 @@ class LoadExecutor:
         return measured
 
     def others(self, running: RunningProcess) -> list[RunningProcess]:
-        """Return the other processes that run and should be idle while a process is loaded."""
+        """Return the other running processes, which should be idle while ``running`` is under load."""
         return [other for other in self.running.values() if other is not running]
 
     def _choose_generator(self, load: Load) -> LoadGenerator:

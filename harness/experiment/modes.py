@@ -48,7 +48,7 @@ from harness.verify.checks import CONDUCT
 
 # Output folders of builds, which are not watched. Folders whose name begins with a dot are not watched either.
 BUILD_OUTPUT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
-LOG_CHUNK = 1 << 20  # maximum characters of a log that are printed at once
+LOG_CHUNK = 1 << 20  # maximum number of characters of a log that are printed at once
 POLL_SECONDS = 0.5  # seconds between two scans for changed files
 COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # colours are removed from a log; all other control characters are escaped
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
@@ -145,7 +145,7 @@ def _wait_for_new_plan(settings: Settings, plan: Plan, progress: ProgressTracker
         progress.note(f"changed: {names}")
         try:
             return make_plan(settings)
-        except TfbError as error:  # for example, a configuration that has been edited only in part
+        except TfbError as error:  # for example, a configuration has been edited only in part
             progress.problem(str(error))
 
 

@@ -20,7 +20,7 @@ START_SECONDS, STOP_SECONDS = 3.0, 3.0  # seconds of a start with a database, an
 # Seconds for verifying a test type, in the first process (True) and in later processes.
 VERIFY_SECONDS = {True: 1.5, False: 0.4}
 RATE = 5_000.0  # requests per second that every server is assumed to serve
-QUIET_REST_SHARE = 0.3  # share of the maximum rest after which processes are assumed to be idle
+QUIET_REST_SHARE = 0.3  # processes are assumed to be idle after this share of the maximum waiting time
 
 
 def planned_seconds(plan: Plan, step: Step) -> float:

@@ -53,7 +53,7 @@ class ProgressTracker:
     def preparing(self, what: str) -> Iterator[None]:
         """Begin a stage of preparation. Report every few seconds that it continues."""
         self.stage(what)
-        stage = what.partition(":")[0]  # omit the list of chores
+        stage = what.partition(":")[0]  # omit the list of tasks
         with heartbeat(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
             yield
 

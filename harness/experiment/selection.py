@@ -17,8 +17,8 @@ from harness.records.loads import Load
 from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
-# JVM platforms in the language, platform, web server or framework of an implementation. Only whole words match, because
-# "javascript" contains "java".
+# Finds a JVM platform in the language, platform, web server or framework of an implementation. Only whole words match,
+# because "javascript" contains "java".
 JIT_PLATFORMS = re.compile(
     r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
 )

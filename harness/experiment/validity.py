@@ -19,7 +19,7 @@ POISSON_SIGMAS = 3.1  # a Poisson count exceeds its mean by this many standard d
 # Relative standard deviation of the CPU time per request between one-second windows, on the noisiest machine.
 WINDOW_SPREAD = 0.2
 MAX_WAIT_SHARE = 0.05  # maximum run-queue wait as a share of the time in which the server was runnable
-IDLE_CPUS = 0.005  # maximum of CPUs that a server without a load may use
+IDLE_CPUS = 0.005  # maximum number of CPUs that a server without a load may use
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class ValidityContext:
     # Sizes of the smallest and the largest verified response, including headers.
     response_bytes: tuple[float, float] | None = None
     may_close: bool = False  # whether the server may close connections after a response
-    compared: Trial | None = None  # for a witness: the preceding trial, which used the profile's generator
+    compared: Trial | None = None  # if the trial is a witness: the preceding trial, with the other generator
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
     """Compare the responses during an open loop with the due requests; ``value`` is the relative shortfall.
 
     The number of due requests varies by chance, because arrivals are a Poisson process. Unfinished requests are
-    tolerated as far as connections are available for them. By Little's law, their mean number is throughput times
+    tolerated as long as connections are available for them. By Little's law, their mean number is throughput times
     median latency, and the number has a Poisson distribution.
     """
     limit = context.open_loop.rate_tolerance
@@ -286,7 +286,7 @@ RULES: Mapping[str, Rule] = {
     "errors": _above(_errors, 0.0, "errors"),
     "connections": _connections,
     "response-size": _response_size,
-    # Estimated from the bytes on the sockets. Additional responses would inflate the throughput.
+    # The value is estimated from the bytes on the sockets. Additional responses would inflate the throughput.
     "unasked": _above(lambda trial: trial.responses_per_request, 1.05, "unasked responses", _is_closed),
     "overrun": _overrun,
     "restarted": _above(lambda trial: float(trial.restarted), 0.0, "restarted"),

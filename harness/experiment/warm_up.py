@@ -22,7 +22,7 @@ FINAL_PAUSE_SECONDS = 8.0  # maximum pause after the last burst
 
 
 class WarmUpTracker:
-    """A tracker of a process's test type until the CPU time per request is steady or the cap is reached.
+    """Tracks a test type of a process until the CPU time per request is steady or the cap is reached.
 
     The state is steady when the median of the latest ``span`` windows is at most 5 % below the median of the ``span``
     windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM, it stops

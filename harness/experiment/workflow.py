@@ -43,7 +43,7 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
     run_store = _find_store(settings, clock)
     with ExitStack() as stack:
         stack.callback(run_store.discard_if_empty)
-        # Contains every command and event of the harness.
+        # This log contains every command and event of the harness.
         log = safe_write.append(run_store.folder / "logs" / "harness.log")
         stack.callback(log.close)
         handler = logging.StreamHandler(io.TextIOWrapper(log, encoding="utf-8", errors="replace", write_through=True))

@@ -54,7 +54,7 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
-    # Delivers a signal that was received while Python started.
+    # Let the kernel deliver a signal that was received while Python started.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 

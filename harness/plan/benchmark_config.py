@@ -72,9 +72,8 @@ def _no_bool(value: object) -> object:
     return value
 
 
-Port = Annotated[
-    int, BeforeValidator(_no_bool), Field(ge=1, le=65535)
-]  # strings are also accepted because TechEmpower's tree contains them
+# Strings are also accepted because TechEmpower's tree contains them.
+Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=65535)]
 
 
 class LocalRun(ConfigSection):

@@ -65,9 +65,8 @@ def _names(path: Path) -> frozenset[str]:
     """Return the lower-case names by which a user may refer to a broken configuration."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
-        text = (
-            safe_read.read(path, MAX_CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")
-        )  # invalid UTF-8, such as UTF-16, contains NUL
+        # Invalid UTF-8, such as UTF-16, contains NUL.
+        text = safe_read.read(path, MAX_CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")
         if match := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
             names.add(match[1])
     return frozenset(name.lower() for name in names)

@@ -37,7 +37,7 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingDatabase:
-    """A PostgreSQL server that already runs."""
+    """A PostgreSQL server that is already running."""
 
     host: str
     port: int

@@ -10,10 +10,8 @@ from harness.records.loads import Load, Scenario
 
 OTHER_LOAD_SECONDS = 1.0  # length of trials at loads other than the headline load
 MAX_WITNESS_SECONDS = 4.0  # maximum length of a trial by the witness
-DEFAULT_MEMORY_BYTES = {
-    True: 1024e6,
-    False: 256e6,
-}  # assumed for servers that were never measured; key: uses a JIT compiler
+# Memory assumed for servers that were never measured. Key: whether the server uses a JIT compiler.
+DEFAULT_MEMORY_BYTES = {True: 1024e6, False: 256e6}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +32,8 @@ class Plan:
     implementations: tuple[Implementation, ...] = ()
     problems: tuple[str, ...] = ()  # broken configuration files, and selections that cannot be measured
     skipped: tuple[tuple[str, str], ...] = ()  # selected implementations that will not be measured, and why
-    memory_sizes: Mapping[str, float] = field(
-        default_factory=dict
-    )  # implementation -> resident bytes measured in an earlier run
+    # Implementation -> resident bytes measured in an earlier run.
+    memory_sizes: Mapping[str, float] = field(default_factory=dict)
     memory_limit: float = float("inf")  # bytes, for all servers that run at the same time
     side_by_side: bool = True
     reverse: bool = False  # descending order of names instead of random order

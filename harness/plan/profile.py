@@ -57,7 +57,7 @@ class WarmUpLimits(ConfigSection):
     # Windows per group; the latest group is compared with the preceding group.
     span: int = Field(default=7, ge=1, le=1000)
     cap_seconds: Seconds = 20.0
-    jit_cap_seconds: Seconds = 60.0  # for implementations with a JIT compiler
+    jit_cap_seconds: Seconds = 60.0  # maximum warm-up of implementations with a JIT compiler
 
 
 class ProcessLimits(ConfigSection):
@@ -100,7 +100,7 @@ class OpenLoopSettings(ConfigSection):
 class RateLoads(ConfigSection):
     """Loads at fixed rates in the design "search"."""
 
-    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()  # as shares of the process's closed-loop throughput
+    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()  # shares of the process's closed-loop throughput
     # requests/s, equal for all implementations; rates above 95 % of the throughput are skipped
     common: tuple[Rate, ...] = ()
     seconds: TrialSeconds = 1.0  # per load
@@ -112,7 +112,7 @@ class OrderLoads(ConfigSection):
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
     # Multiples of 445 arrivals (1,000 requests) per minute; the middle factor is used for the warm-up.
     seconds: TrialSeconds = 4.0  # per load
-    # For "create order"; latency counts from the due time.
+    # Latency goal of "create order"; latency counts from the due time.
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)
 
 
@@ -125,7 +125,7 @@ class Profile(ConfigSection):
     design: Annotated[str, AfterValidator(_require_design)] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"
     duration_seconds: TrialSeconds  # per trial; wrk rounds it to whole seconds
-    test_types: tuple[str, ...] = ()  # if --type is not given; empty: all test types
+    test_types: tuple[str, ...] = ()  # test types to measure without --type; empty: all
     ranked: bool = True  # False: the profile only tests that everything works
     levels: LoadLevels
     warm_up: WarmUpLimits = WarmUpLimits()
@@ -133,7 +133,7 @@ class Profile(ConfigSection):
     interleaved: InterleavedSettings = InterleavedSettings()
     open_loop: OpenLoopSettings = OpenLoopSettings()
     rates: RateLoads = RateLoads()
-    orders: OrderLoads = OrderLoads()  # for --type order
+    orders: OrderLoads = OrderLoads()  # loads of --type order
     reference: str | None = None  # baseline of scores, if it is selected
 
 

@@ -26,9 +26,8 @@ SERVICE_FILE = "tfb.toml"
 MAX_REQUEST_FILE_BYTES = 16 << 20  # bytes in a CSV file, a body or a schema
 MAX_TABLE_BYTES = 64 << 20  # bytes in the bodies of all prepared copies of a declared request
 RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names that have a different meaning on the command line
-GENERATOR_HEADERS = frozenset(
-    {"connection", "content-length", "transfer-encoding"}
-)  # headers that the load generator sets
+# Headers that the load generator sets.
+GENERATOR_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 
 RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # occurs in file names
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -101,9 +100,8 @@ class Expect(ConfigSection):
     status: int = Field(default=200, ge=200, le=599)
     content_type: str | None = None  # parameters are compared only if the expected type has parameters
     json_schema: dict[str, JsonValue] | FileName | None = None  # a schema, or the name of its file
-    subset: JsonValue = Field(
-        default=None, alias="json"
-    )  # the response must contain these members; arrays must have equal length
+    # The response must contain these members; arrays must have equal length.
+    subset: JsonValue = Field(default=None, alias="json")
     body: str | None = None
     size: tuple[int, int] | None = None  # minimum and maximum number of bytes in the body
 

@@ -28,9 +28,8 @@ class ControlCopy:
     """A second copy of each selected implementation, measured in the same rounds as ``name + suffix``."""
 
     suffix: str
-    frameworks: tuple[
-        Path, ...
-    ]  # source of the copies: the same folders (A/A comparison) or the folders of a different commit
+    # Source of the copies: the same folders (A/A comparison) or the folders of a different commit.
+    frameworks: tuple[Path, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

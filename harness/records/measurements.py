@@ -61,7 +61,7 @@ class ServerUsage(Record):
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
     throttled_seconds: float | None  # CPU throttling by the cgroup; None without a separate cgroup
     pids: tuple[Int64, ...] = ()
-    threads_peak: Int64 | None = None  # maximum of the numbers of threads at the end of each window
+    threads_peak: Int64 | None = None  # maximum number of threads at the end of a window
 
 
 class ClientUsage(Record):
@@ -135,7 +135,7 @@ class LoadCounts(Record):
     ``answered`` and ``unfinished`` count requests by their intended send time, so responses after the end are included.
     """
 
-    # Measured by the load generator.
+    # Duration of the load, as measured by the load generator.
     duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=MAX_LOAD_SECONDS)]
     requests: Int64  # responses with any status during the load
     bytes: Int64
@@ -164,4 +164,4 @@ class LoadObservations(Record):
     restarted: bool = False  # the server's process changed during the load
     responses_per_request: float | None = None  # estimated from bytes on the sockets; None if unknown
     idle_cpu_share: float | None = None  # number of CPUs used by running servers that were not under load
-    clients: tuple[ClientUsage, ...] = ()  # for a load from several machines
+    clients: tuple[ClientUsage, ...] = ()  # shares of the clients if several machines generate the load

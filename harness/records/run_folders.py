@@ -11,7 +11,7 @@ from harness.records.reader import MAX_RUN_INFO_BYTES
 from harness.records.safe_read import open_regular, parse_json
 
 START_BYTES = 1 << 16  # length of the beginning of run.json that is searched for the start time first
-START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote inside a string has a backslash before it
+START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # cannot match inside a string, where quotes are escaped
 NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # name of a run that started in the same second as an earlier run
 MAX_SHOWN_CHARACTERS = 120  # maximum length of a name in a message
 

@@ -17,7 +17,7 @@ class BuildRecord(Record):
     duration: Annotated[float | None, Field(alias="duration_seconds")] = None
     log: str | None = None  # path relative to the run's folder
     commands: tuple[str, ...] = ()
-    tools: dict[str, str] = Field(default_factory=dict)  # for example {"java": "25.0.3 (/path)"}
+    tools: dict[str, str] = Field(default_factory=dict)  # versions and paths: {"java": "25.0.3 (/path)"}
     image: str | None = None
     image_digest: str | None = None
     image_bytes: Int64 | None = None

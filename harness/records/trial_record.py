@@ -28,9 +28,8 @@ class WarmUp(Record):
     requests: Int64
     steady: bool | None  # True: the steady state was reached; None: the warm-up has a fixed length
     seconds_to_steady: float | None
-    worst_latency: Annotated[
-        float | None, Field(alias="worst_latency_seconds")
-    ]  # maximum latency during the warm-up; None with pipelining
+    # Maximum latency during the warm-up; None with pipelining.
+    worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]
     windows: tuple[Window, ...] = ()
 
 

@@ -41,7 +41,7 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
-NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database, or that include a database
+NO_DATABASE = DatabaseAddress(host="", port=0)  # address for services that need no database or include one
 
 
 class Meter(Protocol):

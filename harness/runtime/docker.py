@@ -74,9 +74,8 @@ class DockerRuntime:
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
     _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> id of the image
-    _tags: list[tuple[str, str]] = field(
-        default_factory=list, init=False
-    )  # temporary tags, with the ids of their images
+    # Temporary tags, with the ids of their images.
+    _tags: list[tuple[str, str]] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
 
     @property

@@ -1,6 +1,6 @@
 """Compares a run with a published TechEmpower round, for the test types and implementations that both measured.
 
-Machines, load generators, networks and rules differ, so throughputs of run and round are never divided by each other.
+Machines, load generators, networks and rules differ, so no throughput of the run is divided by one of the round.
 Two comparisons are possible: throughput relative to the geometric mean of the common implementations, and the order of
 each pair.
 """
@@ -18,11 +18,8 @@ from harness.records import safe_read
 from harness.stats.ranking_model import Ranking
 
 MAX_FILE_BYTES = 64 << 20  # maximum size of a results.json
-QUERY_SWEEPS = (
-    "query",
-    "update",
-    "cached-query",
-)  # displayed at their last level; other test types are displayed at their best level
+# Test types that are displayed at their last level; all others are displayed at their best level.
+QUERY_SWEEPS = ("query", "update", "cached-query")
 TEST_TYPE_BY_KEY = {"cached_query": "cached-query"}
 
 
@@ -49,7 +46,7 @@ class SharedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderAgreement:
-    """The number of pairs that have the same order in run and round, for a test type."""
+    """The number of pairs that have the same order in the run and the round, for a test type."""
 
     test_type: str
     pairs: int
@@ -110,7 +107,7 @@ def _parse_number(value: float | str) -> float:
 
 
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
-    """Compare run and round by test type, in the order of the run. A name such as ``x@tree`` counts as ``x``.
+    """Compare the run with the round by test type, in the run's order. A name such as ``x@tree`` counts as ``x``.
 
     The run contributes the leading figure: throughput, or requests per CPU second. If a server has a machine to itself,
     throughput is proportional to requests per CPU second.

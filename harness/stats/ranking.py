@@ -48,7 +48,7 @@ class _RankingInput:
     info: RunInfo
     rules: ProcessLimits
     cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Metric, ValueTables, float]]  # for throughput and CPU per request, each with the noise floor
+    tables: Sequence[tuple[Metric, ValueTables, float]]  # throughput and CPU per request, each with its noise floor
     unranked: Mapping[tuple[str, str], str]
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     startup: Mapping[str, float]

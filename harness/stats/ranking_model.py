@@ -176,7 +176,7 @@ class OrderRow(Row):
     """A row of the order service at a factor. Its requests are arrivals."""
 
     response: Annotated[Standing | None, Field(alias="response_seconds")]  # median of "create order"
-    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # of "create order"
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # percentiles of "create order"
     # There is no default value, so that readers recompute a ranking.json that uses an older key.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
@@ -194,9 +194,9 @@ class OrderResults(Record):
 
     tables: tuple[OrderTable, ...]  # in order of the factor
     goal: LatencyGoal | None = None
-    # In factors of the scenario; ranked rows with the best first, then unranked rows.
+    # Capacities are factors of the scenario. Ranked rows are first, from best to worst, followed by unranked rows.
     capacities: tuple[GoalRow, ...] = ()
-    points: dict[str, tuple[OrderPoint, ...]] = Field(default_factory=dict)  # by implementation
+    points: dict[str, tuple[OrderPoint, ...]] = Field(default_factory=dict)  # implementation -> points
 
 
 class Ranking(Record):
@@ -209,8 +209,8 @@ class Ranking(Record):
     leading: Quantity = "throughput"  # metric that leads the summary on this machine
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
     overall: tuple[Score, ...] = ()
-    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type, for runs with loads at given rates
-    orders: OrderResults | None = None  # for runs with the order service
+    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> table, for loads at given rates
+    orders: OrderResults | None = None  # None for a run without the order service
     noise_floor: NoiseFloor | None = None
     notes: tuple[str, ...] = ()  # "one process of each: ...", ...
 
@@ -219,7 +219,7 @@ class Effect(Record):
     """Ratio and verdict of a metric of a cell, B relative to A."""
 
     ratio: Ratio | None  # B / A; None if a side has no figure
-    verdict: Verdict  # for CPU per request, "faster" means less CPU
+    verdict: Verdict  # "faster" means less CPU if the metric is CPU per request
 
 
 class CellComparison(Record):

@@ -37,7 +37,7 @@ STACKS = {"express": 50_000, "fastify": 30_000, "fastapi": 5_000, "go": 30_000, 
 SHARES = (0, 3, 5, 10, 20)  # percent
 PLANTED = "item"
 CALIBRATION = -1  # marks a calibration session in the field ``share``
-TOGETHER = "all"  # result for the mix of requests, which contains a part of the planted slowdown
+TOGETHER = "all"  # result for the mix of requests, which contains part of the planted slowdown
 # Command that installs a release, the older release, the newer release.
 RELEASES = {
     "express": ("npm install --no-save --ignore-scripts express@{}", "4.22.1", "5.2.1"),

@@ -22,10 +22,10 @@ class SimulatedRun:
     processes: int
     rounds: int = 1
     tables: int = 6  # test types, each measured in every process
-    process: float = 0.046  # between processes
+    process: float = 0.046  # noise between processes
     shared: float = 0.7  # share of a process's variance that is common to all test types
     window: float = 0.18
-    correlation: float = 0.6  # of neighbouring windows
+    correlation: float = 0.6  # correlation of the noise of neighbouring windows
     drift: float = 0.02  # step of a random walk between consecutive process numbers
     unlike: float = np.inf  # df of the scaled inverse chi² distribution of servers' variances; infinity: all equal
     heavy: bool = False  # whether window noise follows Student's t with 5 df

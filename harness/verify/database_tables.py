@@ -26,7 +26,7 @@ WRITE_STATE = """
             WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid())
 """
 CLOCK = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
-AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # reading a text is ten times faster than reading rows
+AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # ten times faster than reading rows
 
 
 class TableChange(NamedTuple):
@@ -84,7 +84,7 @@ class DatabaseTables:
         return {name: parse_table_text(text) for name, text in self.read_texts().items()}
 
     def read_snapshot(self) -> tuple[dict[str, str], float, float]:
-        """Return the tables' texts at a point in time, and epoch seconds before and after it."""
+        """Return the text of each table at a point in time, and epoch seconds before and after it."""
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = time.time()

@@ -45,7 +45,7 @@ class SchemaValidator:
         self._given_up: dict[bytes, str] = {}  # digest of a schema -> reason why it is no longer compared
 
     def find_mismatch(self, schema: bytes, document: bytes) -> SchemaMismatch | None:
-        """Return why a JSON document does not match a schema (both as JSON texts), or None if it matches."""
+        """Return why a JSON document does not match a schema (both as JSON text), or None if it matches."""
         key = (hashlib.sha256(schema).digest(), hashlib.sha256(document).digest())
         with self._lock:
             if key in self._results:

@@ -19,7 +19,7 @@ MEMORY_BYTES = 1 << 30
 MAX_SECONDS = 2.0
 SECONDS_PER_DOCUMENT = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)
-MAX_SHOWN_CHARACTERS = 160  # maximum characters of a value in a result
+MAX_SHOWN_CHARACTERS = 160  # maximum number of characters of a value in a result
 
 
 def main() -> None:
@@ -88,7 +88,7 @@ def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[st
 
 
 def format_value(value: object) -> str:
-    """Format a value as a text of about ``MAX_SHOWN_CHARACTERS`` characters or fewer."""
+    """Format a value as a string of at most about ``MAX_SHOWN_CHARACTERS`` characters."""
     try:
         text = repr(value)
     # The value is nested too deeply, or is a number with thousands of digits.

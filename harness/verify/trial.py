@@ -54,7 +54,8 @@ RECORDED_PER_CHECKED = 4
 MAX_FILE_BYTES = 16 << 20
 PAGE_ROWS = 12
 DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second before the rate of a server has been measured
-DEFAULT_SERVICE_RATE = 2_000.0  # assumed requests per second; the generator lowers the share for faster services
+# Assumed requests per second of a service. If it is faster, the generator lowers the sampled share.
+DEFAULT_SERVICE_RATE = 2_000.0
 CACHE_SECONDS = 10.0  # time for which cached-query may keep a row
 
 

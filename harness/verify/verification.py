@@ -178,7 +178,7 @@ class EvidenceGatherer:
             change = tables.change_rows(CHANGED_ROWS, random.Random())
             send_on_all(REQUESTS_AFTER_CHANGE)
         self.evidence.history = build_history(first, [change])
-        tables.restore_world(first)  # for caches that are filled only once
+        tables.restore_world(first)  # caches that are filled only once still contain the old rows
         tables.vacuum()
 
     def _gather_updates(self, tables: DatabaseTables | None) -> None:

@@ -34,7 +34,7 @@ type fortune struct {
 	Message string
 }
 
-// database is a connection pool. It connects at the first query and reconnects after a loss.
+// database is a connection pool. It connects on the first query, and replaces lost connections.
 type database struct{ pool *pgxpool.Pool }
 
 func newDatabase(url string) (*database, error) {

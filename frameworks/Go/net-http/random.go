@@ -14,7 +14,7 @@ const (
 
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
-// clamped returns a parameter as an integer within low..high, or otherwise if it is missing or not an integer.
+// clamped returns a parameter as an integer within low..high, or the default "otherwise" if it is not an integer.
 func clamped(parameter string, low, high, otherwise int) int {
 	if !integer.MatchString(parameter) { // strconv.Atoi would also accept "+5"
 		return otherwise

@@ -13,7 +13,7 @@ export function requireOptimisingCompiler() {
   if (!Graal.isGraalRuntime()) {
     throw new Error(`JavaScript would only be interpreted (the Truffle runtime is "${name}")`);
   }
-  // The name is no proof: if compiler and JDK do not match, it is the same although every compilation fails.
+  // The name proves nothing: it is the same if the compiler and the JDK do not match and every compilation fails.
   const log = compilationLog();
   if (log.includes('opt failed') || !/opt done.*\|Tier 2\|/.test(log)) {
     throw new Error(`Graal's compiler doesn't work (${name}): ${log || 'nothing was compiled'}`);

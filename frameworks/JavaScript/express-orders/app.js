@@ -8,7 +8,7 @@ import { ordersRouter } from './routes.js';
 
 export function createApp(orders) {
   const app = express();
-  // No ETags: orders change, so that a hash would hardly ever match.
+  // No ETags: orders change, so a hash would hardly ever match.
   app.disable('etag');
   app.disable('x-powered-by');
   app.use(express.json());

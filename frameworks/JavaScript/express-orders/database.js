@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 
 import pg from 'pg';
 
-// For all workers together.
+// Total of all workers.
 const CONNECTIONS = 16;
 const PATIENCE_MS = 5000;
 

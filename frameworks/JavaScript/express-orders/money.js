@@ -1,4 +1,4 @@
-// Exact amounts of money: texts with two decimals in documents, BigInt cents in calculations.
+// Exact amounts of money: strings with two decimals in documents, BigInt cents in calculations.
 
 /** "12.50" as 1250n. */
 export const cents = (text) => BigInt(text.replace('.', ''));

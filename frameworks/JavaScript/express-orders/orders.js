@@ -44,7 +44,7 @@ const UPDATE_TOTAL = statement(
 const DELETE_ITEM = statement('delete item', 'DELETE FROM order_item WHERE order_id = $1 AND item_id = $2');
 // The foreign key also deletes the items.
 const DELETE_ORDER = statement('delete order', 'DELETE FROM orders WHERE id = $1');
-// Order k belongs to customer 1 + k mod 1000 and contains the item of the same number.
+// Order k belongs to customer 1 + k mod 1000 and contains the item with the same number.
 const LOAD = statement(
   'load',
   `WITH loaded AS (

@@ -36,7 +36,7 @@ export function limit(text = '20') {
   return rows;
 }
 
-/** Returns the id of an order as a text, because it may exceed JavaScript's exact integers. */
+/** Returns the id of an order as a string, because it may exceed JavaScript's exact integers. */
 export function orderId(text) {
   if (!/^[1-9][0-9]{0,18}$/.test(text) || BigInt(text) > MAX_ID) throw createError(404, 'There is no such order');
   return text;

@@ -25,7 +25,7 @@ function startPrimary() {
     setTimeout(() => workers.forEach((worker) => worker.process.kill('SIGKILL')), GRACE_MS + 1000).unref();
   };
 
-  // With a worker less, the benchmark would report wrong results, so exit instead.
+  // With one worker fewer, the benchmark would report wrong results, so exit instead.
   cluster.on('exit', (worker, code, signal) => {
     if (stopping) return;
     console.error(`worker ${worker.process.pid} died (${signal ?? `exit code ${code}`}); stopping the server`);

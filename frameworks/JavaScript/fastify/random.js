@@ -12,7 +12,7 @@ export function randomNumberOtherThan(other) {
   return drawn < other ? drawn : drawn + 1;
 }
 
-/** Returns `count` different ids in ascending order, in which rows are locked. */
+/** Returns `count` different ids in ascending order, the order in which rows are locked. */
 export function distinctIds(count) {
   const ids = new Set();
   while (ids.size < count) ids.add(randomRow());

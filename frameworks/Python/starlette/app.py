@@ -47,7 +47,7 @@ async def json(_request: Request) -> Response:
 
 
 async def plaintext(_request: Request) -> Response:
-    """Return a text of thirteen bytes."""
+    """Return a plain-text body of thirteen bytes."""
     return PlainTextResponse("Hello, World!")
 
 
@@ -63,7 +63,7 @@ async def queries(request: Request) -> Response:
 
 
 async def cached_queries(request: Request) -> Response:
-    """Return random rows of the cache."""
+    """Return random rows from the cache."""
     count = draws.query_count(first(request, "count"))
     return JSON(await database.cached_worlds([draws.row() for _ in range(count)]))
 

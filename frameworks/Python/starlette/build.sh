@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv with what requirements.lock pins by hash; nothing where that is done.
+# Creates .venv with the packages that requirements.lock pins by hash, unless it is up to date.
 cd "$(dirname "$0")" || exit 1
 [ .venv/requirements.lock -nt requirements.lock ] && exit 0
 python3 -m venv --clear .venv &&

@@ -1,4 +1,4 @@
-"""A pool of asyncpg connections that connects on demand and reconnects after a loss."""
+"""A pool of asyncpg connections, which are opened on demand and replaced when they are lost."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ class Database:
             return [_world(await connection.fetchrow(SELECT_WORLD, identifier)) for identifier in ids]
 
     async def cached_worlds(self, ids: Sequence[int]) -> list[World]:
-        """Return rows of the cache, and read missing rows."""
+        """Return rows from the cache, after reading missing rows."""
         if missing := list({i for i in ids if i not in self._cache}):
             for world in await self.worlds(missing):
                 self._cache[world["id"]] = world

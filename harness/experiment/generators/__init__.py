@@ -14,7 +14,7 @@ from harness.verify.checks.evidence import RequestCounts, Sampling
 RESPONSES_FILE = "answers.jsonl"  # file in the folder of a load, in which the generator records responses
 DRAIN_SECONDS = 2.0  # time allowed for responses after the end of an open loop or a scenario
 MIN_LAG_SECONDS = 100e-6  # smaller lags of the generator are ignored
-TIMEOUT_SECONDS = 8  # a connection is given up after this time without a response, as by TechEmpower
+TIMEOUT_SECONDS = 8  # a connection without a response is given up after this time, as in TechEmpower's tests
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 class WrkLine(BaseModel):
     """The line that toolset/wrk/report.lua prints."""
 
-    # Measured by the time of day, which may be set during the load.
+    # The duration is measured by the time of day, which may be set during the load.
     duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]
     requests: ReportedCount
     bytes: ReportedCount

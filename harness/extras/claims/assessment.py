@@ -257,7 +257,8 @@ def _judge_by_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         return _statement(said, cpus, assessment, value=float(errors), remarks=remarks)
     (of, to), metric = (cell.key for cell in said.cells), cell_values.METRICS[said.metric]
     measured = ratio(records.trials, of, to, said.metric, CONFIDENCE, records.processes)
-    starts = cell_values.collect_process_values(records.processes, metric)  # for metrics that have a value per process
+    # Used only if the metric has a single value per process.
+    starts = cell_values.collect_process_values(records.processes, metric)
     sides = [
         tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(own.by_process(metric).values())
         for (name, *_), own in zip((of, to), measured_cells, strict=True)

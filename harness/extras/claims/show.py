@@ -62,7 +62,7 @@ def measured(statement: StatementVerdict) -> str:
 
 
 def expected(statement: StatementVerdict) -> str:
-    """Format the claimed value. If this machine's CPUs lead to a different expected value, add the expected value."""
+    """Format the claimed value. Append the value expected with this machine's CPUs if it differs."""
     here = statement.expected
     differs = here is not None and abs(float(statement.said.removesuffix("×")) / here - 1) >= 0.01
     return f"{statement.said}, here {here:.3g}×" if here and differs else statement.said

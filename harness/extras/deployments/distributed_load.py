@@ -48,7 +48,7 @@ class Generators:
     """Load generators on all clients.
 
     Args:
-        parts: Client, share and program.
+        parts: For each generator, the client, its share of the load, and the program.
         machines: Machines that must remain reachable during the load.
         tell: Whether each program prints a line when it starts.
     """

@@ -123,7 +123,7 @@ class MachinesRuntime(DockerRuntime):
         return self._database(machine.address, replace(self.project, at=machine.at), there)
 
     def remove_all(self) -> None:
-        """Remove all resources that carry the label of the run on every reachable machine."""
+        """On every reachable machine, remove all resources with the run's label."""
         for machine in self.reached.values():
             _quietly(machine, replace(self.project, at=machine.at).remove_all)
 

@@ -19,7 +19,7 @@ from harness.records.verdicts import Verdict, worst
 
 BASE_DECIDES = ("connections", "language", "name")  # keys of [service] for which base's file applies to both sides
 STARTING = frozenset({"build", "postgres", "service", *TARGET_PREFIXES.values(), "dockerfile", "compose"})
-VALUE_SHOWN = 80  # maximum characters of a changed value in a note
+VALUE_SHOWN = 80  # maximum number of characters of a changed value in a note
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -203,7 +203,7 @@ def _command(build: str, start: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text as a TOML string, which has the same escapes as JSON."""
+    """Quote text as a TOML string, which has the same escapes as JSON."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -61,7 +61,7 @@ class TamperedError(TfbError):
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The fingerprint of a file: metadata that every write changes, and a text with the mode and a content hash."""
+    """The fingerprint of a file: metadata that every write changes, and a string with the mode and a content hash."""
 
     metadata: tuple[int, ...]
     content: str
@@ -77,7 +77,7 @@ class Isolation:
     # Side (base or control copy) -> path -> fingerprint.
     before: dict[str, dict[str, Fingerprint]] = field(default_factory=dict)
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    above: FolderWatch | None = None  # watches the parent folders of base since before the build of head
+    above: FolderWatch | None = None  # a watch on the parent folders of base, which starts before the build of head
     closed: tuple[Path, ...] = ()  # further folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
     note: str = ""  # reason why the versions are not separated, for the report
@@ -286,12 +286,12 @@ def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _metadata(found: os.stat_result) -> tuple[int, ...]:
-    """Return metadata that every write changes: programs cannot set the ctime."""
+    """Return metadata that every write changes, because programs cannot set the ctime."""
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _size(metadata: tuple[int, ...]) -> int:
-    """Return the size that metadata contain."""
+    """Return the size of a file from its metadata."""
     return metadata[3]
 
 

@@ -44,7 +44,7 @@ def _row(kind: str, cells: Iterable[str], first: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape a text for HTML, and show control and bidirectional characters as escapes."""
+    """Escape text for HTML, and show control and bidirectional characters as escapes."""
     return html.escape(inert_lines(text))
 
 

@@ -119,7 +119,7 @@ def _sides(result: GateResult) -> str:
 
 
 def _indented(text: str) -> str:
-    """Indent all lines of a text except the first."""
+    """Indent all lines of a string except the first."""
     first, *more = printable(text).splitlines() or [""]
     return "\n".join((first, *(f"  │ {line}" for line in more)))
 

@@ -34,13 +34,13 @@ Services = Mapping[str, tuple[Service, Path]]  # side -> (service, folder)
 
 @dataclass(kw_only=True)
 class RunningService(ServerProgram):
-    """A service that runs already, of which only the address is known."""
+    """A service that is already running, of which only the address is known."""
 
     endpoint: Endpoint
     log: Path
 
     def read(self) -> Reading:
-        """Return the current time, without CPU time."""
+        """Return a reading that contains only the time, because the resource usage is unknown."""
         return Reading(at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
 
     def identity(self) -> str:
@@ -80,7 +80,7 @@ class ServiceRuntime(LocalRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a new process or container. If the service runs already, only wait for a response."""
+        """Start a new process or container. If the service is already running, only wait for a response."""
         service, _ = self.services[implementation.name]
         safe_write.make_folder(log.parent)
         safe_write.append(log, private=True).close()  # the log is redacted after the service has ended

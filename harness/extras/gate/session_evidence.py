@@ -26,7 +26,7 @@ ADVICE: Mapping[str, str] = {  # flag of a validity check -> explanation with a 
 FAILURE_FLAGS = frozenset({"errors", "restarted", "wrong answers"})
 # Maximum relative difference between mean response lengths; other values in a response change the length little.
 LENGTH_TOLERANCE = 0.1
-# Growth of memory within a process that counts as a leak, in bytes and as a share of the initial memory.
+# Growth of a process's memory that counts as a leak: at least this many bytes, and this share of the initial memory.
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5
 LEAK_FACTOR = 3.0  # minimum growth of head's memory as a multiple of the growth of base's memory
 # Share of loads that fail by chance, and maximum ratio of head's losses to other sides' losses.

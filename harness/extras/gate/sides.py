@@ -15,11 +15,8 @@ from harness.records import confined
 
 VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # files with verdicts in the output of git status
 FOLDER = "dir:"
-TARGET_PREFIXES = {
-    "cmd:": "start",
-    "image:": "image",
-    "http:": "url",
-}  # prefix of a target -> corresponding key of [service]
+# Prefix of a target -> corresponding key of [service].
+TARGET_PREFIXES = {"cmd:": "start", "image:": "image", "http:": "url"}
 TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
 NAMES_SHOWN = 3
 
@@ -103,7 +100,7 @@ def _copy_of_folder(target: str, folder: Path, place: Path) -> Path:
         raise UsageError(f"{target}: {folder} is not a folder")
     try:
         shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-    except shutil.Error as error:  # for example, the folder contains the socket of a running server
+    except shutil.Error as error:  # some files cannot be copied, for example the socket of a running server
         source, _, why = error.args[0][0]
         raise UsageError(f"{source} cannot be copied: {why}: remove it, or move it elsewhere") from error
     return place

@@ -15,7 +15,7 @@ ORDERS, ITEMS = 1, 2  # the two parts of a transaction whose commit can be delay
 KEY = 0x746662  # key of the advisory locks
 LOCK_SECONDS = 5
 SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
-NEWEST = 200  # number of older orders that verification still reads; more than a list may contain
+NEWEST = 200  # number of older orders that ``leave_old`` keeps, which exceeds the maximum length of a list
 ORDERS_QUERY = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""

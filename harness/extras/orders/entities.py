@@ -145,7 +145,7 @@ class Crowd:
     prices: Prices = field(default_factory=dict)
     after: OrdersById = field(default_factory=dict)  # tables when the server is idle again
     early: tuple[ObservedCall, ...] = ()  # responses received while no transaction could commit
-    seen: tuple[OrdersById, ...] = ()  # tables after a part of the commits was released
+    seen: tuple[OrdersById, ...] = ()  # tables after each part of the commits was released
     stuck: str | None = None  # reason why the tables remained locked: an open transaction
 
 
@@ -153,7 +153,7 @@ class Crowd:
 class OrderEvidence:
     """The evidence about an order service. Parts that were not examined are empty."""
 
-    observed_calls: list[ObservedCall] = field(default_factory=list)  # calls in sequence
+    observed_calls: list[ObservedCall] = field(default_factory=list)  # calls that were sent one after the other
     crowds: list[Crowd] = field(default_factory=list)
     unseen: str | None = None  # reason why the tables were unreadable
 

@@ -20,7 +20,7 @@ from harness.verify.checks.verification_client import ReconnectingConnection, Ve
 
 LATE_SECONDS = 0.15  # seconds after which the tables are read again if a write is not visible
 HELD_SECONDS = 0.3  # seconds for which commits are held; no write may be answered during this time
-LET_SECONDS = 0.15  # seconds to wait after releasing a part of the commits
+LET_SECONDS = 0.15  # seconds to wait after releasing some of the commits
 SETTLED_SECONDS = 2.0  # maximum seconds to wait after concurrent calls
 CONNECTIONS = 8  # number of connections for concurrent calls
 
@@ -298,7 +298,7 @@ class _Gathering:
         if self._asking.thorough:
             # The timeout is longer, because an ORM on a cold virtual machine may insert the rows individually.
             with ReconnectingConnection(self._asking.variant_client(4 * self._asking.timeout)) as lane:
-                # This is the maximum of the API.
+                # The API allows no more orders.
                 self._ask(self._calls.call("load orders", body={"orders": 1_000}), lane)
             for limit in (1, 2, 100):
                 self._ask(self._calls.call("list orders", limit))

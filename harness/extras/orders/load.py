@@ -29,7 +29,7 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import NormalisedStatement, StatementSnapshot, strip_comments
 
 STEPS = {case.name: case.steps for case in USE_CASES}
-CUT_OFF = 65_536  # maximum characters of a response body in the generator's file
+CUT_OFF = 65_536  # maximum number of characters of a response body in the generator's file
 SNAPSHOT_INTERVAL_SECONDS = (0.2, 0.8)  # bounds of the random interval between two reads of the tables during a load
 INSERT_ORDER = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNORECASE)
 
@@ -50,7 +50,7 @@ class ObservedStep:
 
     @property
     def open(self) -> bool:
-        """Return whether it is unknown if the request was carried out: no response was received, or a status 5xx."""
+        """Return whether the outcome of the request is unknown: there was no response, or a status 5xx."""
         return not self.good and (self.status is None or not 400 <= self.status < 500)
 
 

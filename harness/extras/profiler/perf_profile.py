@@ -114,7 +114,7 @@ def _sample(
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
         _record(alive, scratch / "perf.data")
-        seen = loading.result()  # ends before jcmd makes the server write the names of compiled methods
+        seen = loading.result()  # the load must end before jcmd makes the server write the names of methods
         stacks = _stacks(alive, scratch / "perf.data")
     if not stacks:
         raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
@@ -167,7 +167,7 @@ def _stacks(alive: Mapping[int, str], data: Path) -> Stacks:
     program = shutil.which("jcmd")
     for pid, name in alive.items():
         if name == "java" and program:
-            # Writes the names of compiled methods.
+            # Make the JVM write the names of compiled methods to a file that perf reads.
             process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)
     command = ["perf", "script", "-i", str(data), "-F", "comm,pid,tid,time,ip,sym,dso"]
     text = process.run(command, seconds=SLACK_SECONDS * 3)

@@ -26,7 +26,7 @@ from harness.units import format_micros, format_rate
 
 FILE = "site.json"
 MOST_BYTES = 64 << 20  # maximum size of site.json; a round with a few hundred implementations takes a few MiB
-NAME_CHARACTERS = 200  # maximum characters of an encoded name in a file name; file systems permit 255 bytes
+NAME_CHARACTERS = 200  # maximum number of characters of an encoded name in a file name; file systems permit 255
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 HEADERS = ("Round", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
 

@@ -24,13 +24,13 @@ ARRIVALS_CONNECTIONS = 64  # connections for loads with arrivals
 PREPARED_REQUESTS = 1_000  # copies of a declared request, each with different random values
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
-ACCEPT = {  # by response shape; other shapes use ACCEPT_JSON
+ACCEPT = {  # Accept header by response shape; other shapes use ACCEPT_JSON
     "greeting": "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7",
     "page": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "orders": "application/json",
     "declared": "*/*",
 }
-MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # by response shape; other shapes use JSON
+MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # type by response shape; otherwise JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +60,8 @@ class TestType:
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
     techempower: bool = True  # a test type of TechEmpower, selected by --type all
-    requests: tuple[PreparedRequest, ...] = ()  # for a service: the requests to choose from at random
-    use_cases: tuple[UseCase, ...] = ()  # for the sweep "arrivals"
+    requests: tuple[PreparedRequest, ...] = ()  # requests of a service, which are drawn at random
+    use_cases: tuple[UseCase, ...] = ()  # use cases of the sweep "arrivals"
     footnote: str = ""  # footnote of the test type's tables
     ranked_operation: str = ""  # operation that determines the rank by response time
 

@@ -18,7 +18,7 @@ HOLDS_ORDERS = b"""
 
 
 class NoDatabase:
-    """The database of services that need no database, or that include a database."""
+    """Takes the place of the database for services that need none or include one."""
 
     address = NO_DATABASE
     log: Path | None = None

@@ -273,7 +273,7 @@ class Sampling:
 
     share: float  # 0..1; the generator lowers it for the complete load if a limit would be exceeded
     max_responses: int
-    max_bytes: int  # maximum bytes of headers and bodies
+    max_bytes: int  # maximum number of bytes in headers and bodies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,12 +340,12 @@ class Evidence:
     # Snapshots of written tables, from before until after all requests.
     snapshots: list[TableSnapshot] = field(default_factory=list)
     complete: bool = True  # whether ``concurrent`` contains all requests instead of a sample
-    rows_per_response: float = 0.0  # for a sample: rows that the load wrote, divided by the number of sampled responses
-    # For a sample: the result of ``values.count_age_pairs``.
+    rows_per_response: float = 0.0  # rows that the load wrote, divided by the number of responses in the sample
+    # The result of ``values.count_age_pairs``, if the exchanges are a sample.
     age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
     statements: Sequence[NormalisedStatement] | None = None  # None if not counted, or not counted exactly
     uncounted_reason: str | None = None  # reason why statements could not be counted
-    distinct_statements: int = 0  # number of different statements since the start of the server
+    distinct_statements: int = 0  # number of distinct statements since the start of the server
     fortunes: Sequence[TableVersion[str]] = ()
     probes: dict[str, ProbeResult] = field(default_factory=dict)
     database_activity: DatabaseActivity | None = None  # activity of a complete process

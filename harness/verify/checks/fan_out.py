@@ -58,7 +58,7 @@ def parse_calls_and_sum(exchange: Exchange) -> tuple[int, int] | None:
 @exchange_check("fan-out.1", FAN_OUT)
 def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
     """Require an object with the integers ``calls`` and ``sum``."""
-    # Json-valid reports invalid documents.
+    # The check json-valid reports invalid documents.
     if not isinstance(exchange.document, ValueError) and parse_calls_and_sum(exchange) is None:
         yield Finding(
             "the body is not the object of the fan-out test. Return both keys with integers",

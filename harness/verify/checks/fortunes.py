@@ -63,7 +63,7 @@ def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """Require a table with a header, all rows of the database and the added fortune, sorted by message."""
     for exchange in evidence.ok_exchanges:
         page = parse_page(exchange.body)
-        # If the clock was set back, the exchange may overlap with no version. In this case, accept any version.
+        # If the clock was set back, the exchange may not overlap with any version. In this case, accept all versions.
         versions = [version for version in evidence.fortunes if version.overlaps(exchange)] or evidence.fortunes
         yield from min((list(_compare(page, version.rows)) for version in versions), key=len)
 

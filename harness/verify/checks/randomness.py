@@ -18,7 +18,7 @@ from harness.verify.checks.evidence import HIGHEST_ID, Evidence, Exchange
 
 FALSE_ALARM = 1e-9
 CELLS = 20  # number of cells in each partition of 1..10000
-NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, a page of the table, a part of the table
+NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, a page and a section of the table
 MIN_VALUES = 300  # with fewer values, the tests have no power
 # With fewer values, a finding is possible but a pass means little, so verdicts omit the pass. An empty tenth of the
 # table is detected from 490 ids (0.95^490 is below the limit). A walk through the table is detected from 655 ids (by
@@ -184,7 +184,7 @@ def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
 
 def binomial_tails(successes: int, trials: int, probability: float) -> tuple[float, float]:
     """Return P(X <= successes) and P(X >= successes) of the binomial distribution."""
-    # Imported here, because the import is slow, and lists and plans do not need it.
+    # scipy is imported here, because the import is slow, and lists and plans do not need it.
     from scipy.special import bdtr, bdtrc
 
     if successes > trials:

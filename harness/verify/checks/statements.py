@@ -88,7 +88,7 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
 
 @check("statements.4", types_where(lambda test_type: test_type.counts_statements), lambda e: e.statements is not None)
 def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
-    """Warn if the server executes more SELECTs than the number of rows that it returns."""
+    """Warn if the server executes more SELECTs than it returns rows."""
     table = "fortune" if PAGE_TYPES(evidence.test_type) else "world"
     calls = sum(select.calls for select in _selects(evidence, table))
     expected = sum(exchange.case.count or 1 for exchange in evidence.concurrent)

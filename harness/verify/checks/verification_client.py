@@ -14,10 +14,10 @@ from harness.verify import wire
 from harness.verify.checks.evidence import Exchange, QueryVariant
 from harness.verify.wire import Connection, Response, WireError
 
-# Maximum bytes of a client's retained responses; 500 rows take 20 kB, and a client sends hundreds of requests.
+# Maximum size of a client's retained responses in bytes; 500 rows take 20 kB, and a client sends hundreds of requests.
 MAX_RETAINED_BYTES = 16 << 20
-MAX_FAILURES = 3  # maximum requests without a response on a connection
-MAX_SERVER_ERRORS = 12  # maximum consecutive 5xx responses, more than malformed parameters alone can cause
+MAX_FAILURES = 3  # maximum number of requests without a response on a connection
+MAX_SERVER_ERRORS = 12  # maximum number of consecutive 5xx responses; malformed parameters alone cause fewer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-//! The command line and the plan of the load that follows from it.
+//! The command line, and the plan of the load that it defines.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};

@@ -29,7 +29,7 @@ pub struct Arrival {
     pub came: u64,              // start of the arrival, in nanoseconds
     pub step: usize,            // index of the due step
     pub sent: bool,             // whether the due step has been sent
-    pub values: Vec<Value>,     // by variable of the use case
+    pub values: Vec<Value>,     // in the order of the use case's variables
     pub outcomes: Vec<Outcome>, // results of the steps so far, if responses are recorded
 }
 

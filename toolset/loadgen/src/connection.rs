@@ -30,10 +30,10 @@ pub struct PendingRequest {
     pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
 }
 
-/// A connection, which is reopened after a loss.
+/// A connection, which is reopened if it is lost.
 #[derive(Debug, Default)]
 pub struct Connection {
-    pub number: u32, // unique over all workers
+    pub number: u32, // unique across all workers
     pub stream: Option<TcpStream>,
     pub state: ConnectionState,
     pub since: u64,                            // start of the handshake, in nanoseconds

@@ -23,7 +23,7 @@ const KEY_BITS: u32 = 31;
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
     pub key: u32,        // random; samples are ordered by it
-    pub connection: u32, // number of the connection, unique over all workers
+    pub connection: u32, // number of the connection, unique across all workers
     pub request: u32,    // index of the request in the table
     pub sequence: u64,   // index among the responses of the connection, across reconnections
     pub intended: u64,   // time at which the request was due

@@ -22,7 +22,7 @@ struct ArrivalStream {
 pub struct ScenarioRunner {
     scenario: Arc<Scenario>,
     record: bool,                // whether responses are recorded
-    streams: Vec<ArrivalStream>, // by use case
+    streams: Vec<ArrivalStream>, // in the order of the use cases
     active: Vec<Option<Box<Arrival>>>,
     vacant: Vec<u32>, // free indices of `active`
     ended: Vec<Arrival>,

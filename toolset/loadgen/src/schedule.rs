@@ -11,7 +11,7 @@ pub enum ArrivalProcess {
     Poisson,
 }
 
-/// Intended send times of one worker, in ascending order, without end.
+/// An endless sequence of the intended send times of one worker, in ascending order.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     process: ArrivalProcess,

@@ -1,4 +1,4 @@
-//! Counts of a worker, and the addition of the counts of all workers.
+//! Counts of a worker, and their sum over all workers.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 
-/// Counts that can be added over workers.
+/// Counts that can be summed over workers.
 pub trait Accumulate {
     fn add(&mut self, other: &Self);
 }

@@ -1,5 +1,5 @@
 //! A pipelined PostgreSQL connection: statements do not wait for the results of earlier statements, and each statement
-//! has a separate Sync. After a loss, the connection is retried every second.
+//! has a separate Sync. If the connection is lost, it is retried every second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -81,7 +81,7 @@ impl Database {
         Ok(())
     }
 
-    /// Returns rows of id and message.
+    /// Returns (id, message) rows.
     pub async fn fortunes(&self) -> Result<Vec<Row>, Unavailable> {
         let prepared = self.prepared()?;
         Ok(prepared.client.query(&prepared.fortunes, &[]).await?)

@@ -1,4 +1,4 @@
-//! The thread's single PostgreSQL connection: waiting jobs, and reconnection after a loss.
+//! The thread's single PostgreSQL connection: waiting jobs, and automatic reconnection.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;

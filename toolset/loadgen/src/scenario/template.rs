@@ -1,4 +1,4 @@
-//! Templates: texts with placeholders for the values of an arrival.
+//! Templates: strings with placeholders for the values of an arrival.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ enum Part {
 type VariableIndex<'a> = dyn FnMut(&str) -> Result<usize, String> + 'a;
 
 impl Template {
-    /// Parse a text with placeholders such as `$name`.
+    /// Parse a string with placeholders such as `$name`.
     pub fn text(text: &str, variable_index: &mut VariableIndex) -> Result<Self, String> {
         let mut template = Self::default();
         for piece in split_placeholders(text) {
@@ -103,7 +103,7 @@ impl Template {
     }
 }
 
-/// Escape a text for use within a JSON string.
+/// Escape a string for use within a JSON string.
 fn json_escape(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
@@ -115,7 +115,7 @@ enum Piece<'a> {
     Name(&'a str),
 }
 
-/// Split a text at its placeholders. A name starts with a letter and continues with letters, digits and underscores;
+/// Split a string at its placeholders. A name starts with a letter and continues with letters, digits and underscores;
 /// any other dollar sign is literal.
 fn split_placeholders(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();

@@ -15,7 +15,7 @@ const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Customer, // id of a customer
-    Card,     // number of a payment card, a text of 16 digits
+    Card,     // number of a payment card, a string of 16 digits
     Item,     // id of an item, different for each variable of an arrival
     Quantity, // number of pieces
 }

@@ -98,7 +98,7 @@ impl Worker {
             let capture = if sampled { Some(&mut connection.capture) } else { None };
             let Ok((used, response)) = connection.reader.advance(&data[at..], &mut self.cache, capture) else {
                 if connection.unsolicited {
-                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request to count the fault for
+                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request to attribute the fault to
                 }
                 self.lose_connection(i, time, Fault::Framing, Fault::Dropped);
                 return false;

@@ -52,7 +52,7 @@ impl Worker {
         None
     }
 
-    /// Use the room that a connection has had since `time`.
+    /// Send further requests on a connection that has had room for them since `time`.
     #[inline]
     pub(super) fn refill(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];

@@ -1,4 +1,4 @@
 package tfb;
 
-/** The response of POST /orders/dataload. */
+/** The response to POST /orders/dataload. */
 public record Created(int created) {}

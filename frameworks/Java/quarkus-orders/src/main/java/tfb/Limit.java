@@ -2,7 +2,7 @@ package tfb;
 
 import jakarta.ws.rs.core.UriInfo;
 
-/** The parameter {@code limit}. Read from the URI, because {@code @QueryParam} of Quarkus REST treats empty as missing. */
+/** The parameter {@code limit}, read from the URI because {@code @QueryParam} of Quarkus REST ignores empty values. */
 final class Limit {
 
     private static final int DEFAULT = 20;

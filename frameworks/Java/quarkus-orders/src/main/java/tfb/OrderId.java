@@ -1,6 +1,6 @@
 package tfb;
 
-/** The path segment {id}. A text that is not a valid id becomes 0, so that the 404 follows after validation of the body. */
+/** The path segment {id}. An invalid id becomes 0, so that the body is validated before the response is a 404. */
 public record OrderId(long value) {
 
     /** JAX-RS creates the object with this method. */

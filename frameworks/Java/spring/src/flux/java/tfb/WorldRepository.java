@@ -13,7 +13,7 @@ import reactor.core.publisher.Mono;
 @Repository
 class WorldRepository {
 
-    /** Maximum number of statements in flight per connection, which the client's queue limits. */
+    /** Maximum number of statements in flight per connection, because the client's queue is limited. */
     private static final int PIPELINED = 64;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = $1";

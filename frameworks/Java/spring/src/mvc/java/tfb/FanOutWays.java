@@ -39,7 +39,7 @@ class FanOutWays {
         return IntStream.range(0, calls).mapToLong(call -> upstream.value()).sum();
     }
 
-    /** Uses the common pool, which has one thread less than CPUs, and the request's thread. */
+    /** Uses the common pool, which has one thread fewer than there are CPUs, and the request's thread. */
     long parallelStream(int calls) {
         return IntStream.range(0, calls).parallel().mapToLong(call -> upstream.value()).sum();
     }

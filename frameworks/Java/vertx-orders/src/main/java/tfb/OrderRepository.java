@@ -43,7 +43,7 @@ final class OrderRepository {
     private static final String DELETE_ITEM = "DELETE FROM order_item WHERE order_id = $1 AND item_id = $2";
     /** The foreign key also deletes the items. */
     private static final String DELETE_ORDER = "DELETE FROM orders WHERE id = $1";
-    /** Order k belongs to customer 1 + k mod 1000 and contains the item of the same number. */
+    /** Order k belongs to customer 1 + k mod 1000 and contains the item with the same number. */
     private static final String LOAD = """
             WITH loaded AS (
               INSERT INTO orders (customer_id, card, total)

@@ -43,7 +43,7 @@ public final class Main {
                 .await();
     }
 
-    /** Returns io_uring if kernel and seccomp profile permit it, otherwise epoll if available, otherwise NIO. */
+    /** Returns io_uring if the kernel and the seccomp profile permit it, else epoll if available, else NIO. */
     private static Transport transport() {
         for (Transport candidate : new Transport[] {Transport.IO_URING, Transport.EPOLL}) {
             if (candidate != null && candidate.available()) {

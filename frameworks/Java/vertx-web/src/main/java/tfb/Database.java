@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** The single connection of an event loop. Queries are pipelined, and the connection is reopened after a loss. */
+/** The single connection of an event loop. Queries are pipelined, and a lost connection is reopened. */
 final class Database {
 
     private static final System.Logger LOG = System.getLogger(Database.class.getName());

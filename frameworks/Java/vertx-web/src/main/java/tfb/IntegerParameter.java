@@ -4,7 +4,7 @@ import io.vertx.ext.web.RoutingContext;
 import java.math.BigInteger;
 import java.util.regex.Pattern;
 
-/** An integer in the query string, clamped to a range; other texts become the default value. */
+/** An integer in the query string, clamped to a range; other values become the default value. */
 record IntegerParameter(String name, int defaultValue, int min, int max) {
 
     static final IntegerParameter QUERIES = new IntegerParameter("queries", 1, 1, 500);
