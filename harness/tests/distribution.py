@@ -21,6 +21,12 @@ GROUPS = {  # group -> prefixes of test ids; the first matching group applies
             for name in ("dashboard_page.py", "docker_runs.py", "gate_runs.py::test_containers")
         ),
         "harness/tests/extras/deployments/",
+        "harness/tests/adversarial/test_docker_data.py",
+        "harness/tests/adversarial/test_compose_keys.py::test_head_uses_",
+        *(
+            f"harness/tests/adversarial/test_secrets.py::test_{name}"
+            for name in ("a_comparison_hides", "a_service_cannot", "a_value_reaches")
+        ),
     ),
     # Tests that share a run of a minute.
     "of a run of failures": tuple(

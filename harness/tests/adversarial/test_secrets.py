@@ -263,7 +263,7 @@ volumes: {{data: {{name: {volume}}}}}
         side = f"dir:{folder}"
         words = ("--base", side, "--head", side, "--time", "25s", "--yes", "--results", str(tmp_path / "results"))
         done = tfb("compare", *words, "--html", str(tmp_path / "page.html"), seconds=600, cwd=folder)
-        assert "expected True, got False" in done.stdout + done.stderr
+        assert "Expected True, got False" in done.stdout + done.stderr
         found = done.stdout + done.stderr + (tmp_path / "page.html").read_text()
         logs = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
         found += "".join(path.read_text(errors="replace") for path in logs)

@@ -117,7 +117,7 @@ COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os.
     ("old", "new", "said"),
     [
         pytest.param("import hashlib", "import nothing_such, hashlib", "nothing_such", id="no start"),
-        pytest.param('{"ok": true}', '{"ok": false}', "expected True, got False", id="wrong answer"),
+        pytest.param('{"ok": true}', '{"ok": false}', "Expected True, got False", id="wrong answer"),
         pytest.param("self.send_response(200)", "self.send_response(401)", "login", id="401"),
         pytest.param("self.send_response(200)", "self.send_response(302)", "redirect", id="302"),
         pytest.param(WORK, COUNTED + WORK, "the server ended (exit status 3)", id="ends"),
