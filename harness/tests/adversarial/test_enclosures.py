@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.scans import NOT_JUDGED
 from harness.extras.gate import enclosures
 from harness.host import process
 from harness.host.process import Account
@@ -74,7 +75,7 @@ class UserFolders:
         command = [sys.executable, "-P", str(program)]
         done = process.run(command, seconds=60, env=env, cwd=self.home, account=self.account)
         if "SKIP" in done.stdout:
-            pytest.skip(done.stdout)
+            pytest.skip(f"{NOT_JUDGED}{done.stdout.strip()}")
         assert done.status == 0, done.stdout
         return done.stdout
 
@@ -82,7 +83,8 @@ class UserFolders:
 @pytest.fixture
 def place() -> Iterator[UserFolders]:
     """Yield folders that other accounts can enter, because pytest's temporary folders are private."""
-    folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-"))
+    # Not in /dev/shm, where the check keeps temporary files: each side has private shared memory.
+    folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-", dir="/tmp"))
     try:
         yield UserFolders(folder)
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.check import FAST, LINT_IMPORTS
+from harness.cli.scans import SKIPPED_VARIABLE
 from harness.paths import REPOSITORY
 from harness.tests.e2e.conftest import LATE, left
 
@@ -54,6 +55,7 @@ def without(extra: str, target: Path) -> Path:
 
 def python(tree: Path, *arguments: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+    environment.pop(SKIPPED_VARIABLE, None)  # tests of the removed extra are skipped there
     command = [sys.executable, *arguments]
     done = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds, check=False
