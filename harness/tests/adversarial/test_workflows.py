@@ -256,6 +256,6 @@ def test_zizmor_finds_nothing(file: Path, tmp_path: Path) -> None:
     place = tmp_path / ".github" / "workflows" / file.name if file == WORKFLOW else tmp_path / file.name
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, place)
-    command = [scans.BIN / "zizmor", "--offline", "--no-progress", place]
+    command = [str(scans.BIN / "zizmor"), "--offline", "--no-progress", str(place)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
