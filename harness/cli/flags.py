@@ -175,7 +175,12 @@ class CommonFlags(MachineFlags):
     ] = ()
     test_lang: Annotated[
         Strings,
-        _flag(SELECTION, "only languages: names of folders in frameworks/", "LANG", completer=complete_languages),
+        _flag(
+            SELECTION,
+            "only implementations in these languages (folder names in frameworks/)",
+            "LANG",
+            completer=complete_languages,
+        ),
     ] = ()
     tag: Annotated[Strings, _flag(SELECTION, "only implementations with any of these tags", "TAG")] = ()
     exclude: Annotated[

@@ -19,7 +19,10 @@ def command(
     *names: ImplementationNames,
     test_lang: Annotated[
         Strings,
-        Parameter(help="only languages: names of folders in frameworks/", completer=flags.complete_languages),
+        Parameter(
+            help="only implementations in these languages (folder names in frameworks/)",
+            completer=flags.complete_languages,
+        ),
     ] = (),
     tag: Annotated[Strings, Parameter(help="only implementations with any of these tags")] = (),
     frameworks: Annotated[Strings, Parameter(help="folders of implementations; default: frameworks/")] = (),

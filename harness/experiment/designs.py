@@ -194,7 +194,7 @@ def _rates(group: ActiveGroup) -> Design:
 def _given_rates(
     group: ActiveGroup, capacities: dict[Cell, float], given: Sequence[tuple[Purpose, float]], dice: random.Random
 ) -> Design:
-    """Measure shares of the closed-loop throughput and rates that all servers have in common, in random order."""
+    """Measure each cell at shares of its closed-loop throughput and at common rates, in random order."""
     seconds = group.plan.profile.rates.seconds
     for number, (purpose, value) in enumerate(dice.sample(given, len(given)), 1):
         for cell in dice.sample(list(capacities), len(capacities)):

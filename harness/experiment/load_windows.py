@@ -1,4 +1,4 @@
-"""Windows of a load, from readings of the server and the sockets each second."""
+"""Divides a load into one-second windows, from readings of the server and the sockets each second."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -89,7 +89,7 @@ class Child:
         """Start a program. Raises EnvironmentLacksError if it cannot be run.
 
         Args:
-            command: The program and the arguments. A name without a slash is searched on the PATH in ``options.env``.
+            command: The program and the arguments. A name without a slash is looked up on the PATH in ``options.env``.
             options: Account, environment and limits.
             stdin: DEVNULL, PIPE or a descriptor.
             stdout: DEVNULL, PIPE, a file or a descriptor.

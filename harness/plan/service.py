@@ -70,7 +70,7 @@ class ServiceFile(ConfigSection):
 
 
 def read_service(folder: Path) -> ServiceFile:
-    """Read the tfb.toml in a folder. Raises ConfigError that names the key."""
+    """Read the tfb.toml in a folder. Raises a ConfigError that names the key."""
     return read_toml(folder / FILE, ServiceFile, f"{folder / FILE}: does not exist; run ./tfb init to create it")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.paths import CONFIG_FILE
 
-CHECKOUT = "frameworks"  # folder of a checkout that is the tree
+CHECKOUT = "frameworks"  # subfolder of a checkout that is the root of its tree
 
 
 @dataclass(frozen=True, kw_only=True)

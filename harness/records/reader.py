@@ -173,7 +173,7 @@ def read_sized_lines(
         path: A JSON-lines file. A missing file has no records.
         model: Class of the records.
         problems: Receives a message for each unreadable line.
-        having: Lines that lack any of these byte strings are skipped.
+        having: Only lines that contain all of these byte strings are read.
         growing: Whether the file is still being written. An incomplete last line is then ignored.
         start: Byte position at which reading starts.
     """

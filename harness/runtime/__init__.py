@@ -218,7 +218,7 @@ class Runtime(Protocol):
         """The network of load generator, servers and database: ``host`` (loopback) or ``bridge``."""
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build an implementation. The record describes a failure."""
+        """Build an implementation. A failed build raises no error; the returned record describes it."""
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
         """Start and seed the shared database. Stop it at the end of the block."""

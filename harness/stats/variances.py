@@ -14,7 +14,7 @@ MIN_SERVERS_FOR_PRIOR = 4  # number of servers with an estimated variance that a
 # of a bootstrap over servers.
 BOOTSTRAP_RESAMPLES = 200
 BOOTSTRAP_QUANTILE = 0.10
-TABLE_OUTLIER_ALPHA = 0.001  # family-wise error over the rows of a table in deciding that a variance is an outlier
+TABLE_OUTLIER_ALPHA = 0.001  # family-wise error rate, per table, of the test for outlying variances
 MIN_RELATIVE_VARIANCE = 1e-5  # relative to the median variance; equal figures have variance 0, which has no logarithm
 
 

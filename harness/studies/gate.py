@@ -38,7 +38,7 @@ SHARES = (0, 3, 5, 10, 20)  # percent
 PLANTED = "item"
 CALIBRATION = -1  # marks a calibration session in the field ``share``
 TOGETHER = "all"  # result for the mix of requests, which contains part of the planted slowdown
-# Command that installs a release, the older release, the newer release.
+# Package -> (install command, older release, newer release).
 RELEASES = {
     "express": ("npm install --no-save --ignore-scripts express@{}", "4.22.1", "5.2.1"),
     "pg": ("npm install --no-save --ignore-scripts pg@{}", "8.11.6", "8.23.1"),

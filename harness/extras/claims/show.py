@@ -69,7 +69,7 @@ def expected(statement: StatementVerdict) -> str:
 
 
 def picture(statement: StatementVerdict) -> str:
-    """Draw the interval and the claimed range on a logarithmic axis. Return an empty string without an interval."""
+    """Draw the interval and the claimed range on a logarithmic axis. Return an empty string if there is no interval."""
     if statement.value is None or statement.low is None or statement.high is None:
         return ""
     shown = [1.0, statement.low, statement.high, *(end for end in (statement.least, statement.most) if end)]

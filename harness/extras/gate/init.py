@@ -285,7 +285,7 @@ def _text(file: Path) -> str:
 
 
 def _package_scripts(service: Path) -> dict[str, object]:
-    """Return the scripts in package.json, or an empty dictionary without scripts."""
+    """Return the scripts in package.json, or an empty dictionary if there are none."""
     try:
         scripts = json.loads(_text(service / "package.json"))["scripts"]
     except (ValueError, LookupError, TypeError):

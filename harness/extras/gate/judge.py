@@ -104,7 +104,7 @@ class GateResult(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedVersions:
-    """The versions that a session compares, and facts that are missing in the records."""
+    """The versions that a session compares, and facts that are not in the records."""
 
     base: str  # descriptions of the versions for the report
     head: str

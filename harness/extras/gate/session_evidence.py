@@ -44,7 +44,7 @@ def measured_trials(records: RunRecords, request: str) -> list[Trial]:
 
 
 def open_loop_trials(records: RunRecords) -> list[Trial]:
-    """Return the trials of all requests under open loops."""
+    """Return the open-loop trials of all requests."""
     return [trial for trial in records.trials if trial.load.kind == "open"]
 
 

@@ -1,4 +1,4 @@
-"""Observations of a server that checks judge: exchanges, table contents, statement counts and process facts."""
+"""What the checks examine: exchanges, table contents, statement counts and process facts."""
 
 import math
 import re

@@ -1,6 +1,6 @@
 package tfb;
 
-/** The path segment {id}. An invalid id becomes 0, so that the body is validated before the response is a 404. */
+/** The path segment {id}. An invalid id becomes 0, so the body is still validated before the request is rejected with 404. */
 public record OrderId(long value) {
 
     /** JAX-RS creates the object with this method. */
