@@ -54,7 +54,7 @@ def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, 
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
         ("all --from express", "'all' is not a valid name"),
-        ("express --language Go", "'express' exists"),
+        ("express --language Go", "'express' already exists"),
         ("mine --blank", "give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
         ("", "'' is not a valid name"),  # the user does not reply to the question
