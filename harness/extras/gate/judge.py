@@ -92,7 +92,7 @@ class GateResult(Record):
     base: str  # description of base
     head: str
     # Fail_over is the name in version 0.1.
-    threshold: float = Field(validation_alias=AliasChoices("threshold", "fail_over"))
+    threshold: float = Field(ge=0, le=1e6, validation_alias=AliasChoices("threshold", "fail_over"))
     verdict: RecordedVerdict
     requests: tuple[RequestVerdict, ...]
     memory: Ratio | None = None

@@ -12,6 +12,8 @@ from harness.units import format_micros, format_rate, format_seconds
 
 HEADER = ("request", "verdict", "head ÷ base", "base ÷ its copy", "finds", "base", "head", "at", "p50", "p99", "req/s")
 
+MAX_DRAWN_RATIO = 1e6  # limit of the axis, in both directions
+
 
 def headline(result: GateResult) -> str:
     """Return ``slower: items 1.21× [1.15, 1.27]``, ``same within 5 %`` or ``cannot tell: 4 minutes more would``."""
@@ -88,15 +90,24 @@ def remark_lines(result: GateResult) -> list[str]:
 
 def drawing_range(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
     """Return the ends of an axis that includes all intervals and the margin."""
-    bounds = [bound for ratio in ratios if ratio for bound in (ratio.low, ratio.high) if bound]
+    intervals = [interval for ratio in ratios if (interval := _drawable_interval(ratio))]
+    bounds = [min(max(bound, 1 / MAX_DRAWN_RATIO), MAX_DRAWN_RATIO) for interval in intervals for bound in interval]
     return 0.98 * min([1 / (1 + margin), *bounds]), 1.02 * max([1 + margin, *bounds])
 
 
 def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) -> str:
     """Draw an interval and the margin on an axis with these ends. Return an empty string without an interval."""
-    if ratio is None or not ratio.low or not ratio.high:
+    interval = _drawable_interval(ratio)
+    if ratio is None or interval is None:
         return ""
-    return draw_interval(ratio.value, ratio.low, ratio.high, (1 / (1 + margin), 1 + margin), ends)
+    return draw_interval(ratio.value, *interval, (1 / (1 + margin), 1 + margin), ends)
+
+
+def _drawable_interval(ratio: Ratio | None) -> tuple[float, float] | None:
+    """Return the interval of a ratio, or None if a logarithmic axis cannot show it. Ratios may come from a file."""
+    if ratio is None or ratio.low is None or ratio.high is None or min(ratio.low, ratio.high) <= 0:
+        return None
+    return ratio.low, ratio.high
 
 
 def format_text(result: GateResult) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.extras.gate.judge import ALL, ComparedVersions, GateResult, RequestVerdict, judge, judge_ratio
 from harness.extras.gate.paired import BASE, COPY, HEAD
-from harness.extras.gate.report import format_text
+from harness.extras.gate.report import draw_ratio, drawing_range, format_text
 from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.measurements import Latency
@@ -303,3 +303,12 @@ def test_head_that_ends_is_a_failure_with_reason() -> None:
 )
 def test_an_interval_within_the_margin_is_the_same(low: float, high: float, said: str) -> None:
     assert judge_ratio(Ratio(value=(low * high) ** 0.5, low=low, high=high), 0.05) == said
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (0.0, 1.0), (1e-300, 1e300), (0.9, 1.1)])
+def test_intervals_from_a_file_can_be_drawn(low: float, high: float) -> None:
+    ratio = Ratio(value=1.0, low=low, high=high)
+
+    drawn = draw_ratio(ratio, 0.05, drawing_range([ratio]))
+
+    assert ("●" in drawn) is (low > 0)
