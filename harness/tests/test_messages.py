@@ -37,6 +37,8 @@ def parse_error(arguments: list[str]) -> str:
     return ""
 
 
+@pytest.mark.needs_extra("claims")
+@pytest.mark.needs_extra("gate")
 def test_suggested_commands_are_accepted_by_the_parser() -> None:
     found = suggestions()
     assert len(found) > 50

@@ -85,7 +85,7 @@ def test_split_separates_implementations_from_their_copies() -> None:
         ("one two --base HEAD --test express", "takes two runs"),
         ("--copy --base HEAD --test express", "takes two runs"),
         ("--copy", "--copy takes a single implementation"),
-        ("--base no-such-commit", "'no-such-commit' is no commit"),
+        pytest.param("--base no-such-commit", "'no-such-commit' is no commit", marks=pytest.mark.needs_extra("gate")),
         ("one two --markdown", "to compare a service, give --base"),
     ],
 )

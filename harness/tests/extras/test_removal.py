@@ -34,12 +34,10 @@ assert outcome.exit_code == 0, outcome.records.problems
 
 def without(extra: str, target: Path) -> Path:
     """Copy the repository without an extra: its code, tests, and implementations and claims of its test types."""
-    ignored = shutil.ignore_patterns("__pycache__", "node_modules", ".*", "target", "dist")
-    for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
-        shutil.copytree(REPOSITORY / part, target / part, ignore=ignored)
-    for file in (*REPOSITORY.glob("*.*"), REPOSITORY / "tfb"):
-        if file.is_file():
-            shutil.copy(file, target)
+    for name in git(REPOSITORY, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        if name and (REPOSITORY / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / name, target / name, follow_symlinks=False)
     shutil.rmtree(target / "harness" / "extras" / extra)
     shutil.rmtree(target / "harness" / "tests" / "extras" / extra, ignore_errors=True)
     if extra == "orders":
@@ -50,7 +48,14 @@ def without(extra: str, target: Path) -> Path:
             if '"order"' in claim.read_text(encoding="utf-8"):
                 claim.unlink()
         python(target, "-m", "harness.plan.benchmark_config")  # updates the JSON schema
+    git(target, "init", "--quiet")
+    git(target, "add", "--all")
+    git(target, "-c", "user.name=tfb", "-c", "user.email=tfb@example.org", "commit", "--quiet", "--message", "Copy")
     return target
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 def python(tree: Path, *arguments: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
