@@ -84,8 +84,10 @@ def test_only_missing_packages_are_installed_with_consent(commands: list[str], t
 
 
 def test_remedy_without_apt_is_manual_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    toolchain.forget_tools()  # another test may have found wrk
     monkeypatch.setattr("harness.provisioning.requirements.shutil.which", lambda _name: None)
     (note,) = requirements.install_missing([WRK], "yes", tmp_path / "log")
+    toolchain.forget_tools()
     assert note.startswith("wrk >=4.1: not found on PATH; install it with this system's package manager")
 
 
