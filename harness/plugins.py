@@ -10,7 +10,7 @@ import importlib.util
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -133,9 +133,16 @@ class Hook(Generic[T]):
         raise UsageError(f"no installed plugin provides {self.purpose}: restore its folder in harness/extras")
 
 
-def verbs() -> dict[str, Verb]:
-    """Return the verbs of all plugins."""
-    return {name: verb for plugin in installed() for name, verb in plugin.parts.verbs.items()}
+def verbs(reserved: Collection[str]) -> dict[str, Verb]:
+    """Return the verbs of all plugins. Report and omit verbs with a reserved name, or with that of another plugin."""
+    found: dict[str, Verb] = {}
+    for plugin in installed():
+        for name, verb in plugin.parts.verbs.items():
+            if name in reserved or name in found:
+                _report(f"plugin {plugin.name}: the verb {name!r} already exists and is ignored; rename it")
+            else:
+                found[name] = verb
+    return found
 
 
 def page_views() -> dict[str, tuple[InstalledPlugin, PageView]]:

@@ -78,7 +78,7 @@ def ask_consent(consent: Consent, question: str, *, default: bool = True) -> boo
 
 
 def ask_confirmation(question: str) -> bool | None:
-    """Ask a question whose default reply is no. Return None without a terminal."""
+    """Ask a question, to which an empty reply means no. Return None without a terminal."""
     return _ask(f"{question} [y/N] ") in ("y", "yes") if _at_a_terminal() else None
 
 

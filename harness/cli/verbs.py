@@ -24,7 +24,7 @@ from harness.plugins import Verb
 
 GROUPS = ("measure", "results", "this machine", "contribute")
 RUN_VERBS = ("run", "verify", "debug")
-VERBS: dict[str, Verb] = {
+OWN_VERBS: dict[str, Verb] = {
     "run": Verb(target="", help="build, verify, measure and rank: [NAME …]", group="measure"),
     "verify": Verb(target="", help="check responses thoroughly, without load: [NAME …]", group="measure"),
     "debug": Verb(target="", help="start an implementation and wait: NAME", group="measure"),
@@ -32,7 +32,6 @@ VERBS: dict[str, Verb] = {
     "report": Verb(target="harness.cli.reporting:report", help="print a run as text, Markdown, JSON or HTML"),
     "compare": Verb(target="harness.cli.compare:command", help="compare two runs, or two versions of a service"),
     "dashboard": Verb(target="harness.cli.reporting:dashboard", help="show results and live runs in a browser"),
-    **plugins.verbs(),
     "doctor": Verb(
         target="harness.cli.doctor:doctor", help="show tools, machine and sources of noise", group="this machine"
     ),
@@ -42,6 +41,7 @@ VERBS: dict[str, Verb] = {
     "new": Verb(target="harness.cli.new:command", help="create the folder of an implementation", group="contribute"),
     "check": Verb(target="harness.cli.check:command", help="lint and test this project", group="contribute"),
 }
+VERBS = {**OWN_VERBS, **plugins.verbs(reserved=OWN_VERBS)}
 OVERVIEW = """\
 Builds, verifies, measures and ranks implementations of web frameworks.
 
@@ -164,7 +164,7 @@ def version() -> str:
 def overview() -> str:
     """Return the text of ``./tfb --help``, with every verb."""
     lines = []
-    for group in GROUPS:
+    for group in dict.fromkeys((*GROUPS, *(verb.group for verb in VERBS.values()))):
         lines += [f"{group}:", *(f"  {name:<11}{verb.help}" for name, verb in VERBS.items() if verb.group == group)]
     return OVERVIEW.format(verbs="\n".join(lines)).replace("./tfb", PROGRAM)
 

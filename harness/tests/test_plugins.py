@@ -70,6 +70,17 @@ def tfb(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_plugin_replaces_no_verb(tmp_path: Path) -> None:
+    verbs = '"report": Verb(target="example_parts:greet", help="say hello")'
+    other = '"greet": Verb(target="example_parts:greet", help="say hello", group="social")'
+    (old,) = [line for line in PLUGIN.splitlines() if line.startswith("    verbs")]
+    done = tfb(install(tmp_path, PLUGIN.replace(old, f"    verbs = {{{verbs}, {other}}}")), "--help")
+
+    assert "plugin example: the verb 'report' already exists and is ignored" in done.stderr
+    assert "print a run as text" in done.stdout
+    assert "social:\n  greet" in done.stdout
+
+
 def test_a_distribution_adds_a_verb(tmp_path: Path) -> None:
     site = install(tmp_path)
     assert "greet" in tfb(site, "--help").stdout
