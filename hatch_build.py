@@ -1,9 +1,11 @@
-"""Hooks of the wheel's build: dependencies from requirements.in, the built dashboard and the load generator."""
+"""Hooks of the wheel: dependencies, addresses, the built dashboard page and the load generator."""
 
 import importlib.util
+import os
+import platform
 import shutil
+import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,16 @@ ROOT = Path(__file__).resolve().parent
 
 
 class Metadata(MetadataHookInterface):
-    """The dependencies of the wheel, from requirements.in."""
+    """The dependencies of the wheel, from requirements.in, and the addresses of the repository that CI builds."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add the dependencies."""
+        """Add the dependencies and, on GitHub, the addresses."""
         lines = (ROOT / "requirements.in").read_text(encoding="utf-8").splitlines()
         metadata["dependencies"] = [line for line in lines if line and not line.startswith("#")]
+        repository = os.environ.get("GITHUB_REPOSITORY")
+        source = f"https://github.com/{repository}"
+        pages = {"Source": source, "Issues": f"{source}/issues", "Changelog": f"{source}/blob/main/CHANGELOG.md"}
+        metadata["urls"] = pages if repository else {}
 
 
 class Build(BuildHookInterface):
@@ -44,6 +50,17 @@ class Build(BuildHookInterface):
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / "harness" / name, copied)
             build_data["force_include"][str(copied)] = f"harness/_tree/harness/{name}"
+        commit = program.parent / "COMMIT"
+        if (ROOT / ".git").exists() and shutil.which("git"):  # a source distribution is not a checkout
+            described = subprocess.run(
+                ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"),
+                check=False, capture_output=True, text=True, cwd=ROOT,
+            )  # fmt: skip
+            if described.returncode == 0:
+                commit.write_text(described.stdout, encoding="utf-8")
+                build_data["force_include"][str(commit)] = "harness/_tree/COMMIT"
         build_data["pure_python"] = False
         build_data["infer_tag"] = False
-        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        libc, version = platform.libc_ver()
+        system = f"manylinux_{version.replace('.', '_')}" if libc == "glibc" else "linux"  # PyPI refuses linux
+        build_data["tag"] = f"py3-none-{system}_{platform.machine()}"

@@ -1,4 +1,4 @@
-# Builds the dashboard without Node on the host: `docker build --output FOLDER`. Context: sources of the dashboard.
+# Builds the dashboard's page if the host has no Node.js. The build context is harness/dashboard/web.
 FROM debian:trixie-slim AS build
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \

@@ -1,4 +1,4 @@
-# The load generator and the upstream of the fan-out test. Context: toolset/.
+# Contains the load generator and the upstream server of the fan-out test. The build context is toolset/.
 FROM debian:trixie-slim AS build
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \

@@ -1,4 +1,5 @@
-# Meters a container on another machine. Context: the repository, or the same files from a wheel.
+# Contains the meter that measures a container on a remote machine. The build context is the repository, or the same
+# files in a wheel.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \

@@ -1,4 +1,4 @@
-# Debian's wrk with the scripts of toolset/wrk in the working directory. Context: toolset/.
+# Contains Debian's wrk, and the scripts from toolset/wrk in the working directory. The build context is toolset/.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \

@@ -4,8 +4,8 @@ import os
 import site
 import sys
 
-# Before other imports, remove the current folder and the caller's PYTHONPATH from the search path. ./tfb starts Python
-# without them, but an installed tfb and ``python -m harness`` would search them first.
+# Before other imports, remove the current folder and the caller's PYTHONPATH from the search path. Otherwise, an
+# installed tfb and ``python -m harness`` would search them first. (./tfb starts Python without them.)
 _tfb_home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib is not imported yet
 try:
     _current = os.path.realpath("")
@@ -14,8 +14,10 @@ except FileNotFoundError:  # the current folder has been removed
 if not sys.flags.safe_path and sys.path and sys.path[0] in ("", _current) and _current != _tfb_home:
     del sys.path[0]
 if _python_path := os.environ.get("PYTHONPATH"):
-    _kept = {_tfb_home, *map(os.path.realpath, site.getsitepackages())}
-    _foreign = {os.path.realpath(folder) if folder else _current for folder in _python_path.split(os.pathsep)} - _kept
+    _own_folders = {_tfb_home, *map(os.path.realpath, site.getsitepackages())}
+    _foreign = {
+        os.path.realpath(folder) if folder else _current for folder in _python_path.split(os.pathsep)
+    } - _own_folders
     sys.path[:] = [folder for folder in sys.path if (os.path.realpath(folder) if folder else _current) not in _foreign]
 
 from typing import Any  # noqa: E402
@@ -25,11 +27,13 @@ from harness.host import environment, interruption, memory  # noqa: E402
 
 
 def open_streams() -> None:
-    """Open stdin, stdout and stderr if the parent closed them. Otherwise, other files would take their numbers."""
+    """Open stdin, stdout and stderr if the parent closed them. Otherwise, other files would get these descriptors."""
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # open() takes the lowest free number; writes to stdout fail, and stderr discards text
+        except (
+            OSError
+        ):  # os.open() returns the lowest free descriptor. Writes to this stdout fail; stderr discards text
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
     for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         if getattr(sys, name) is None:
@@ -37,7 +41,7 @@ def open_streams() -> None:
 
 
 def run() -> int:
-    """Run the command line and return the exit code; stop all child processes at the end."""
+    """Run the command line and return the exit code. Finally, stop all child processes."""
     open_streams()
     environment.secure_process()
     try:
@@ -51,11 +55,11 @@ def run() -> int:
             return main()
         finally:
             _end()
-    except KeyboardInterrupt:  # raised at the very beginning or end, where the command line does not handle it
+    except KeyboardInterrupt:  # the interrupt came before or after the code in harness.cli that handles interrupts
         _end()
         return Exit.INTERRUPTED
     except Exception:
-        if interruption.requested():  # an imported module has replaced the interrupt by a different error
+        if interruption.requested():  # the interrupt made an import fail with another error
             return Exit.INTERRUPTED
         raise
 
@@ -74,10 +78,10 @@ def _children(function: str) -> Any:  # noqa: ANN401 - result of the function
 
 
 def script() -> None:
-    """Run the command line and exit. An installed ``tfb`` calls this function."""
+    """Run the command line and exit. This is the entry point of the installed ``tfb`` command."""
     status = run()
-    # CPython remembers an interrupt within exec(), which dataclasses use, until the next exec(). Without another
-    # exec(), SIGINT would end the process instead of this exit status.
+    # If an interrupt hits exec(), which dataclasses use, CPython remembers it and later ends this process with SIGINT.
+    # Another call of exec() makes CPython forget the interrupt, so that the process exits with the status.
     exec("")  # noqa: S102
     sys.exit(status)
 

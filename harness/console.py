@@ -1,4 +1,4 @@
-"""Streams and a console for all output. Untrusted text on them cannot control the terminal or a CI system."""
+"""Provides the streams and the console for all output. They keep untrusted text from controlling a terminal or CI."""
 
 import logging
 import re
@@ -12,12 +12,12 @@ from rich.segment import Segment
 
 from harness.plain_text import inert_line, printable
 
-# Characters at the end of a partial line that could begin a command, together with the next part.
+# A character at the end of a partial line that could begin a CI command together with the text that follows.
 _UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")
 
 
 class _Lines:
-    """A stream that escapes CI commands in complete lines, but keeps rich's control sequences."""
+    """A stream that escapes CI commands line by line, but keeps rich's control sequences."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -28,9 +28,9 @@ class _Lines:
     def write(self, text: str) -> int:
         """Write all complete lines, and buffer the rest."""
         with self._lock:
-            *lines, rest = (self._buffer + text).split("\n")
+            *lines, incomplete_line = (self._buffer + text).split("\n")
             self._stream.write("".join(f"{self._inert(line)}\n" for line in lines))
-            self._buffer = rest
+            self._buffer = incomplete_line
         return len(text)
 
     def flush(self) -> None:
@@ -43,7 +43,7 @@ class _Lines:
             self._stream.flush()
 
     def _inert(self, line: str) -> str:
-        """Return a line, or the rest of a partially written line, with commands escaped."""
+        """Return a line with CI commands escaped. The beginning of the line may already have been written."""
         escaped = inert_line(f"|{line}")[1:] if self._line_started else inert_line(line)
         self._line_started = False
         return escaped
@@ -57,8 +57,8 @@ class InertStream(_Lines):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self.commands = stream  # stream for CI commands of tfb
-        self.rich_proxied_file = _Lines(stream)  # rich writes to this attribute, so its control sequences remain
+        self.commands = stream  # stream for the commands that tfb prints for the CI service, such as ::group::
+        self.rich_proxied_file = _Lines(stream)  # rich writes to this stream, which does not escape control sequences
 
     def write(self, text: str) -> int:
         """Write a string with control characters escaped."""
@@ -80,7 +80,7 @@ class SafeConsole(Console):
         super().__init__(**{"markup": False, "emoji": False, **options})
 
     def _innermost(self) -> Any:  # noqa: ANN401 - the property of rich
-        """Return the innermost stream, because a live display wraps the console's stream."""
+        """Return the stream below all wrappers, because a live display of rich wraps the console's stream."""
         stream = Console.file.fget(self)  # type: ignore[attr-defined]
         while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
             stream = inner
@@ -89,7 +89,7 @@ class SafeConsole(Console):
     file = property(_innermost, Console.file.fset)  # type: ignore[attr-defined]
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render in the same way as rich, but escape active characters."""
+        """Render in the same way as rich, but escape control characters."""
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else printable(segment.text)
             yield segment if text == segment.text else Segment(text, segment.style)

@@ -1,4 +1,4 @@
-"""All errors of tfb with their exit codes. Each message explains the next step."""
+"""All errors of tfb, with their exit codes. Each message says what to do next."""
 
 from enum import IntEnum
 
@@ -11,6 +11,7 @@ class Exit(IntEnum):
     USAGE = 2
     ENVIRONMENT = 3
     CANNOT_TELL = 4  # compare: the measurements do not support a verdict
+    UNTESTABLE = 125  # compare --bisect: git bisect skips the commit
     INTERRUPTED = 130
 
 
@@ -21,29 +22,29 @@ class TfbError(Exception):
 
 
 class UsageError(TfbError):
-    """A command line with an unknown name, or with values that do not fit together."""
+    """A command line with an unknown name or contradictory values."""
 
     exit_code = Exit.USAGE
 
 
 class ConfigError(TfbError):
-    """An invalid configuration file; the message names the file, the key and the allowed values."""
+    """An invalid configuration file. The message names the file, the key and the allowed values."""
 
     exit_code = Exit.USAGE
 
 
 class PluginError(TfbError):
-    """A plugin cannot be loaded: names the plugin and the package that installed it."""
+    """A plugin that cannot be loaded. The message names the plugin and the distribution that contains it."""
 
 
 class EnvironmentLacksError(TfbError):
-    """A missing tool or permission of the machine; the message names the command that provides it."""
+    """A tool or permission that the machine lacks. The message says how to provide it."""
 
     exit_code = Exit.ENVIRONMENT
 
 
 class BuildError(TfbError):
-    """A build that failed or timed out. The message contains the last lines and the path of the log."""
+    """A build that failed or timed out. The message contains the path and the last lines of the build log."""
 
 
 class StartError(TfbError):
@@ -65,7 +66,7 @@ class EngineFullError(MachineLostError):
 
 
 class DatabaseDiedError(TfbError):
-    """A database that exited or lost sessions during a measurement, for which no server is at fault."""
+    """A database that exited or ended sessions during a measurement. The measured server is not to blame."""
 
 
 class LoadError(TfbError):

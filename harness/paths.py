@@ -5,23 +5,32 @@ from pathlib import Path
 
 _PACKAGED = Path(__file__).resolve().parent / "_tree"  # the part of the repository that a wheel contains
 INSTALLED = _PACKAGED.is_dir()
-PROGRAM = "tfb" if INSTALLED else "./tfb"  # command by which users call tfb
+PROGRAM = "tfb" if INSTALLED else "./tfb"  # the command that users type
 REPOSITORY = _PACKAGED if INSTALLED else Path(__file__).resolve().parent.parent
 CONFIG = REPOSITORY / "config"
 DOCKER = REPOSITORY / "docker"
-FRAMEWORKS = REPOSITORY / "frameworks"
+FRAMEWORKS = (Path.cwd() if INSTALLED else REPOSITORY) / "frameworks"  # a wheel contains no implementations
 PROFILES = CONFIG / "profiles"
-CLAIMS = REPOSITORY / "config" / "claims"
+CLAIMS = CONFIG / "claims"
 RESULTS = Path.cwd() / "tfb-results" if INSTALLED else REPOSITORY / "results"
 TOOLSET = REPOSITORY / "toolset"
+BUILT_FROM = REPOSITORY / "COMMIT"  # in a wheel: git describe of the commit from which the wheel was built
 CONFIG_FILE = "benchmark_config.json"  # name of the configuration file in an implementation's folder
-PREBUILT = "built"  # name of the folder with compiled programs in a wheel's toolset
+PREBUILT = "built"  # folder in a wheel's toolset that contains compiled programs
 
 
 def state_folder() -> Path:
-    """Return the folder for builds and caches: TFB_STATE, .tfb in a clone, or the user's XDG state folder."""
+    """Return the folder for builds and caches.
+
+    If TFB_STATE is not set, the folder is .tfb in a clone, and a folder in the user's XDG state folder for a wheel.
+    """
     if chosen := os.environ.get("TFB_STATE"):
         return Path(chosen).resolve()
     if not INSTALLED:
         return REPOSITORY / ".tfb"
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state").resolve() / "tfb"
+
+
+def build_caches_folder() -> Path:
+    """Return the folder for the dependencies that ``compare`` keeps for later builds of a service."""
+    return state_folder() / "build-caches"

@@ -1,10 +1,8 @@
-r"""Makes untrusted text inert, with a function for each kind of output.
-
-Untrusted text originates from servers, files and tools.
+r"""Escapes text from servers, files and tools, so that it cannot control a terminal, a CI system or a page.
 
 ``printable`` is for terminals, and ``inert_line`` and ``inert_lines`` are for CI logs. ``escape_markdown``,
-``markdown_code`` and ``markdown_block`` are for Markdown, and ``json_text`` is for JSON documents that are printed. The
-standard library has functions that escape HTML and XML.
+``markdown_code`` and ``markdown_block`` are for Markdown, and ``json_text`` is for JSON documents that are printed.
+HTML and XML are escaped with the standard library.
 """
 
 import re
@@ -12,8 +10,8 @@ from collections.abc import Iterable
 
 from harness.redaction import redacted
 
-# Control characters except newline and tab, bidirectional controls, line separators, invisible tags and annotations,
-# and surrogates.
+# Characters to escape: control characters except newline and tab, bidirectional controls, line separators, invisible
+# tags and annotations, and surrogates.
 _ACTIVE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
@@ -25,26 +23,26 @@ _CONTAINS_COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
 _MARKUP = re.compile(r"[\\`*_\[\]~|$]")
 _BEGINS_BLOCK = re.compile(r"^([-+=#:]|\d{1,9}(?=[.)]))")
 _LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)|(?<=GH)(?=-\d)|(?<=mailto)(?=:)", re.IGNORECASE)
-_SEPARATOR = "&#8203;"  # zero-width space, which interrupts a name, number or address
-# Words and numbers that have no meaning in Markdown: no links, mentions, issue numbers, commits or lists.
+_SEPARATOR = "&#8203;"  # zero-width space; it prevents Markdown from turning names, numbers and addresses into links
+# Words and numbers that Markdown does not render as links, mentions, issue numbers, commits or lists.
 _PLAIN_WORD = re.compile(r"(?!www\b|GH-)[A-Za-z]{1,40}[,;:]?|\[?[-+]?\d{1,6}([.,]\d{1,6})*[×%]?\]?[,;:]?|[–·→÷×±%]")
 _COMMIT = re.compile(r"\b[0-9a-f]{7,}\b")
-# Replacements in code spans, because | would end a table cell, and some viewers interpret HTML.
+# Similar characters to use in code spans. A | would end a table cell, and some viewers interpret < and > as HTML.
 _LOOKALIKES = str.maketrans({"|": "\u2502", "<": "\u2039", ">": "\u203a"})
 
 
 def printable(text: str) -> str:
-    r"""Return the text with secrets redacted and active characters escaped (``\x1b``)."""
+    r"""Return the text with secrets redacted and control characters escaped (``\x1b``)."""
     return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), redacted(text))
 
 
 def is_printable(text: str) -> bool:
-    """Return whether a string contains no active characters."""
+    """Return whether a string contains no control characters."""
     return _ACTIVE.search(text) is None
 
 
 def require_printable(text: str) -> str:
-    """Return the text unchanged. Raises ValueError if it contains an active character."""
+    """Return the text unchanged. Raises ValueError if it contains a control character."""
     if not is_printable(text):
         raise ValueError("contains control characters")
     return text
@@ -57,7 +55,7 @@ def inert_line(line: str) -> str:
 
 
 def inert_lines(text: str) -> str:
-    """Return text of several lines, in which active characters and CI commands are escaped."""
+    """Return multi-line text with control characters and CI commands escaped."""
     return "\n".join(map(inert_line, printable(text).split("\n")))
 
 
@@ -77,7 +75,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Return a line of Markdown that is valid in tables: plain words unchanged, and other text as a code span."""
+    """Return plain words unchanged, and any other text as a code span. The result is one line and valid in tables."""
     text = inert_line(one_line(text))
     if not text or (all(_PLAIN_WORD.fullmatch(word) for word in text.split(" ")) and not _COMMIT.search(text)):
         return text
@@ -95,12 +93,12 @@ def markdown_block(lines: Iterable[str]) -> str:
 
 
 def json_text(document: str) -> str:
-    r"""Return a JSON document in which active characters and CI commands are written as ``\u`` escapes."""
+    r"""Return a JSON document in which control characters and CI commands are written as ``\u`` escapes."""
     document = _ACTIVE.sub(lambda match: _utf16(match[0]), redacted(document))
     return _CONTAINS_COMMAND.sub(r"\\u0023", document)
 
 
 def _utf16(character: str) -> str:
-    """Return the JSON escape of a character, which consists of one or two UTF-16 units."""
+    """Return a character as JSON escapes, with an escape for each UTF-16 code unit."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))

@@ -1,8 +1,7 @@
-"""Finds plugins: classes that add verbs, test types, exporters and other parts to tfb.
+"""Finds and loads plugins. A plugin is a class that adds verbs, test types, exporters and other objects to tfb.
 
-An entry point in the group ``tfb.plugins`` names the class. A wheel of tfb declares its own plugins
-(``harness.extras``) in the same way as other distributions. A checkout is not an installed distribution, so its entry
-points are read from pyproject.toml.
+An entry point in the group ``tfb.plugins`` names the class. The plugins in ``harness.extras`` also have entry points.
+A checkout is not an installed distribution, so tfb reads its entry points from pyproject.toml.
 """
 
 import importlib
@@ -25,13 +24,13 @@ DISTRIBUTION = "tfb"
 OWN_ENTRY_POINTS = re.compile(
     rf'^\[project\.entry-points\."{re.escape(GROUP)}"\]\n.*?(?=^\[|\Z)', re.MULTILINE | re.DOTALL
 )
-ObjectPath = str  # "package.module:object" or "package.module", which is imported when tfb needs it
+ObjectPath = str  # "package.module:object" or "package.module"; tfb imports it only when needed
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A verb of ``./tfb VERB``: a function that returns an exit code, and whose parameters are the flags (cyclopts)."""
+    """A subcommand of ``./tfb``. Its function returns an exit code, and the function's parameters define the flags."""
 
     target: ObjectPath
     help: str  # one line for ./tfb --help
@@ -42,32 +41,33 @@ class Verb:
 class PageView:
     """A page that the dashboard serves below /views and includes in its navigation."""
 
-    target: ObjectPath  # function from the results folder to HTML
+    target: ObjectPath  # function that takes the results folder and returns HTML
     title: str
 
 
 class Plugin(Protocol):
-    """The parts that a plugin adds. A plugin derives from this class and sets the attributes that it needs.
+    """Base class of plugins. A plugin sets the attributes for the objects that it adds.
 
-    Users select a part by its key. tfb reads the attributes on every start, so the module of a plugin's class should
-    import only this module.
+    The keys are the names by which users select these objects. tfb imports the module of the plugin's class on every
+    start. That module should therefore import only ``harness.plugins``.
     """
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
     test_types: ClassVar[Mapping[str, ObjectPath]] = {}  # name -> object of type harness.plan.testtypes.TestType
     # Test type -> harness.verify.checks.registry.TestTypeVerification.
     verifications: ClassVar[Mapping[str, ObjectPath]] = {}
-    # Name -> function from a plan and a seed to a harness.experiment design.
+    table_sets: ClassVar[Mapping[str, ObjectPath]] = {}  # name -> harness.runtime.database.table_sets.TableSet
+    # Name -> function that takes a plan and a seed and returns a design (harness.experiment.designs).
     designs: ClassVar[Mapping[str, ObjectPath]] = {}
     # Name -> function that writes a harness.report.Report to a text file.
     exporters: ClassVar[Mapping[str, ObjectPath]] = {}
     page_views: ClassVar[Mapping[str, PageView]] = {}
-    hooks: ClassVar[Mapping[str, ObjectPath]] = {}  # name -> implementation of one of the core's ``Hook`` objects
+    hooks: ClassVar[Mapping[str, ObjectPath]] = {}  # name of a ``Hook`` in the core -> function that implements it
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledPlugin:
-    """A plugin, and the distribution that it belongs to."""
+    """A plugin and the distribution that contains it."""
 
     name: str
     distribution: str
@@ -77,29 +77,29 @@ class InstalledPlugin:
         """Import an object of the plugin. Raises PluginError."""
         try:
             return _import(target)
-        except Exception as error:  # code of a plugin may raise any exception
+        except Exception as error:  # a plugin's code may raise any exception
             raise PluginError(_explain(self.name, self.distribution, target, error)) from error
 
 
 @cache
 def installed() -> Sequence[InstalledPlugin]:
-    """Return all plugins whose class can be imported. Report all other plugins on stderr."""
-    found = []
+    """Return all plugins whose class can be imported. Print a warning about each other plugin to stderr."""
+    plugins = []
     for name, distribution, target in (*_own_entry_points(), *_installed_entry_points()):
         try:
             parts = _import_plugin(target)
         except Exception as error:  # noqa: BLE001 - code of others may raise anything
             _report(_explain(name, distribution, target, error))
         else:
-            found.append(InstalledPlugin(name=name, distribution=distribution, parts=parts))
-    return tuple(found)
+            plugins.append(InstalledPlugin(name=name, distribution=distribution, parts=parts))
+    return tuple(plugins)
 
 
 class Extensions(Generic[T]):
-    """The objects that plugins add to an extension point, for example all exporters of plugins."""
+    """The objects that plugins add to an extension point, for example all their exporters."""
 
     def __init__(self, attribute: str) -> None:
-        """``attribute`` is the attribute of ``Plugin`` whose values are targets."""
+        """``attribute`` names the attribute of ``Plugin`` that maps names to targets."""
         self._attribute = attribute
 
     def names(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Extensions(Generic[T]):
         return tuple(name for plugin in installed() for name in getattr(plugin.parts, self._attribute))
 
     def load_all(self) -> dict[str, T]:
-        """Import and return the objects by name. Report objects that cannot be imported on stderr."""
+        """Import the objects and return them by name. Print a warning to stderr if an object cannot be imported."""
         objects: dict[str, T] = {}
         for plugin in installed():
             for name, target in getattr(plugin.parts, self._attribute).items():
@@ -123,7 +123,7 @@ class Hook(Generic[T]):
     """A function that the core calls and a plugin implements."""
 
     name: str
-    purpose: str  # part of the message if no plugin implements the function
+    purpose: str  # completes the message "no installed plugin provides ..."
 
     def load(self) -> T:
         """Import the implementation. Raises UsageError if there is none, and PluginError if the import fails."""
@@ -134,19 +134,19 @@ class Hook(Generic[T]):
 
 
 def verbs(reserved: Collection[str]) -> dict[str, Verb]:
-    """Return the verbs of all plugins. Report and omit verbs with a reserved name, or with that of another plugin."""
-    found: dict[str, Verb] = {}
+    """Return the verbs of all plugins by name. Omit a verb whose name is already used, and print a warning."""
+    accepted: dict[str, Verb] = {}
     for plugin in installed():
         for name, verb in plugin.parts.verbs.items():
-            if name in reserved or name in found:
+            if name in reserved or name in accepted:
                 _report(f"plugin {plugin.name}: the verb {name!r} already exists and is ignored; rename it")
             else:
-                found[name] = verb
-    return found
+                accepted[name] = verb
+    return accepted
 
 
 def page_views() -> dict[str, tuple[InstalledPlugin, PageView]]:
-    """Return the page views of all plugins."""
+    """Return the page views of all plugins by name."""
     return {name: (plugin, view) for plugin in installed() for name, view in plugin.parts.page_views.items()}
 
 
@@ -154,10 +154,7 @@ def page_views() -> dict[str, tuple[InstalledPlugin, PageView]]:
 
 
 def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
-    """Yield the name, the distribution and the target of each entry point of a checkout.
-
-    Folders of harness/extras may be missing, because each extra can be removed.
-    """
+    """Yield (name, distribution, target) of the checkout's entry points. Omit those whose folder was removed."""
     if INSTALLED:
         return
     declared = OWN_ENTRY_POINTS.search((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -171,8 +168,8 @@ def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
 def _installed_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
     """Yield the name, the distribution and the target of each entry point of an installed distribution.
 
-    Importing importlib.metadata takes half as long as ``./tfb --help``, so it is imported only if a distribution
-    declares plugins.
+    Import importlib.metadata only if a distribution declares plugins, because the import makes ``./tfb --help`` 50 %
+    slower.
     """
     if not any(_declares_plugins(Path(folder)) for folder in dict.fromkeys(sys.path)):
         return
@@ -194,23 +191,23 @@ def _declares_plugins(folder: Path) -> bool:
 
 def _import(target: ObjectPath) -> object:
     module, _, attribute = target.partition(":")
-    found: object = importlib.import_module(module)
+    value: object = importlib.import_module(module)
     for name in filter(None, attribute.split(".")):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def _import_plugin(target: ObjectPath) -> type[Plugin]:
     parts = _import(target)
     if isinstance(parts, type) and Plugin in parts.__mro__:
         return parts
-    raise TypeError("it must name a subclass of harness.plugins.Plugin")
+    raise TypeError("the entry point must name a subclass of harness.plugins.Plugin")
 
 
 def _explain(name: str, distribution: str, target: ObjectPath, error: Exception) -> str:
-    first = (str(error).splitlines() or [""])[0][:300]
+    first_line = (str(error).splitlines() or [""])[0][:300]
     return (
-        f"plugin {name} of {distribution} cannot be loaded from {target}: {type(error).__name__}: {first}. "
+        f"cannot load the plugin {name} of {distribution} from {target}: {type(error).__name__}: {first_line}. "
         f"Repair or uninstall {distribution}"
     )
 

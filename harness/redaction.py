@@ -1,6 +1,7 @@
-"""Replaces secrets in text before tfb records or shows it.
+"""Replaces secrets in text before tfb records or shows the text.
 
-Call ``declare`` once with a service's variables. The log, records, messages and saved output are then redacted.
+``declare`` takes a service's environment variables. From then on, their values are redacted in logs, records and
+messages.
 """
 
 import base64
@@ -11,18 +12,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-MIN_LENGTH = 6  # minimum characters of a value to be redacted
-MIN_SECRET_LENGTH = 4  # the same for values whose variable name suggests a secret
+MIN_LENGTH = 6  # minimum length of a value that is redacted
+MIN_SECRET_LENGTH = 4  # the same for a variable whose name suggests a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
-# Plain words and short numbers are not redacted, because messages would become unreadable.
+# Plain words, short numbers and IP addresses are not redacted, because messages would become unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
 PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # a password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
+# Keys of records whose values are not redacted. The values are tfb's own words or names in tfb.toml. A secret could
+# happen to equal such a word.
+IDENTIFIERS = frozenset(
+    (
+        *("basis", "check", "client", "depth", "design", "digest", "display_name", "flag", "framework"),
+        *("generator", "grade"),
+        *("id", "implementation", "kind", "leading", "log", "metric", "name", "of", "only_in"),
+        *("operation", "outcome", "profile", "purpose", "reference", "request", "role", "rule", "rules"),
+        *("run_id", "runtime", "stage", "status", "test_type", "test_types", "to", "use_case", "verdict"),
+    )
+)
 _values: dict[str, str] = {}  # text -> replacement
 
 
 def declare(variables: Mapping[str, str]) -> None:
-    """Declare variables as secrets. Their values are redacted from now on, including quoted and encoded forms."""
+    """Declare variables whose values are secret. Redact these values from now on, also if quoted or encoded."""
     for name, value in variables.items():
         for part in _parts(value):
             secret = bool(SECRET_NAME.search(name)) and len(part) >= MIN_SECRET_LENGTH
@@ -43,7 +55,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_json(text: str) -> str:
-    """Return a JSON document in which strings are redacted, but not keys and numbers."""
+    """Return a JSON document with redacted strings. Keys, numbers and the values of ``IDENTIFIERS`` do not change."""
     if not _values:
         return text
     indent = 1 if "\n" in text else None
@@ -51,7 +63,7 @@ def redacted_json(text: str) -> str:
 
 
 def redact_file(path: Path) -> None:
-    """Redact a file in place. No other process may write to it at the same time."""
+    """Redact a file in place. No other process may be writing to it."""
     if not _values:
         return
     try:
@@ -71,7 +83,7 @@ def _redact_strings(document: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(document, list):
         return [_redact_strings(each) for each in document]
     if isinstance(document, dict):
-        return {key: _redact_strings(each) for key, each in document.items()}
+        return {key: each if key in IDENTIFIERS else _redact_strings(each) for key, each in document.items()}
     return document
 
 
@@ -83,7 +95,7 @@ def _parts(value: str) -> Iterable[str]:
 
 
 def _forms(value: str) -> set[str]:
-    """Return the forms that a value takes in JSON, Python, shells, URLs, compose files and base64."""
+    """Return the spellings of a value in JSON, Python, shells, URLs, compose files and base64."""
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     shell = {value.replace("'", "'\"'\"'"), value.replace("$", "$$")}
     return {value, *escaped, *shell, _quoted(value), base64.b64encode(value.encode()).decode()}

@@ -1,5 +1,7 @@
 """Formats SI values for people. Only this module and ``harness.report`` convert numbers to text."""
 
+NS = 1e-9  # seconds per nanosecond
+
 
 def format_rate(per_second: float | None) -> str:
     """Return requests per second with thousands separators, or an en dash if unknown."""
@@ -10,7 +12,7 @@ def format_seconds(seconds: float | None) -> str:
     """Return a duration with about three digits: 840 µs, 12.3 ms, 4.2 s, 3 min 05 s, 2 h 04 min."""
     if seconds is None or seconds < 0:  # negative if the clock was set back
         return "–"
-    if seconds < 0.0995e-3 * 10:
+    if seconds < 0.995e-3:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"

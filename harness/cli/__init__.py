@@ -16,7 +16,6 @@ from harness.plain_text import printable
 
 TRACEBACK = "TFB_TRACEBACK"  # environment variable that makes tfb print the traceback of an internal error
 INTERRUPTED = "interrupted; all started processes have been stopped"
-MAX_ERROR_LENGTH = 300  # maximum number of characters in an internal error's message
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Call a command and return the exit code; print errors as messages."""
+    """Call a command and return the exit code. Print errors as messages."""
     logging.getLogger("tfb").addHandler(logging.NullHandler())
     logging.raiseExceptions = False  # print no traceback if a log message cannot be written
     try:
@@ -38,7 +37,7 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:  # noqa: BLE001 - the only place that turns errors into exit codes
         if not (interruption.requested() or _comes_from_interrupt(error)):
             return _print_error(error)
-        message = INTERRUPTED  # a library replaced the interrupt by a different error
+        message = INTERRUPTED  # a library turned the interrupt into another error
     else:
         if code == Exit.OK or not interruption.requested():
             return code
@@ -58,10 +57,10 @@ def _print_error(error: Exception) -> int:
     match error:
         case TfbError():
             return _print(str(error), error.exit_code)
-        case OSError():  # the message contains the file name
+        case OSError():  # keep the whole message, which contains the file name
             return _print(str(error), Exit.FAILED)
         case MemoryError():
-            text = "this process has reached the memory limit: raise the limit (ulimit -v), or measure less at a time"
+            text = "this process has reached the memory limit: raise the limit (ulimit -v), or measure less at once"
             return _print(text, Exit.FAILED)
     if os.environ.get(TRACEBACK):
         return _print("".join(traceback.format_exception(error)), Exit.FAILED)
@@ -69,14 +68,14 @@ def _print_error(error: Exception) -> int:
     location = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     first_line = (str(error).splitlines() or [""])[0]
     return _print(
-        f"internal error in tfb: {type(error).__name__}: {first_line[:MAX_ERROR_LENGTH]}{location}. Please report it "
+        f"internal error in tfb: {type(error).__name__}: {first_line[:300]}{location}. Please report it "
         f"with the output of {TRACEBACK}=1",
         Exit.FAILED,
     )
 
 
 def _print(text: str, code: Exit) -> Exit:
-    """Try to print a message to stderr, and return the code."""
+    """Try to print a message to stderr and return the code."""
     try:
         stream = InertStream(sys.stderr)
         stream.write(f"tfb: {text.replace('./tfb', PROGRAM)}\n")

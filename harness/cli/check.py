@@ -16,19 +16,21 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from harness.cli.consent import ask_consent
+from harness.cli.flags import require_clone
 from harness.cli.scans import NOT_JUDGED, SKIPPED_VARIABLE
-from harness.errors import Exit
+from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
 from harness.plan.discovery import Selection, scan_folders, select_implementations
 from harness.plan.run_settings import Consent
+from harness.plan.suggestions import suggest
 from harness.provisioning import advice, requirements, toolchain
 from harness.provisioning.requirements import ToolRequirement
 
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
-# Any version of all other tools suffices.
+# Minimum versions of tools. Other tools may have any version.
 MINIMUM_VERSIONS = {"node": ">=20.19", "cargo": ">=1.85", "go": ">=1.24", "postgres": ">=12"}
 REMEDIES = {
     "chromium": "apt-get install chromium; if that is a snap, npx --prefix harness/dashboard/web playwright-core "
@@ -36,26 +38,24 @@ REMEDIES = {
 }
 ENGINE = "engine"  # marks a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-# Environment variable: epoch seconds after which no test of another implementation starts. Unset: no limit.
+# Environment variable with the Unix time after which the check tests no further implementation. Unset means no limit.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
-CHECK_SECONDS = 32 * 60.0  # time until this deadline; tests that have started may take a few minutes more
-FUZZ_SECONDS = 60.0  # time for all fuzz targets together, without builds
-TEMPORARY_BYTES = 4 << 30  # free memory that is required to keep the tests' temporary files in memory
-FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"
-TESTS_FAILED = 1  # exit status of pytest if all tests ran and some of them failed
+CHECK_SECONDS = 32 * 60.0  # time from the start of the check to this deadline
+TEMPORARY_BYTES = 4 << 30  # keep the tests' temporary files in memory if this much is free
+FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker and not recipe"
 Extent = Literal["fast", "usual", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of the check, which runs a command."""
+    """A stage of the check: a command and its requirements."""
 
     name: str
     command: tuple[str, ...]
     cwd: Path = REPOSITORY
-    needs: tuple[str, ...] = ()  # tools, or ENGINE; if one of them is missing, the stage is skipped
+    needs: tuple[str, ...] = ()  # required tools, or ENGINE; the stage is skipped if one is missing
     retry: bool = False  # whether to repeat failed tests, because tests of real servers can fail on a busy machine
-    alongside: tuple[str, ...] = ()  # command that uses idle CPUs during the stage; its output and status are ignored
+    alongside: tuple[str, ...] = ()  # command to run in parallel on idle CPUs; its output and status are ignored
 
 
 def command(
@@ -70,17 +70,28 @@ def command(
     fast: Annotated[bool, Parameter(help="skip stages that start real servers, containers or a browser")] = False,
     yes: Annotated[bool, Parameter(help="install missing tools without asking")] = False,
     no_install: Annotated[bool, Parameter(help="never install tools: skip stages whose tools are missing")] = False,
+    only: Annotated[tuple[str, ...], Parameter(help="run only these stages, for example lint or tests")] = (),
 ) -> int:
     """Lint and test this project, and verify its four core servers.
 
     All stages run, even if one fails. The exit code is 1 if a stage failed, and
     3 if a stage or test was skipped because something is missing. Two kinds of
-    tests are reported without failing the check: tests that could not be judged
-    on this machine, and tests of real servers that failed once and then passed.
+    tests are reported but do not fail the check: tests that cannot be judged on
+    this machine, and tests of real servers that failed once and then passed.
     """
+    require_clone("check")
     extent: Extent = "all" if everything else "fast" if fast else "usual"
     consent: Consent = "no" if no_install or fast else "yes" if yes else "ask"
-    return check(stages(extent), required_tools(extent), consent, bring_engine=everything)
+    planned = stages(extent)
+    names = [stage.name for stage in planned]
+    for name in only:
+        if name not in names:
+            raise UsageError(f"--only: there is no stage {name!r}; {suggest(name, names)}")
+    selected = [stage for stage in planned if not only or stage.name in only]
+    bring_engine = everything and any(
+        ENGINE in stage.needs or "docker" in " ".join(stage.command) for stage in selected
+    )
+    return check(selected, required_tools(selected, extent), consent, bring_engine=bring_engine)
 
 
 def stages(extent: Extent) -> tuple[Stage, ...]:
@@ -88,13 +99,14 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     per_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
-    waiting = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # options for tests that spend some time waiting
-    # Options for tests of implementations with a database, which need a gibibyte each.
-    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")
+    waiting_options = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # options for tests that mostly wait
+    # Options for tests of implementations with a database. Each of these tests needs 1 GiB of memory.
+    four_at_most = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")
     # Options for tests of containers, and of servers that use the whole machine.
-    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")
+    two_at_most = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")
     cargo = ("cargo", "test", "--locked", "--quiet")
-    fuzz = (*python, "harness.tests.fuzz", "--seconds", f"{FUZZ_SECONDS:g}")
+    fuzz = (*python, "harness.tests.fuzz", "--seconds", "60")  # for all targets, without builds
+    site = (*python, "mkdocs", "build", "--strict", "--site-dir", str(state_folder() / "site"))
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
 
     def scan_stage(name: str, scan: str, *needs: str) -> Stage:
@@ -106,7 +118,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     def server_stage(name: str, marks: str, *arguments: str) -> Stage:
         return Stage(name=name, command=(*pytest, "-m", marks, *arguments), retry=True)
 
-    # Compile the tests for all later stages while npm waits for packages.
+    # While npm waits for packages, compile the tests to bytecode for all later stages.
     compile_tests = (*python, "pytest", "--collect-only", "-q", "-m", FAST)
     fast = (
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm"), alongside=compile_tests),
@@ -119,20 +131,21 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         page_stage("page lint", "lint"),
         page_stage("page format", "format:check"),
         scan_stage("spelling", "spelling"),
-        scan_stage("form of Markdown", "markdown"),
-        scan_stage("style of Markdown", "prose"),
+        scan_stage("Markdown structure", "markdown"),
+        scan_stage("Markdown style", "prose"),
         scan_stage("shell scripts", "shell"),
         scan_stage("workflows", "workflows"),
-        Stage(name="tests", command=(*pytest, "-m", FAST, *waiting)),
+        Stage(name="documentation site", command=("env", "NO_MKDOCS_2_WARNING=1", *site)),
+        Stage(name="tests", command=(*pytest, "-m", FAST, *waiting_options)),
     )
-    usual = (
+    usual_stages = (
         scan_stage("audit of Python packages", "audit-python"),
         scan_stage("audit of npm packages", "audit-npm", "node", "npm"),
         scan_stage("audit of crates", "audit-rust", "cargo"),
         page_stage("page in a browser", "e2e", "chromium"),
         Stage(name="four servers verified", command=verified, needs=("postgres",)),
     )
-    everything = (
+    slow_stages = (
         page_stage("run in a browser", "e2e:run", "chromium", "cargo", "postgres"),
         *(
             Stage(name=f"{path.parent.name} tests", command=cargo, needs=("cargo",), cwd=path.parent)
@@ -141,44 +154,43 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         scan_stage("workflow syntax", "actionlint", "go"),
         Stage(name="fuzz", command=fuzz, needs=("cargo", "g++")),
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
+        Stage(name="consistency of records", command=(*python, "harness.studies.consistency")),
         Stage(name="simulations", command=(*pytest, "-m", "simulation", *per_cpu)),
-        server_stage("gallery", "gallery and not adversarial", *waiting),
-        server_stage("faults", "fault and not docker and not adversarial", *waiting),
-        server_stage("adversarial tests", "adversarial and not docker", *waiting),
         server_stage(
-            "tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two
+            "gallery, faults and adversarial tests",
+            "(gallery or fault or adversarial) and not docker",
+            *waiting_options,
+        ),
+        server_stage(
+            "tests of real servers",
+            "(docker or (e2e and not adversarial)) and not machines and not every and not recipe",
+            *two_at_most,
         ),
         server_stage("several machines", "machines"),  # uses images that earlier stages have built
-        server_stage("other implementations", "every", *few),
+        server_stage("other implementations", "every", *four_at_most),
     )
-    return (*fast, *(usual if extent != "fast" else ()), *(everything if extent == "all" else ()))
+    return (*fast, *(usual_stages if extent != "fast" else ()), *(slow_stages if extent == "all" else ()))
 
 
-def required_tools(extent: Extent) -> tuple[ToolRequirement, ...]:
-    """Return the tools that a check needs, with the detected versions."""
-    kinds = {kind for stage in stages(extent) for kind in stage.needs} - {ENGINE}
-    kinds |= {"sshd", "ip"} if extent == "all" else set()  # tests with several machines need these tools
+def required_tools(planned: Sequence[Stage], extent: Extent) -> tuple[ToolRequirement, ...]:
+    """Return the tools that the stages need, with the detected versions."""
+    kinds = {kind for stage in planned for kind in stage.needs} - {ENGINE}
+    tests_servers = any(stage.retry or "postgres" in stage.needs for stage in planned)
+    kinds |= {"sshd", "ip"} if tests_servers and extent == "all" else set()  # for the tests with several machines
     conditions = ((kind, MINIMUM_VERSIONS.get(kind, ">=0")) for kind in sorted(kinds))
     tools = tuple(
         ToolRequirement(kind=kind, condition=condition, required_by=(), tool=toolchain.find_tool(kind, condition))
         for kind, condition in conditions
     )
-    if extent == "fast":
+    if not tests_servers:
         return tools
-    known = scan_folders()
-    selected = known.implementations if extent == "all" else select_implementations(known, Selection(test=("run",)))
+    scan = scan_folders()
+    selected = scan.implementations if extent == "all" else select_implementations(scan, Selection(test=("run",)))
     return (*tools, *requirements.tool_requirements(selected, own_database=True, loads=False))
 
 
 def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Exit:
-    """Provide missing tools, run the stages, and print the result of each.
-
-    Args:
-        planned: The stages to run.
-        tools: The tools that the stages need.
-        consent: Whether missing tools may be installed.
-        bring_engine: Whether to install and start a container engine, given consent.
-    """
+    """Install missing tools, run the stages and print the results. ``bring_engine`` also starts a container engine."""
     failed, flaky = list[str](), list[str]()
     skipped: list[tuple[str, str]] = []
     with facilities(tools, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
@@ -190,7 +202,8 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
                 skipped.append((stage.name, "; ".join(reasons)))
                 continue
             status = _run(stage, stage.command, environment)
-            if status == TESTS_FAILED and stage.retry:
+            # pytest exits with status 1 if it ran all tests, and some tests failed.
+            if status == 1 and stage.retry:
                 last_failed = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
                 status = _run(stage, last_failed, environment)
                 flaky += [stage.name] * (status == 0)
@@ -201,7 +214,7 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
 
 
 def _missing_facilities(tools: Sequence[ToolRequirement]) -> Mapping[str, str]:
-    """Return the missing tools, and a missing container engine, each with a remedy."""
+    """Return a message with a remedy for each missing tool, and for a missing container engine."""
     missing = {}
     for tool in tools:
         if tool.tool is None and toolchain.find_tool(tool.kind, tool.condition) is None:
@@ -223,10 +236,10 @@ def _environment(folder: Path, skipped_tests: Path) -> Mapping[str, str]:
     return {
         **os.environ,
         **(chromium.env if chromium else {}),
-        # Keep bytecode in this folder. Otherwise, each test process would compile all modules, which takes ten seconds.
+        # Let Python write bytecode. Otherwise, each test process would spend ten seconds compiling all modules.
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
-        # Keep temporary files in memory, because each atomic replacement of a file has to wait for a disk.
+        # Keep temporary files in memory, because replacing a file atomically waits for the disk.
         **({"TMPDIR": memory} if has_room else {}),
         "PYTEST_ADDOPTS": f"-o cache_dir={folder / 'pytest'}",
         "PYTHONPATH": str(REPOSITORY),
@@ -238,7 +251,7 @@ def _environment(folder: Path, skipped_tests: Path) -> Mapping[str, str]:
 
 
 def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a stage and return the exit status; after an interrupt, terminate it and wait for it."""
+    """Run the command of a stage and return the exit status. An interrupt terminates the command."""
     started_at = time.monotonic()
     print(f"== {stage.name}", flush=True)
     children = list[subprocess.Popen[bytes]]()
@@ -263,7 +276,7 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
 
 @contextmanager
 def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
-    """Install missing tools and start an engine, with consent and apt. Stop the engine at the end."""
+    """With consent, install missing tools with apt and start a container engine. Stop the engine at the end."""
     packages = requirements.missing_packages(tools)
     bring_engine = bring_engine and requirements.can_install_engine() and not requirements.engine_responds()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
@@ -276,7 +289,7 @@ def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engi
             for note in requirements.install_missing(tools, "yes", log):
                 print(note, flush=True)
             if bring_engine and _succeeds(requirements.ENGINE_INSTALL):
-                started = True  # set in advance, so that an interrupted start is undone as well
+                started = True  # set this first, so that even an interrupted start is undone
                 _succeeds(requirements.ENGINE_START)
         yield
     finally:
@@ -285,18 +298,15 @@ def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engi
 
 
 def _succeeds(command: Sequence[str]) -> bool:
-    """Print and run a command; return whether it succeeded."""
+    """Print and run a command. Return whether it succeeded."""
     print(f"== {' '.join(command)}", flush=True)
     return subprocess.run(command, check=False).returncode == 0
 
 
 def conclude(failed: Sequence[str], skipped: Sequence[tuple[str, str]], flaky: Sequence[str]) -> Exit:
-    """Print the last line of a check, and return the exit code.
+    """Print the last line of a check and return the exit code.
 
-    Args:
-        failed: Names of failed stages.
-        skipped: Names of skipped stages and tests, each with the reason.
-        flaky: Names of stages that failed at first and then passed.
+    ``skipped`` contains pairs of stage or test and reason. ``flaky`` names the stages that passed only when repeated.
     """
     by_reason: dict[str, list[str]] = {}
     for name, reason in skipped:
@@ -306,6 +316,6 @@ def conclude(failed: Sequence[str], skipped: Sequence[tuple[str, str]], flaky: S
     parts += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
     parts = parts or ["all passed"]
     parts += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
-    parts += [f"failed once and passed when tried again: {', '.join(flaky)}"] if flaky else []
+    parts += [f"failed once and passed on retry: {', '.join(flaky)}"] if flaky else []
     print(f"tfb check: {'; '.join(parts)}", flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK

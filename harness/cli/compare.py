@@ -1,9 +1,14 @@
-"""``./tfb compare``: compares two runs, a run and a round published by TechEmpower, or two versions measured now."""
+"""The command ``./tfb compare``.
+
+It compares two recorded runs, a run with a round that TechEmpower published, or two versions that it measures.
+"""
 
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -17,7 +22,7 @@ from harness.cli.output import VerdictOutputs, print_problems
 from harness.cli.run import run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
-from harness.errors import Exit, UsageError
+from harness.errors import Exit, TfbError, UsageError
 from harness.host import accounts, ownership
 from harness.host.git import Repository
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
@@ -27,13 +32,13 @@ from harness.plan.service import FILE
 from harness.plugins import Hook
 from harness.records import store
 from harness.records.record import Record
-from harness.records.run_folders import find_run
+from harness.records.run_folders import find_run, round_title
 from harness.records.run_records import RunRecords
-from harness.report import comparison as report
-from harness.report import terminal
+from harness.records.verdicts import UNCHANGED_MARGIN
+from harness.report import summary, terminal
 from harness.report.tables import TableRows
 from harness.stats import published
-from harness.stats.cell_comparison import compare, noise_floor
+from harness.stats.cell_comparison import compare, differing_conditions, noise_floor
 from harness.stats.published import read_round
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Comparison
@@ -42,29 +47,35 @@ COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictO
     name="compare_service", purpose="the comparison of two versions of a service"
 )
 RecordType = TypeVar("RecordType", bound=Record)
-BASE, COPY = "@base", "~copy"  # suffixes of implementation names on the second side
+BASE, COPY = "@base", "~copy"  # suffixes of the names of base's implementations and of control copies
 ROUND_NOTE = (
-    "The published round used other machines, load generators, networks and often other versions, so requests per "
-    "second are not compared. × mean: relative to the geometric mean of the implementations that both have; ranks "
-    "count only these implementations."
+    "The published round used different machines, load generators, networks and often different versions, so requests "
+    'per second are not compared. "× mean" is the ratio to the geometric mean of the implementations that '
+    "both contain. Ranks count only these implementations."
 )
 
 
 def parse_percent(_: object, tokens: Sequence[Token]) -> float:
-    """Return the number in a value such as ``5`` or ``5%``."""
-    return float(tokens[0].value.removesuffix("%"))
+    """Return the number in a value such as ``5`` or ``5%``. Raises ValueError unless it is above 0 and at most 100."""
+    percent = math.nan
+    with suppress(ValueError):
+        percent = float(tokens[0].value.removesuffix("%"))
+    if not 0 < percent <= 100:  # also refuses NaN
+        raise ValueError(f"{tokens[0].value!r} is not a percentage above 0 and at most 100, such as 5%")
+    return percent
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ComparisonFlags:
-    """Flags that select the two sides and the threshold."""
+    """Flags that select the two runs or versions to compare, and the threshold."""
 
     base: Annotated[
-        str | None, Parameter(help="measure this commit and the working tree now, instead of two runs", metavar="REV")
+        str | None,
+        Parameter(help="measure this commit and the working tree now, instead of comparing two runs", metavar="REV"),
     ] = None
     copy: Annotated[
-        bool, Parameter(help="measure an implementation and a copy of it, to learn the noise of this machine")
+        bool, Parameter(help="measure an implementation and a control copy, to determine this machine's noise")
     ] = False
     test: Annotated[
         Strings, Parameter(help="with --base or --copy: implementations to measure", completer=complete_names)
@@ -72,13 +83,16 @@ class ComparisonFlags:
     threshold: Annotated[
         float,
         Parameter(
-            help="treat differences up to PERCENT as unchanged; default: 5",
+            help=f"treat differences up to PERCENT as unchanged; default: {UNCHANGED_MARGIN * 100:g}",
             metavar="PERCENT",
             converter=parse_percent,
             n_tokens=1,
         ),
-    ] = 5.0
-    every: Annotated[bool, Parameter(name="--all", help="also list the cells that are unchanged")] = False
+    ] = UNCHANGED_MARGIN * 100
+    every: Annotated[bool, Parameter(name="--all", help="also list unchanged cells")] = False
+    across: Annotated[
+        bool, Parameter(help="compare runs even if their network path, runtime or server CPUs differ")
+    ] = False
 
 
 @Parameter(name="*")
@@ -87,13 +101,20 @@ class ServiceFlags:
     """Flags for the comparison of two versions of a service."""
 
     service: Annotated[
-        str, Parameter(help="folder of the service, with a tfb.toml; default: the current folder", metavar="DIR")
+        str,
+        Parameter(help="the service's folder, with a tfb.toml; default: the current folder", metavar="DIR"),
     ] = "."
     head: Annotated[
         str | None,
         Parameter(help="service: version to compare with base; default: the working tree", metavar="REV"),
     ] = None
     strict: Annotated[bool, Parameter(help='service: exit with 1 instead of 4 for "cannot tell"')] = False
+    bisect: Annotated[
+        bool, Parameter(help='service: exit with 125 for "cannot tell" and "failed", for git bisect run')
+    ] = False
+    confirm: Annotated[
+        bool, Parameter(help='service: after "slower", run a second session; report a slowdown only if both agree')
+    ] = False
     markdown: Annotated[bool, Parameter(help="service: print the verdict as Markdown, for a pull request")] = False
     history: Annotated[
         str | None,
@@ -108,7 +129,8 @@ def command(
     *run: Annotated[
         str,
         Parameter(
-            help="two runs: A and B; A may be a results.json that TechEmpower published", completer=complete_runs
+            help="the runs A and B to compare; A may be a results.json published by TechEmpower",
+            completer=complete_runs,
         ),
     ],
     comparison: ComparisonFlags = ComparisonFlags(),
@@ -123,7 +145,7 @@ def command(
       ./tfb compare --base main --test express   an implementation
 
     The exit code is 0 if everything is faster, or unchanged within --threshold;
-    1 if something is slower; 4 if the measurements cannot tell. For a service,
+    1 if something is slower; 4 if the measurements cannot decide. For a service,
     these flags of a run are accepted: --profile, --time, --duration,
     --processes, --seed, --cpuset-cpus, --allow, --test-container-memory,
     --test-container-pids, --yes, --no-install, --quiet, --json, --results,
@@ -132,17 +154,27 @@ def command(
     if _is_service(comparison, service):
         return _compare_service(run, comparison, service, flags)
     _require_consistent(run, comparison, service)
-    results = results_folder(flags.results)
+    results, titles = results_folder(flags.results), {}
     if comparison.base or comparison.copy:
-        a, b = _measure_sides(comparison, flags)
-    elif run[0].endswith(".json") and Path(run[0]).is_file():  # a results.json is a file, and a run is a folder
+        run_a, run_b = _measure_sides(comparison, flags)
+    elif run[0].endswith(".json") and Path(run[0]).is_file():  # a published round is a file, a run is a folder
         return compare_with_round(Path(run[0]), find_run(results, run[1]), as_json=flags.json)
     else:
-        a, b = (store.read_run(find_run(results, name)) for name in run)
-    incomplete = print_problems(dict.fromkeys((*a.problems, *b.problems)))
-    result = compare(a, b, comparison.threshold / 100)
-    code = _print_comparison(result, as_json=flags.json, every=comparison.every)
-    return Exit.CANNOT_TELL if incomplete and code == Exit.OK else code  # unread records could have changed the verdict
+        folders = [find_run(results, name) for name in run]
+        run_a, run_b = map(store.read_run, folders)
+        titles = {
+            key: title for key, each in zip(("run_a", "run_b"), folders, strict=True) if (title := round_title(each))
+        }
+        if not comparison.across and (different := list(differing_conditions(run_a.info, run_b.info))):
+            raise UsageError(
+                f"{run[0]} and {run[1]} were measured under different conditions ({'; '.join(different)}), so their "
+                "results do not show how the implementations differ. Add --across to compare them anyway"
+            )
+    incomplete = print_problems(dict.fromkeys((*run_a.problems, *run_b.problems)))
+    result = compare(run_a, run_b, comparison.threshold / 100)
+    shown = result if flags.json else result.model_copy(update=titles)
+    code = _print_comparison(shown, as_json=flags.json, every=comparison.every)
+    return Exit.CANNOT_TELL if incomplete and code == Exit.OK else code  # unreadable records could change the verdict
 
 
 def _is_service(comparison: ComparisonFlags, service: ServiceFlags) -> bool:
@@ -150,26 +182,36 @@ def _is_service(comparison: ComparisonFlags, service: ServiceFlags) -> bool:
     if not comparison.base or comparison.test:
         return False
     folder = Path(service.service)
-    return service.service != "." or (folder / FILE).is_file() or comparison.base.startswith("dir:")
+    return service.service != "." or service.bisect or (folder / FILE).is_file() or comparison.base.startswith("dir:")
 
 
 def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags, flags: RunFlags) -> int:
     if run or comparison.copy or comparison.every:
         raise UsageError("a service is compared with --base and --head: remove the run names, --copy and --all")
+    if service.strict and service.bisect:
+        raise UsageError('--strict and --bisect give "cannot tell" different exit codes: remove one of them')
     outputs = VerdictOutputs(
         json=flags.json,
         markdown=service.markdown,
         history=service.history,
         html=service.html,
         strict=service.strict,
+        bisect=service.bisect,
+        confirm=service.confirm,
     )
     folder = Path(service.service).resolve()
     compare_service = COMPARE_SERVICE.load()
-    return compare_service(folder, str(comparison.base), service.head, flags, comparison.threshold / 100, outputs)
+    try:
+        return compare_service(folder, str(comparison.base), service.head, flags, comparison.threshold / 100, outputs)
+    except TfbError as error:  # this commit may lack a file or a tool; git bisect would count another exit code as bad
+        if not service.bisect:
+            raise
+        print(f"tfb: {printable(str(error))}", file=sys.stderr)
+        return Exit.UNTESTABLE
 
 
 def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags) -> None:
-    """Raise UsageError if the flags contradict each other, or if runs are not named."""
+    """Raise UsageError if the flags contradict each other, or if no runs are given."""
     if service != ServiceFlags(service=service.service) or (comparison.base and INSTALLED):
         raise UsageError(
             f"to compare a service, give --base REV in the folder of the {FILE} or with --service DIR "
@@ -177,13 +219,21 @@ def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service
         )
     measures = bool(comparison.base or comparison.copy)
     if len(run) != (0 if measures else 2) or (comparison.base and comparison.copy):
-        raise UsageError("compare takes two runs, or --base REV, or --copy: these exclude each other")
+        raise UsageError("compare takes either two runs, --base REV or --copy: give only one of these")
     if comparison.copy and (len(comparison.test) != 1 or comparison.test[0] in ("run", "all")):
         raise UsageError("--copy takes a single implementation: add --test NAME")
 
 
 def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRecords, RunRecords]:
-    """Measure both sides in a run. Return the records of base (or the control copy), and those of the working tree."""
+    """Measure both versions in a single run.
+
+    Return the records of base (or of the control copy), and the records of the working tree.
+    """
+    if flags.part:
+        raise UsageError(
+            "--part: --base and --copy compare two sides within one run, but parts may separate the sides. "
+            "Remove the flag, and name fewer implementations with --test"
+        )
     source = ("--copy",) if comparison.copy else ("--base", str(comparison.base))
     command = ("compare", *source, *comparison.test)
     settings = resolve_settings(Invocation(mode="benchmark", test=comparison.test, flags=flags, command=command))
@@ -197,7 +247,7 @@ def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, Run
         for note in git.export(git.commit(revision), scratch, "frameworks"):
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
-            raise UsageError(f"--base: commit {revision!r} has no folder frameworks/: name a commit that has it")
+            raise UsageError(f"--base: commit {revision!r} has no frameworks/ folder: name a commit that has one")
         accounts.share_folder(scratch)  # servers run under separate accounts, which must be able to enter the folder
         copy = ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(run_benchmark(replace(settings, control_copy=copy)).records, BASE)
@@ -222,10 +272,9 @@ def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
 
 
 def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
-    """Split the records of a run into two sides.
+    """Return the records of implementations whose names have the suffix, and the other records.
 
-    Returns:
-        The records of implementations with the suffix, which is removed from their names; and all other records.
+    Remove the suffix from the names.
     """
 
     def side(*, suffixed: bool) -> RunRecords:
@@ -251,25 +300,28 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     """Print a comparison and return the exit code for the verdicts."""
-    verdicts = Counter(report.cell_verdict(cell) for cell in comparison.cells)
+    verdicts = Counter(summary.cell_verdict(cell) for cell in summary.common_cells(comparison))
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
-    code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
+    code = Exit.OK if verdicts and not set(verdicts) - {"same", "faster"} else code
     if as_json:
         print(json_text(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)})))
         return code
     console = terminal.make_console()
-    headline, *sentences = report.summarize_comparison(comparison)
+    headline, *sentences = summary.summarize_comparison(comparison)
     console.print(Text(headline, style="bold red" if "slower" in verdicts else "bold"))
     for sentence in sentences:
         console.print(Text(sentence))
-    terminal.print_table(report.comparison_table(comparison, every=every), console)
+    terminal.print_table(summary.comparison_table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     return code
 
 
 def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
-    """Print the ranks in a run and in a published round of TechEmpower; return OK if they have common rows."""
+    """Print the ranks in a run next to the ranks in a published round.
+
+    Raises UsageError if the run and the round have no implementation in common.
+    """
     published_round, records = read_round(round_file), store.read_run(run)
     print_problems(records.problems)
     info = records.info
@@ -279,13 +331,8 @@ def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
     if not result.rows:
         raise UsageError(f"{round_file} and {run} have no implementation in common")
     if as_json:
-        print(
-            json_text(
-                json.dumps(
-                    {"round": published_round.name, "environment": published_round.environment, **asdict(result)}
-                )
-            )
-        )
+        document = {"round": published_round.name, "environment": published_round.environment, **asdict(result)}
+        print(json_text(json.dumps(document)))
         return Exit.OK
     machine = f"{info.machine.cpu_model}, {len(info.machine.cpus_usable)} CPUs, {info.runtime} runtime"
     rows = TableRows(result.rows)
@@ -303,7 +350,7 @@ def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
     terminal.print_table(table, console)
     for agreement in result.agreements:
         reversed_pairs = "; ".join(f"{fast} before {slow}" for fast, slow in agreement.reversed_decided)
-        suffix = f", decided by the run in the opposite order: {reversed_pairs}" if reversed_pairs else ""
+        suffix = f"; the run establishes the opposite order for: {reversed_pairs}" if reversed_pairs else ""
         console.print(f"{agreement.test_type}: {agreement.same} of {agreement.pairs} pairs in the same order{suffix}")
     if result.only_run:
         console.print(f"not in the round: {', '.join(result.only_run)}")

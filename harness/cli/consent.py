@@ -1,7 +1,4 @@
-"""Asks the user once, before a run begins, to consent to all changes that the run may make.
-
-Only the command line asks. The code below it receives the reply, ``yes`` or ``no``.
-"""
+"""Asks the user for consent to all changes that a run would make to the machine. It asks once, before the run."""
 
 import os
 import shutil
@@ -20,18 +17,15 @@ from harness.records import safe_write
 from harness.runtime import compose
 from harness.runtime.choice import uses_local_runtime
 
-CONSENTED = "TFB_CONSENTED"  # environment variable: ./tfb sets it if it has asked before starting Python
-CONSENT_FILE = "builds-as-root"  # file in the state folder that records the consent to builds as root on this machine
+CONSENTED = "TFB_CONSENTED"  # ./tfb sets this environment variable if the user has already consented
+CONSENT_FILE = "builds-as-root"  # file in the state folder that records the consent to builds as root
 
 
 def resolve_consent(settings: Settings) -> Consent:
     """Return whether the run may install packages and remove leftovers: ``yes`` or ``no``.
 
-    Ask at most once, and only on a terminal. Without a terminal, the consent of root is assumed, and the consent of
-    other users is not.
-
-    Raises:
-        EnvironmentLacksError: Builds would run as root, and the user refuses.
+    Ask at most once, and only on a terminal. Without a terminal, assume that root consents and other users refuse.
+    Raises EnvironmentLacksError if builds would run as root, and the user refuses.
     """
     if settings.consent == "ask" and os.environ.get(CONSENTED):
         _remember_consent()
@@ -64,13 +58,7 @@ def _remember_consent() -> None:
 
 
 def ask_consent(consent: Consent, question: str, *, default: bool = True) -> bool:
-    """Return the consent that the flags express; if it is ``ask``, ask on a terminal.
-
-    Args:
-        consent: The consent that the flags express.
-        question: The question to ask.
-        default: The meaning of an empty reply.
-    """
+    """Return whether the user consents. An empty reply means ``default``. Without a terminal, only root consents."""
     if consent != "ask" or not _at_a_terminal():
         return consent == "yes" or (consent == "ask" and os.geteuid() == 0)
     reply = _ask(f"{question} [{'Y/n' if default else 'y/N'}] ")
@@ -78,7 +66,7 @@ def ask_consent(consent: Consent, question: str, *, default: bool = True) -> boo
 
 
 def ask_confirmation(question: str) -> bool | None:
-    """Ask a question, to which an empty reply means no. Return None without a terminal."""
+    """Ask a question and return the reply. An empty reply means no. Return None if there is no terminal."""
     return _ask(f"{question} [y/N] ") in ("y", "yes") if _at_a_terminal() else None
 
 
@@ -93,19 +81,19 @@ def _at_a_terminal() -> bool:
 
 
 def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
-    """Yield the changes that the run would make to this machine, except those that this user has no right to make."""
+    """Yield the changes that the run would make to this machine. Omit changes that this user may not make."""
     if local:
         selected = settings.services or select_implementations(scan_folders(*settings.frameworks), settings.selection)
         needs = requirements.tool_requirements(selected, **settings.requirements)
         if (packages := requirements.missing_packages(needs)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
     found_leftovers = leftovers.local_leftovers() if local else find_leftovers()
-    if certain := [str(leftover) for leftover in found_leftovers if leftover.certain]:
-        yield f"remove leftovers of killed runs: {', '.join(certain)}"
+    if is_certain := [str(leftover) for leftover in found_leftovers if leftover.is_certain]:
+        yield f"remove leftovers from killed runs: {', '.join(is_certain)}"
 
 
 def find_leftovers() -> Sequence[Leftover]:
-    """Return the leftovers of killed runs on this machine, including containers if a container engine responds."""
+    """Return the leftovers of killed runs on this machine. Include containers if a container engine responds."""
     try:
         return (*leftovers.local_leftovers(), *compose.engine_leftovers())
     except EnvironmentLacksError:

@@ -14,18 +14,19 @@ from harness.cli.settings import resolve_hosts
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as host_leftovers
 from harness.host import machine
+from harness.paths import build_caches_folder
 from harness.plain_text import json_text, printable
 from harness.plan.discovery import scan_folders
 from harness.plan.run_settings import Consent
 from harness.plugins import Hook
 from harness.provisioning import advice, requirements
 from harness.provisioning.requirements import ToolRequirement
-from harness.records.machine_record import Machine
+from harness.records.remove_tree import remove_tree_if_possible
+from harness.records.run_info import Machine
 from harness.report import terminal
 from harness.runtime import compose, images
 from harness.units import format_bytes
 
-MAX_NAMED = 6  # maximum number of implementation names for a tool; if there are more, they are counted
 NO_MACHINES = MachineFlags()
 DOCTOR_MACHINES: Hook[Callable[..., int]] = Hook(name="doctor_machines", purpose="doctor for other machines")
 CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="clean for other machines")
@@ -42,8 +43,8 @@ def doctor(
     """
     if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return DOCTOR_MACHINES.load()(hosts, as_json=as_json)
-    facts, known = machine.read_machine(), scan_folders()
-    needs = requirements.tool_requirements(known.implementations, own_database=True)
+    facts, scan = machine.read_machine(), scan_folders()
+    needs = requirements.tool_requirements(scan.implementations, own_database=True)
     try:
         docker = f"engine {compose.engine_version()}"
     except EnvironmentLacksError as error:
@@ -53,7 +54,7 @@ def doctor(
         document = {
             "machine": facts.model_dump(mode="json"),
             "tools": [_tool_document(need) for need in needs],
-            "problems": known.problems,
+            "problems": scan.problems,
             "leftovers": [*map(str, leftovers)],
             "docker": docker,
         }
@@ -63,10 +64,10 @@ def doctor(
         show_facts(facts)
         console = terminal.make_console()
         console.print(f"\nDocker runtime: {docker}\n")
-        for problem in known.problems:
+        for problem in scan.problems:
             console.print(f"! {problem}", style="red")
         for leftover in leftovers:
-            if leftover.certain:
+            if leftover.is_certain:
                 console.print(f"! left by a killed run: {leftover}; remove it with ./tfb clean")
             else:
                 console.print(f"· from an unknown run: {leftover}")
@@ -94,7 +95,7 @@ def show_tools(needs: Sequence[ToolRequirement]) -> None:
             remedy = f": {advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}"
             missing = Text.assemble(("missing", "red"), remedy)
         count = f"{len(need.required_by)} implementations"
-        needed_by = ", ".join(need.required_by or ["tfb"]) if len(need.required_by) <= MAX_NAMED else count
+        needed_by = ", ".join(need.required_by or ["tfb"]) if len(need.required_by) <= 6 else count
         table.add_row(need.description, needed_by, str(need.tool) if need.tool else missing)
     terminal.make_console().print(table)
 
@@ -112,28 +113,38 @@ def show_facts(facts: Machine) -> None:
 def clean(
     *,
     dry_run: Annotated[bool, Parameter(help="list leftovers and images without removing them")] = False,
-    leftovers: Annotated[bool, Parameter(help="remove leftovers of killed runs only, and keep images")] = False,
+    leftovers: Annotated[bool, Parameter(help="remove only leftovers from killed runs, and keep images")] = False,
     yes: Annotated[bool, Parameter(help="remove leftovers without asking")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Remove leftovers of killed runs, and images of runs.
+    """Remove images of runs, kept dependencies, and leftovers from killed runs.
 
     Leftovers are processes, scratch folders, containers and networks. Images
     that tfb did not tag, the base image and the build cache are kept. With
-    --server-host and the other machine flags, clean removes leftovers of ended
-    runs from those machines. The exit code is 1 if something could not be
-    removed.
+    --server-host or another machine flag, clean removes leftovers of ended
+    runs from the named machines only. The exit code is 1 if something could not
+    be removed.
     """
     if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return CLEAN_MACHINES.load()(hosts, dry_run=dry_run)
     failed = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if not leftovers:
-        failed |= _remove_images(dry_run=dry_run)
+        failed |= _remove_images(dry_run=dry_run) | _remove_build_caches(dry_run=dry_run)
     return Exit.FAILED if failed else Exit.OK
 
 
+def _remove_build_caches(*, dry_run: bool) -> bool:
+    """Remove the dependencies that ``compare`` keeps for later builds. Return whether any remain."""
+    folder = build_caches_folder()
+    if folder.is_dir():
+        print(f"{folder}: dependencies that compare keeps for later builds")
+        if not dry_run:
+            remove_tree_if_possible(folder)
+    return folder.is_dir() and not dry_run
+
+
 def _remove_images(*, dry_run: bool) -> bool:
-    """List and remove the images that tfb tagged; return whether an image could not be removed."""
+    """List and remove the images that tfb tagged. Return whether an image could not be removed."""
     try:
         compose.engine_version()
     except EnvironmentLacksError:
@@ -143,32 +154,32 @@ def _remove_images(*, dry_run: bool) -> bool:
     for image in own_images:
         print(f"{format_bytes(image.bytes):>9}  {image.description}")
     if dry_run or not own_images:
-        print(f"{len(own_images)} images; shared layers are counted for each image")
+        print(f"{len(own_images)} images; the size of each image includes layers that it shares with others")
         return False
-    kept = images.remove_images([image.name for image in own_images])
+    failures = images.remove_images([image.name for image in own_images])
     images.forget_removed()
-    for name, reason in kept:
+    for name, reason in failures:
         print(f"not removed: {name}: {reason}")
-    print(f"removed {len(own_images) - len(kept)} of {len(own_images)} images")
-    return bool(kept)
+    print(f"removed {len(own_images) - len(failures)} of {len(own_images)} images")
+    return bool(failures)
 
 
 def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
-    """List leftovers and remove them with consent; return whether a leftover remains."""
+    """List leftovers, and remove them if the user consents. Return whether a leftover remains."""
     leftovers = find_leftovers()
-    removable = [leftover for leftover in leftovers if leftover.certain]
+    removable = [leftover for leftover in leftovers if leftover.is_certain]
     for leftover in leftovers:
-        if leftover.certain:
+        if leftover.is_certain:
             print(f"left by a killed run: {leftover}")
-        else:  # leftovers of other machines, of containers or of older versions, which may be in use
+        else:  # keep it, because a run on another machine, in a container or of an older tfb may be using it
             print(f"not removed, because it belongs to an unknown run: {leftover}")
     if dry_run or not removable:
         return False
-    if not ask_consent(consent, f"Remove {len(removable)} leftovers of killed runs?"):
+    if not ask_consent(consent, f"Remove {len(removable)} leftovers from killed runs?"):
         print("no leftovers were removed; ./tfb clean --yes removes leftovers without asking")
         return True
-    kept = host_leftovers.remove_leftovers(removable)
-    for reason in kept:
+    failures = host_leftovers.remove_leftovers(removable)
+    for reason in failures:
         print(f"not removed: {printable(reason)}")
-    print(f"removed {len(removable) - len(kept)} of {len(removable)} leftovers")
-    return bool(kept)
+    print(f"removed {len(removable) - len(failures)} of {len(removable)} leftovers")
+    return bool(failures)

@@ -1,7 +1,4 @@
-"""The flags of a run, from TechEmpower and from tfb, with shell completion.
-
-This module imports no pydantic models, so that help and completion respond quickly.
-"""
+"""The flags of a run, with shell completion. This module imports no pydantic models, so that help responds quickly."""
 
 import contextlib
 import re
@@ -18,8 +15,6 @@ from harness.errors import UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import safe_read
 
-MAX_LEVEL = 1_000_000  # maximum number of connections, or of queries per request
-MAX_LEVELS = 1000  # maximum number of levels in a sweep, on the command line and in a profile
 MAX_SECONDS = 30 * 86_400
 CONFIG_BYTES = 1 << 20  # maximum size of a configuration file that shell completion reads
 COMMON, SELECTION, MEASUREMENT, ENVIRONMENT, OUTPUT = (
@@ -34,7 +29,7 @@ COMMON, SELECTION, MEASUREMENT, ENVIRONMENT, OUTPUT = (
 
 
 def complete_names(*_: object) -> list[str]:
-    """Return the names of implementations and of groups, ignoring broken configurations."""
+    """Return the names of implementations and groups. Ignore broken configurations."""
     names = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
@@ -50,8 +45,9 @@ def complete_languages(*_: object) -> list[str]:
 
 
 def complete_runs(*_: object) -> list[str]:
-    """Return the ids of the runs in the results folder, the newest first."""
-    return sorted((path.parent.name for path in RESULTS.glob("*/run.json")), reverse=True)
+    """Return the ids of the runs in the results folder, newest first."""
+    rounds = (f"round-{path.name}" for path in RESULTS.glob("rounds/*"))
+    return [*sorted((path.parent.name for path in RESULTS.glob("*/run.json")), reverse=True), *rounds]
 
 
 def complete_profiles(*_: object) -> list[str]:
@@ -76,18 +72,24 @@ def parse_duration(_: object, tokens: Sequence[Token]) -> float:
         hours, minutes, seconds = (int(number or 0) for number in match.groups())
         if 0 < (total := 3600 * hours + 60 * minutes + seconds) <= MAX_SECONDS:
             return float(total)
-    raise ValueError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
+    raise ValueError(f"{text[:40]!r} is not a valid duration. Use for example 90s, 10m or 1h30m, at most 720h")
 
 
 def parse_integer(_: object, tokens: Sequence[Token]) -> int:
-    """Return an integer. The conversion of cyclopts would accept 2.5 as 2."""
+    """Parse an integer. The conversion built into cyclopts would accept 2.5 as 2."""
     if re.fullmatch(r"-?\d{1,18}", tokens[0].value, re.ASCII):
         return int(tokens[0].value)
     raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
 def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the distinct levels given as numbers or as TechEmpower's inclusive sequences ``start:step:end``."""
+    """Parse the values of a flag for loads, such as numbers of connections. Return each number once.
+
+    A value is a number or ``start:step:end``, which includes both ends.
+    """
+    # Imported lazily, because ``./tfb --help`` does not need pydantic.
+    from harness.plan.profile import MAX_LEVEL, MAX_LOADS
+
     levels: dict[int, None] = {}
     for text in texts:
         numbers = [int(part) for part in text.split(":") if part.isdecimal() and len(part) < 9]
@@ -95,22 +97,29 @@ def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
             raise UsageError(f"{flag}: {text[:40]!r} is neither a whole number above 0 nor a sequence start:step:end")
         first, step, last = numbers if len(numbers) == 3 else (numbers[0], 1, numbers[0])
         sequence = range(first, last + 1, step)
-        if not sequence or sequence[-1] > MAX_LEVEL or len(sequence) > MAX_LEVELS:
-            raise UsageError(f"{flag}: {text[:40]}: give 1 to {MAX_LEVELS} levels, none above {MAX_LEVEL:,}")
+        if not sequence or sequence[-1] > MAX_LEVEL or len(sequence) > MAX_LOADS:
+            raise UsageError(f"{flag}: {text[:40]}: give 1 to {MAX_LOADS} levels, none above {MAX_LEVEL:,}")
         levels |= dict.fromkeys(sequence)
     return tuple(levels)
 
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
-    """Return the folders of implementations; the default is frameworks/. Raises UsageError."""
-    if not names and INSTALLED:  # a wheel does not contain implementations
-        return ()
+    """Return the folders that contain implementations; default: frameworks/. Raises UsageError."""
     folders = []
     for folder in (Path(name).resolve() for name in names):
         if not _is_folder(folder):
             raise UsageError(f"--frameworks: {folder} is not a folder")
         folders.append(folder)
     return tuple(dict.fromkeys(folders)) or (FRAMEWORKS,)
+
+
+def require_clone(command: str) -> None:
+    """Raise UsageError if tfb was installed as a package."""
+    if INSTALLED:
+        raise UsageError(
+            f"{command} needs files that only a clone of tfb has, but this tfb was installed as a package. Clone the "
+            "repository, and run the command in the clone"
+        )
 
 
 def _is_folder(path: Path) -> bool:
@@ -122,19 +131,19 @@ def _is_folder(path: Path) -> bool:
 
 
 def results_folder(text: str | None) -> Path:
-    """Return the results folder that ``--results`` names, or the default."""
+    """Return the results folder that ``--results`` names, or the default folder."""
     return Path(text) if text else RESULTS
 
 
 # ---- the flags -------------------------------------------------------------------------------------------------------
 
 
-def _flag(group: Group, text: str, metavar: str | None = None, **more: Any) -> Parameter:  # noqa: ANN401 - the library's
-    return Parameter(group=group, help=text, metavar=metavar, **more)
+def _flag(group: Group, text: str, metavar: str | None = None, **options: Any) -> Parameter:  # noqa: ANN401 - cyclopts'
+    return Parameter(group=group, help=text, metavar=metavar, **options)
 
 
-def _number(group: Group, text: str, least: int, most: int, metavar: str = "N") -> Parameter:
-    return _flag(group, text, metavar, converter=parse_integer, validator=Number(gte=least, lte=most))
+def _number(group: Group, text: str, minimum: int, maximum: int, metavar: str = "N") -> Parameter:
+    return _flag(group, text, metavar, converter=parse_integer, validator=Number(gte=minimum, lte=maximum))
 
 
 Strings = tuple[str, ...]
@@ -161,7 +170,7 @@ class MachineFlags:
         Strings, _flag(ENVIRONMENT, "machine that generates load; several machines share each load", "HOST")
     ] = ()
     hosts: Annotated[
-        str | None, _flag(ENVIRONMENT, "all machines from config/hosts/NAME.toml or from a .toml file", "NAME")
+        str | None, _flag(ENVIRONMENT, "read all machines from config/hosts/NAME.toml, or from a .toml file", "NAME")
     ] = None
 
 
@@ -190,7 +199,7 @@ class CommonFlags(MachineFlags):
         Strings,
         _flag(
             COMMON,
-            "test types to use, for example json or db, or all; default: the profile's, for verify all declared types",
+            "test types such as json or db, or all (of TechEmpower); default: the profile's; for verify: all",
             "TYPE",
             completer=complete_test_types,
         ),
@@ -209,13 +218,13 @@ class CommonFlags(MachineFlags):
         _flag(COMMON, "where servers run; auto: in Docker if an engine responds, else on this machine"),
     ] = "auto"
     network_mode: Annotated[
-        Literal["host", "bridge"] | None, _flag(ENVIRONMENT, "network of the containers; default: host on Linux")
+        Literal["host", "bridge"] | None, _flag(ENVIRONMENT, "container network; default: host on Linux")
     ] = None
     cpuset_cpus: Annotated[
         str | None,
         _flag(
             ENVIRONMENT,
-            "CPUs of the server, for example 0-3; database and load generator use the others",
+            "CPUs of the server, for example 0-3; the database and the load generator use the others",
             "CPUS",
         ),
     ] = None
@@ -237,12 +246,18 @@ class CommonFlags(MachineFlags):
     yes: Annotated[bool, _flag(COMMON, "install missing packages and build as root without asking")] = False
     no_install: Annotated[bool, _flag(ENVIRONMENT, "never install packages")] = False
     results_name: Annotated[
-        str, _flag(OUTPUT, "name of the run; %Y, %m and other strftime fields are replaced", "NAME")
+        str,
+        _flag(
+            OUTPUT,
+            "title of the run; %Y, %m and other strftime fields are replaced",
+            "TITLE",
+            name=("--title", "--results-name"),
+        ),
     ] = "%Y-%m-%d %H:%M:%S"
     results_environment: Annotated[
         str, _flag(OUTPUT, "description of the machine in the results; default: the host name", "TEXT")
     ] = field(default_factory=socket.gethostname)
-    results: Annotated[str | None, _flag(OUTPUT, f"folder of results; default: {RESULTS.name}/", "DIR")] = None
+    results: Annotated[str | None, _flag(OUTPUT, f"results folder; default: {RESULTS.name}/", "DIR")] = None
     quiet: Annotated[bool, _flag(OUTPUT, "print problems only, without progress")] = False
     json: Annotated[bool, _flag(OUTPUT, "print JSON to stdout")] = False
 
@@ -253,7 +268,7 @@ class VerifyFlags(CommonFlags):
     """Flags of ``verify``."""
 
     format: Annotated[
-        Literal["text", "github", "junit", "json"], _flag(COMMON, "format of the results; github and junit are for CI")
+        Literal["text", "github", "junit", "json"], _flag(COMMON, "output format; github and junit are for CI")
     ] = "text"
     watch: Annotated[bool, _flag(COMMON, "verify again whenever a file changes")] = False
     strict: Annotated[bool, _flag(COMMON, "check all requirements for pull requests, for example a README.md")] = False
@@ -283,6 +298,9 @@ class RunFlags(CommonFlags):
             n_tokens=1,
         ),
     ] = None
+    part: Annotated[
+        str | None, _flag(SELECTION, "measure a part of the selection and the baseline, for example 3/8", "N/COUNT")
+    ] = None
     dry_run: Annotated[bool, _flag(COMMON, "print the plan and the expected length, without running")] = False
     resume: Annotated[
         str | bool | None,
@@ -299,7 +317,7 @@ class RunFlags(CommonFlags):
     query_levels: Annotated[Strings, _flag(MEASUREMENT, "queries per request for query and update", "N")] = ()
     cached_query_levels: Annotated[Strings, _flag(MEASUREMENT, "queries per request for cached-query", "N")] = ()
     order_factors: Annotated[
-        Strings, _flag(MEASUREMENT, "load of the order service; factor 1 is 1,000 requests per minute", "N")
+        Strings, _flag(MEASUREMENT, "load factors of the order service; 1 is 1,000 requests per minute", "N")
     ] = ()
     generator: Annotated[
         Literal["loadgen", "wrk"] | None, _flag(MEASUREMENT, "load generator; default: the profile's")
@@ -316,7 +334,7 @@ class RunFlags(CommonFlags):
         bool, _flag(MEASUREMENT, "measure in reverse alphabetical order instead of random order")
     ] = False
     accept_command: Annotated[
-        bool, _flag(MEASUREMENT, "with --resume: accept a command recorded by a different user or machine")
+        bool, _flag(MEASUREMENT, "with --resume: execute a command that a different user or machine recorded")
     ] = False
     profiler: Annotated[
         bool, _flag(MEASUREMENT, "profile an implementation under the load of a test type, and draw a flame graph")

@@ -1,4 +1,4 @@
-"""``./tfb new NAME``: creates the folder of an implementation, as a copy or without code."""
+"""The command ``./tfb new NAME``, which creates the folder of an implementation, as a copy or without code."""
 
 import json
 import re
@@ -16,7 +16,8 @@ from harness.cli import flags
 from harness.errors import Exit, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, PROGRAM
 from harness.plan import trees
-from harness.plan.discovery import RESERVED_NAMES, Implementation, Selection, require_selected_valid, scan_folders
+from harness.plan.discovery import RESERVED_NAMES, Selection, require_selected_valid, scan_folders
+from harness.plan.implementation import Implementation
 from harness.plan.suggestions import suggest
 
 DEFAULT = "express"
@@ -29,7 +30,7 @@ Run it alone: `./tfb debug {name}`
 
 Tuning, with measured effects: …
 
-Begun {origin}.
+Created {origin}.
 """
 BLANK_DOCKERFILE = """\
 FROM debian:trixie-slim
@@ -64,14 +65,14 @@ class NewFlags:
         str | None,
         Parameter(
             name="--from",
-            help=f"implementation to copy; default: one of the --language, or {DEFAULT}",
+            help=f"implementation to copy; default: {DEFAULT}, or one in the language that --language names",
             completer=flags.complete_names,
         ),
     ] = None
     language: Annotated[
         str | None,
         Parameter(
-            help="language: a folder in frameworks/; default: the copied implementation's",
+            help="folder in frameworks/; default: the language of the copied implementation",
             completer=flags.complete_languages,
         ),
     ] = None
@@ -89,45 +90,41 @@ def command(
         str | None, Parameter(help="folder of implementations; default: frameworks/", metavar="DIR")
     ] = None,
 ) -> int:
-    """Create frameworks/<Language>/NAME as a copy of an implementation that passes verification, for you to change."""
+    """Create frameworks/<Language>/NAME as a copy of an implementation that passes verification."""
     if not name:
         print("name: ", end="", file=sys.stderr, flush=True)
         name = sys.stdin.readline().strip()
     folder, origin = create(Path(frameworks) if frameworks else FRAMEWORKS, name, options)
-    print(f"{folder}/\nBegun {origin}.\n")
+    print(f"{folder}/\nCreated {origin}.\n")
     if options.blank:
-        print("docs/requirements.md specifies each route. Routes without a _url key are not requested.")
+        print("docs/requirements.md specifies each route. tfb requests only routes that have a _url key.")
     frameworks_flag = f" --frameworks {shlex.quote(frameworks)}" if frameworks else ""
     print(f"Next: {PROGRAM} verify {name}{frameworks_flag} --runtime local --watch")
     return Exit.OK
 
 
 def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
-    """Create the folder of an implementation.
+    """Create an implementation's folder. Return the folder, and a phrase that names the copied implementation.
 
-    Returns:
-        The new folder, and a phrase that names the copied implementation.
-
-    Raises:
-        UsageError: The name is invalid or exists, or no implementation can be copied; no folder is created.
+    Raises UsageError if the name is invalid or already exists, or if nothing can be copied. No folder is then created.
     """
     _require_valid(name)
     frameworks = trees.find_tree(frameworks).root
     local, project = scan_folders(frameworks), scan_folders(FRAMEWORKS)
-    known = {i.name: i for i in (*local.implementations, *project.implementations)}
-    if name in known:
-        raise UsageError(f"{name!r} already exists: {known[name].folder}; choose a different name")
-    if broken := [trouble for trouble in local.folder_problems if trouble.kind == "problem" and name in trouble.names]:
+    implementations = {i.name: i for i in (*local.implementations, *project.implementations)}
+    if name in implementations:
+        raise UsageError(f"{name!r} already exists: {implementations[name].folder}; choose a different name")
+    if broken := [each for each in local.folder_problems if each.kind == "problem" and name in each.names]:
         raise UsageError(f"{name!r} already exists, and its configuration is broken: {broken[0]}")
     if options.source and not options.blank:
         for tree in (local, project):
             require_selected_valid(tree, Selection(test=(options.source,)))
-    source = None if options.blank else _choose_source(known, options.source, options.language)
-    target = frameworks / _choose_language(known, source, options) / name
+    source = None if options.blank else _choose_source(implementations, options.source, options.language)
+    target = frameworks / _choose_language(implementations, source, options) / name
     if target.exists():
         raise UsageError(f"{target} already exists: choose a different name")
     entry = _copy(source, target) if source else _create_blank(target)
-    _write_documents(target, entry, origin := f"from `{source.name}`" if source else "blank")
+    _write_documents(target, entry, origin := f"from `{source.name}`" if source else "without code")
     return target, origin
 
 
@@ -140,27 +137,38 @@ def _require_valid(name: str) -> None:
         )
 
 
-def _choose_language(known: Mapping[str, Implementation], source: Implementation | None, options: NewFlags) -> str:
+def _choose_language(
+    implementations: Mapping[str, Implementation], source: Implementation | None, options: NewFlags
+) -> str:
     """Return the name of the language folder, spelled like an existing folder. Raises UsageError if it is invalid."""
     if source:
         return source.folder.parent.name
     if options.source or not options.language:
         raise UsageError("--blank does not copy an implementation: remove --from, and give --language LANG")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", options.language):
-        raise UsageError(f"--language: {options.language!r} is not a valid name: letters, digits, + # . - only")
-    languages = {i.folder.parent.name.lower(): i.folder.parent.name for i in known.values()}
+        raise UsageError(f"--language: {options.language!r} is not a valid name: use letters, digits, + # . - only")
+    languages = {i.folder.parent.name.lower(): i.folder.parent.name for i in implementations.values()}
     return languages.get(options.language.lower(), options.language)
 
 
-def _choose_source(known: Mapping[str, Implementation], source: str | None, language: str | None) -> Implementation:
+def _choose_source(
+    implementations: Mapping[str, Implementation], source: str | None, language: str | None
+) -> Implementation:
     """Return the implementation to copy.
 
-    Prefer the default implementation, then core implementations, implementations without tags, and many test types.
+    Prefer the default implementation, then core implementations, then ones with few tags and many test types.
     """
+    if not implementations:
+        raise UsageError(
+            f"{FRAMEWORKS} contains no implementations to copy; expected <Language>/<name>/{CONFIG_FILE}. Add --blank "
+            "--language LANG, or run the command in a clone"
+        )
     source = source or (None if language else DEFAULT)
-    if source and source not in known:
-        raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
-    candidates = [known[source]] if source else [i for i in known.values() if i.variant == "default"]
+    if source and source not in implementations:
+        raise UsageError(f"--from: unknown name {source!r}; {suggest(source, implementations)}")
+    candidates = (
+        [implementations[source]] if source else [i for i in implementations.values() if i.variant == "default"]
+    )
     languages = {i.folder.parent.name for i in candidates}
     if language:
         candidates = [i for i in candidates if i.folder.parent.name.lower() == language.lower()]

@@ -1,4 +1,4 @@
-"""Guarded output to stdout, stderr and files: untrusted text is escaped, and a full disk is reported as an error."""
+"""Writes to stdout, stderr and files. It escapes untrusted text and reports a full disk as an error."""
 
 import contextlib
 import io
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictOutputs:
-    """Further outputs for the verdict of ``compare --base`` on a service."""
+    """Output flags of ``compare --base`` for a service."""
 
     json: bool = False
     markdown: bool = False
     history: str | None = None
     html: str | None = None
     strict: bool = False
+    bisect: bool = False
+    confirm: bool = False  # measure again after "slower"
 
 
 class _LossyFile(io.FileIO):
-    """A raw stream that ignores write errors, so that a run continues even if its output is lost."""
+    """A raw stream that records write errors instead of raising them. A run can then continue without output."""
 
-    errors: list[OSError]  # contains the first error, if there was one
+    errors: list[OSError]  # the first write error, if any
 
     def write(self, data: "Buffer", /) -> int:
         size = memoryview(data).nbytes
@@ -44,10 +46,9 @@ class _LossyFile(io.FileIO):
 
 @contextlib.contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Escape untrusted text on stdout and stderr (``harness.console``), and tolerate failing writes.
+    """Escape untrusted text on stdout and stderr, and let writes to them fail without an error.
 
-    Raises:
-        EnvironmentLacksError: At the end of the block, if stdout was full or closed.
+    At the end of the block, raise EnvironmentLacksError if stdout was full or closed.
     """
     errors: list[OSError] = []
     originals = sys.stdout, sys.stderr
@@ -63,7 +64,7 @@ def guarded_streams() -> Iterator[None]:
             with contextlib.suppress(OSError, ValueError):  # a test may already have closed the stream
                 stream.flush()
         sys.stdout, sys.stderr = originals
-    if errors and not isinstance(errors[0], BrokenPipeError):  # programs such as `head` close the pipe early
+    if errors and not isinstance(errors[0], BrokenPipeError):  # a broken pipe is normal: `head` closes it early
         raise _write_error("stdout", errors[0]) from errors[0]
 
 
@@ -86,12 +87,8 @@ def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 def write_file(target: Path, text: str) -> None:
     """Write a file that the user named. Replace it atomically, unless it is a device or a pipe.
 
-    Links in the path of the folder are followed. The file itself must not be a link, because another user could have
-    created it.
-
-    Raises:
-        EnvironmentLacksError: The file cannot be written.
-        UnsafePathError: The file is a link.
+    Follow links in the folder's path. Raises UnsafePathError if the file itself is a link, or EnvironmentLacksError if
+    it cannot be written.
     """
     try:
         if target.exists() and not target.is_file():
@@ -103,7 +100,7 @@ def write_file(target: Path, text: str) -> None:
 
 
 def write_managed_file(folder: Path, name: str, text: str) -> Path:
-    """Write a file in a folder of tfb without following links, and return the path.
+    """Write a file in one of tfb's folders without following links. Return its path.
 
     Raises the same errors as ``write_file``.
     """
@@ -117,7 +114,7 @@ def write_managed_file(folder: Path, name: str, text: str) -> Path:
 
 
 def print_problems(problems: Iterable[str]) -> bool:
-    """Print the problems of a run's files to stderr; return whether there are any."""
+    """Print the problems with a run's files to stderr. Return whether there are any."""
     all_problems = list(problems)
     for problem in all_problems:
         print(f"tfb: {printable(problem)}", file=sys.stderr)
@@ -126,5 +123,5 @@ def print_problems(problems: Iterable[str]) -> bool:
 
 def _write_error(place: str, error: OSError) -> EnvironmentLacksError:
     return EnvironmentLacksError(
-        f"{place}: cannot be written: {error.strerror}. Free space or choose a different place; no measurement is lost"
+        f"cannot write {place}: {error.strerror}. Free space or choose a different place; no measurement is lost"
     )

@@ -1,9 +1,10 @@
 """``./tfb report`` and ``./tfb dashboard``, which show recorded runs."""
 
 import io
+import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -19,11 +20,9 @@ from harness.host import interruption
 from harness.plan.suggestions import suggest
 from harness.plugins import Hook
 
-MERGE_DEPLOYMENTS: Hook[Callable[[Mapping[str, Path], Path], Path]] = Hook(
-    name="merge_deployments", purpose="report --deployments"
-)
+MERGE_RUNS: Hook[Callable[..., Path]] = Hook(name="merge_runs", purpose="report of several runs")
 PUBLISH_SITE: Hook[Callable[..., object]] = Hook(name="publish_site", purpose="report --site")
-Results = Annotated[str | None, Parameter(help="folder of results; default: results/", metavar="DIR")]
+Results = Annotated[str | None, Parameter(help="results folder; default: results/", metavar="DIR")]
 
 
 @Parameter(name="*")
@@ -31,7 +30,7 @@ Results = Annotated[str | None, Parameter(help="folder of results; default: resu
 class FormatFlags:
     """Flags for the report of a run."""
 
-    format: Annotated[str, Parameter(help="text, markdown, json or techempower")] = "text"
+    format: Annotated[str, Parameter(help="text, markdown, csv, json or techempower")] = "text"
     html: Annotated[bool, Parameter(help="write an HTML file that works offline to the run's folder")] = False
     levels: Annotated[bool, Parameter(help="print a table for every load, not only for the headline loads")] = False
     output: Annotated[Path | None, Parameter(help="write to this file instead of stdout", metavar="FILE")] = None
@@ -48,9 +47,14 @@ class PublishFlags:
     round: Annotated[
         str | None, Parameter(help="with --site: name of the round; default: today's date", metavar="NAME")
     ] = None
+    url: Annotated[
+        str | None,
+        Parameter(help="with --site: address of the served site, for badges and previews of links", metavar="URL"),
+    ] = None
     deployments: Annotated[
         bool, Parameter(help="merge runs of the same implementations on several deployments into one run")
     ] = False
+    across: Annotated[bool, Parameter(help="join parts of different commits or kinds of machines (run --part)")] = False
 
 
 def report(
@@ -67,41 +71,55 @@ def report(
 ) -> int:
     """Print or write the ranking of a run.
 
+    Several runs are merged if they are the parts of a selection (run --part), or with --deployments.
     The exit code is 1 if a file of the run could not be read.
     """
-    folders = _find_runs(run, results_folder(results), merge=publishing.deployments)
+    if publishing.site and formatting != FormatFlags():
+        raise UsageError("--site writes pages: remove --format, --html, --levels and --output")
+    if not publishing.site and (publishing.round or publishing.url):
+        raise UsageError("--round and --url need --site DIR")
+    folders = _find_runs(run, results_folder(results), publishing)
     if publishing.site:
-        return _publish(folders, publishing.site, publishing.round)
-    if len(folders) > 1 or publishing.round:
-        raise UsageError("report takes a single run; give several with --deployments, or with --site DIR --round NAME")
+        return _publish(folders, publishing.site, publishing)
     (folder,) = folders
     return _write_report(folder, formatting)
 
 
-def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Path]:
-    """Return the folders of runs. If ``merge``, combine them into a new run and return its folder."""
+def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> list[Path]:
+    """Return the folders of runs. If they are deployments or parts, merge them and return the folder of the new run."""
     with interruption.held_while_loading():
+        from harness.records import store
         from harness.records.run_folders import find_run
 
     folders = [find_run(results, name) for name in names or (None,)]
-    if not merge:
+    are_parts = len(folders) > 1 and any(store.read_info(folder).part for folder in folders)
+    if flags.deployments and are_parts:
+        raise UsageError("--deployments: a run is a part of a selection. Remove the flag, and name all parts")
+    if flags.across and not are_parts:
+        raise UsageError("--across works only with the parts of a selection (run --part): remove it, or name all parts")
+    if len(folders) > 1 and not (are_parts or flags.deployments or flags.site):
+        raise UsageError(
+            "report takes a single run, or all parts of a selection (run --part): give other runs with --deployments, "
+            "or with --site DIR --round NAME"
+        )
+    if not (are_parts or flags.deployments):
         return folders
-    merged = MERGE_DEPLOYMENTS.load()(dict(zip(names, folders, strict=False)), results)
-    print(f"merged the runs of {len(names)} deployments into {merged}", file=sys.stderr)
+    merged = MERGE_RUNS.load()(dict(zip(names, folders, strict=False)), results, across=flags.across)
+    print(f"merged the runs of {len(names)} {'parts' if are_parts else 'deployments'} into {merged}", file=sys.stderr)
     return [merged]
 
 
-def _publish(folders: list[Path], site: Path, name: str | None) -> int:
-    """Write static pages for a round of runs, and print the path of the first page."""
-    now = time.time()
-    round_name = name or time.strftime("%Y-%m-%d", time.gmtime(now))
-    PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now)
+def _publish(folders: list[Path], site: Path, flags: PublishFlags) -> int:
+    """Write static pages for a round of runs and print the path of the first page."""
+    now = float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())  # reproducible-builds.org
+    round_name = flags.round or time.strftime("%Y-%m-%d", time.gmtime(now))
+    PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now, url=flags.url or "")
     print(site / "index.html")
     return Exit.OK
 
 
 def _write_report(folder: Path, formatting: FormatFlags) -> int:
-    """Write the report of a run in the chosen format; return the exit code."""
+    """Write the report of a run in the chosen format. Return the exit code."""
     with interruption.held_while_loading():
         from harness.dashboard import saved
         from harness.records import store

@@ -1,4 +1,7 @@
-"""The settings of a resumed run: the recorded command, seed and name, with the output flags of the new command."""
+"""Determines the settings of a resumed run.
+
+They are the recorded command, seed and name, with the output flags of the command that resumes the run.
+"""
 
 import shlex
 from dataclasses import fields, replace
@@ -21,19 +24,11 @@ from harness.records.run_info import RunInfo
 RESUME_FLAGS = frozenset(
     {"resume", "accept_command", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"}
 )
-MAX_COMMAND_LENGTH = 4000  # maximum number of characters in a recorded command that a user is asked to review
+MAX_COMMAND_LENGTH = 4000  # a longer recorded command (in characters) cannot be reviewed by the user
 
 
 def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
-    """Return the settings of the run to resume.
-
-    Args:
-        settings: The settings of ``invocation``, which name the run.
-        invocation: The command line with ``--resume``.
-
-    Raises:
-        UsageError: The run does not exist, it cannot be resumed, or its command was not accepted.
-    """
+    """Return the settings of the run to resume. Raises UsageError if it cannot be resumed."""
     folder = find_run(settings.results, settings.resume) if settings.resume else find_interrupted(settings.results)
     info = store.read_info(folder)
     is_own = origin.is_own(folder, info)
@@ -46,11 +41,14 @@ def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
 
 
 def find_interrupted(results: Path) -> Path:
-    """Return the newest run that was interrupted or killed, or lost a machine or disk space. Raises UsageError."""
+    """Return the newest run that was interrupted or killed, lost a machine, or filled the disk.
+
+    Raises UsageError if there is no such run.
+    """
     for folder in reversed(list_runs(results)):
         try:
             info = RunReader(folder).info
-        except StoreError:  # continue with the next run
+        except StoreError:  # the run is unreadable, so try the next one
             continue
         ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
         if ended and is_run(info.command):
@@ -59,7 +57,7 @@ def find_interrupted(results: Path) -> Path:
 
 
 def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
-    """Raise UsageError if another machine or user recorded the command, and the user does not accept it."""
+    """Raise UsageError if a different user or machine recorded the command, unless the user accepts it."""
     if accepted:
         return
     command = shlex.join((PROGRAM, *info.command)).encode("ascii", "backslashreplace").decode("ascii")
@@ -81,13 +79,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
 
 
 def recorded_settings(current: Settings, invocation: Invocation, info: RunInfo) -> Settings:
-    """Return the settings of a recorded command, combined with the output flags of the current command.
-
-    Args:
-        current: The settings of the command line with ``--resume``.
-        invocation: The command line with ``--resume``.
-        info: The recorded run.
-    """
+    """Return the settings of the recorded command, combined with the output flags of the command with ``--resume``."""
     try:
         recorded = parse_recorded(info.command)
     except UsageError as error:
@@ -117,6 +109,6 @@ def _require_same_flags(invocation: Invocation, recorded: Invocation) -> None:
         changed.add("test")
     if changed:
         raise UsageError(
-            f"--{min(changed).replace('_', '-')} does not go with --resume, which continues the run with its recorded "
+            f"--{min(changed).replace('_', '-')} contradicts --resume, which continues the run with its recorded "
             "flags: remove the flag, or start a new run"
         )

@@ -1,4 +1,4 @@
-"""Executes ``run``, ``verify`` and ``debug``: from an ``Invocation`` to an exit code."""
+"""Executes the verbs ``run``, ``verify`` and ``debug``. It turns an ``Invocation`` into an exit code."""
 
 import json
 import shlex
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from harness.experiment.stage_conclude import RunOutcome
 
 PROFILE: Hook[Callable[[Settings], Mapping[str, object]]] = Hook(name="profile", purpose="--profiler")
-NEWEST_RUNS = 20  # number of runs that are checked for being active
 
 
 def execute(invocation: Invocation) -> int:
@@ -45,7 +44,7 @@ def execute(invocation: Invocation) -> int:
         settings = replace(settings, consent=resolve_consent(settings))
     with interruption.held_while_loading():
         from harness.experiment import modes
-        from harness.experiment.dry_run import dry_run
+        from harness.experiment.predicted import dry_run
     if settings.dry_run:
         return dry_run(settings)
     if getattr(invocation.flags, "profiler", False):
@@ -68,8 +67,8 @@ def _profile(settings: Settings) -> int:
 def _benchmark(settings: Settings) -> int:
     if others := active_runs(settings.results):
         print(
-            f"tfb: warning: still running: {printable(', '.join(others))}: runs compete for CPU time, so that the "
-            "results of both are invalid; press Ctrl-C and wait until the other run ends",
+            f"tfb: warning: still running: {printable(', '.join(others))}. Concurrent runs compete for CPU time, which "
+            "makes their results invalid. Press Ctrl-C, and wait until the other runs end",
             file=sys.stderr,
         )
     outcome = run_benchmark(settings)
@@ -78,15 +77,7 @@ def _benchmark(settings: Settings) -> int:
 
 
 def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None) -> "RunOutcome":
-    """Carry out a run, and show the progress.
-
-    Args:
-        settings: The settings of the run.
-        dependencies: Replacements for parts of the run; default: the real parts.
-
-    Raises:
-        KeyboardInterrupt: The run was interrupted between two steps. The message explains how to continue.
-    """
+    """Carry out a run and show its progress. Tests pass ``dependencies`` that do not need real servers."""
     from harness.experiment import progress, workflow
 
     tracker = progress.ProgressTracker(progress.make_display(quiet=settings.quiet or settings.json))
@@ -104,19 +95,19 @@ def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None
 
 
 def active_runs(results: Path) -> tuple[str, ...]:
-    """Return the ids of recent runs that other processes are carrying out."""
-    return tuple(folder.name for folder in list_runs(results)[-NEWEST_RUNS:] if store.is_locked(folder))
+    """Return the ids of recent runs that other tfb processes are still measuring."""
+    return tuple(folder.name for folder in list_runs(results)[-20:] if store.is_locked(folder))
 
 
 def _results_flag(results: Path) -> str:
-    """Return `` --results DIR`` for a folder other than the default."""
+    """Return the flag ``--results DIR`` with a leading space, or "" for the default folder."""
     return "" if results.resolve() == RESULTS.resolve() else f" --results {shlex.quote(str(results))}"
 
 
 def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
-    """Print the ranking, the verdict on each implementation, and the folder with the files."""
+    """Print the ranking, the verdict on each implementation, the summary, and where to find more."""
     from harness.dashboard.build import is_built
-    from harness.report import terminal
+    from harness.report import summary, terminal
 
     if settings.json:
         print(json_text(outcome.ranking.to_json()))
@@ -124,12 +115,14 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
     console = terminal.make_console()
     terminal.print_ranking(outcome.records.info, outcome.ranking, console)
     terminal.print_verdicts(outcome.verdicts, console)
+    texts = summary.summarize_run(outcome.records.info, outcome.ranking)
+    terminal.print_summary(texts._replace(improvements=""), console)
     run_id, results_flag = outcome.records.info.run_id, _results_flag(settings.results)
     console.print(
-        f"\nFiles: {settings.results / run_id}/\nPrint again: {PROGRAM} report {run_id}{results_flag}\n"
+        f"\nFiles: {settings.results / run_id}/ (print again: {PROGRAM} report {run_id}{results_flag})\n"
         f"In a browser: {PROGRAM} dashboard{results_flag}"
-        + ("" if is_built() else " (the first start builds the page, in one to two minutes)"),
-        soft_wrap=True,
+        + ("" if is_built() else " (the first start builds the page, in one to two minutes)")
+        + (f"\n{texts.improvements}" if texts.improvements else "")
     )
 
 
@@ -137,16 +130,16 @@ def _notes(settings: Settings) -> Iterator[str]:
     """Yield warnings about selected folders, and notes about omitted implementations and test types."""
     from harness.experiment.selection import can_reach_upstream
 
-    known = scan_folders(*settings.frameworks)
-    selected = select_implementations(known, settings.selection)
+    scan = scan_folders(*settings.frameworks)
+    selected = select_implementations(scan, settings.selection)
     folders = tuple(f"{i.folder}/" for i in selected)
-    yield from (f"warning: {warning}" for warning in known.warnings if warning.startswith(folders))
+    yield from (f"warning: {warning}" for warning in scan.warnings if warning.startswith(folders))
     containers = ", ".join(i.name for i in selected if not i.local)
     if containers and settings.runtime != "docker":
-        yield f'these have no "local" block and are skipped unless a Docker engine responds: {containers}'
+        yield f'skipped unless a Docker engine responds, because they have no "local" block: {containers}'
     declared = {name for i in selected for name in i.urls}
-    left_out = [name for name in settings.test_types if name in declared and TEST_TYPES[name].calls_upstream]
-    if left_out and not can_reach_upstream(selected, settings):
+    omitted = [name for name in settings.test_types if name in declared and TEST_TYPES[name].calls_upstream]
+    if omitted and not can_reach_upstream(selected, settings):
         cargo = f"building the upstream needs cargo: {advice.describe_missing('cargo', '>=1.85')}"
         reason = "a bridge network or remote machine cannot reach the upstream"
-        yield f"left out: {', '.join(left_out)} ({reason if upstream.available() else cargo})"
+        yield f"left out: {', '.join(omitted)} ({reason if upstream.available() else cargo})"

@@ -1,7 +1,7 @@
-"""Scans of the repository for ``./tfb check``: language, shell scripts, CI workflows, and known vulnerabilities.
+"""Scans the repository for ``./tfb check``. Scans cover prose, shell scripts, CI workflows and vulnerabilities.
 
-``python -m harness.cli.scans NAME`` runs a scan. If an audit cannot reach the advisories, it passes with the remark
-"not judged", and the last line of the check repeats the remark.
+``python -m harness.cli.scans NAME`` runs a scan. If the advisory database is unreachable, an audit passes. The last
+line of the check then reports the audit as "not judged".
 """
 
 import json
@@ -10,26 +10,29 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from harness.errors import EnvironmentLacksError, TfbError
 from harness.host import process
+from harness.host.git import Repository
 from harness.paths import REPOSITORY, state_folder
 
-# Prefix of reasons that no package can remove: unreachable advisories, a busy machine, or no right to make namespaces.
+# Prefix of reasons why a test or scan could not be judged. Installing tools would not help. Examples are unreachable
+# advisories, a busy machine, and no permission to create namespaces.
 NOT_JUDGED = "not judged: "
-SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable: path of the file that lists skipped parts
+SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable with the path of a file in which scans record skipped work
 TOOL_SECONDS = 300.0  # time limit for running a tool
 BUILD_SECONDS = 1200.0  # time limit for building a tool
-BIN = Path(sys.executable).parent  # programs that the development lock installs
+BIN = Path(sys.executable).parent  # contains the programs that requirements-dev.lock installs
 SHEBANG = re.compile(rb"#!.*[/ ](?:ba|da|k)?sh\b")
-WORKFLOWS = ("docs/pull-requests/*.y*ml", ".github/workflows/*.y*ml")
+WORKFLOWS = (".github/workflows/*.y*ml",)
 ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
 ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # go.sum pins the program by hashes
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
-# Environment variable with the path of a copy, for machines that cannot reach the repository.
+# Environment variable with the path of a copy of the advisories. Machines that cannot reach the repository need it.
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"
 DOCUMENTS = ("*.md", ":!results")
 UNSPELLED = (
@@ -47,7 +50,7 @@ NPM_FOLDERS = ("harness/", "toolset/")  # every package-lock.json in these folde
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The known vulnerabilities of a lock file, or the reason why the audit was impossible."""
+    """The known vulnerabilities in a lock file's packages, or why the audit was impossible."""
 
     lock: str
     vulnerabilities: Sequence[str] = ()
@@ -55,17 +58,21 @@ class Audit:
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """Return the files of the repository that match git pathspecs, without ignored files."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
-    done = process.run(command, seconds=TOOL_SECONDS, cwd=REPOSITORY)
-    if done.status:
-        raise EnvironmentLacksError(f"git cannot list the files of {REPOSITORY}: {done.stdout.strip()}")
-    paths = (REPOSITORY / name for name in done.stdout.split("\0") if name)
+    """Return the tracked files that match a pattern. ``*`` also matches slashes; ``:!`` excludes files."""
+    names = Repository.containing(REPOSITORY).read("ls-files", "-z", "-c", "-o", "--exclude-standard").names
+    excluded = [pattern.removeprefix(":!") for pattern in patterns if pattern.startswith(":!")]
+    included = [pattern for pattern in patterns if not pattern.startswith(":!")] or ["*"]
+    paths = (
+        REPOSITORY / name
+        for name in names
+        if any(fnmatchcase(name, pattern) for pattern in included)
+        and not any(fnmatchcase(name, pattern) or name.startswith(f"{pattern}/") for pattern in excluded)
+    )
     return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
 def spelling() -> int:
-    """Run codespell on every text. Accepted words are listed in pyproject.toml."""
+    """Run codespell on all text files. pyproject.toml lists accepted words."""
     return _run_tool([str(BIN / "codespell"), *_names(tracked(*UNSPELLED))])
 
 
@@ -86,7 +93,7 @@ def shell() -> int:
 
 
 def is_shell_script(path: Path) -> bool:
-    """Return whether a file is a shell script, judged by its name or its first line."""
+    """Return whether a file's name or first line shows that it is a shell script."""
     if path.suffix in (".sh", ".bash"):
         return True
     with path.open("rb") as file:
@@ -100,7 +107,7 @@ def workflows() -> int:
 
 
 def actionlint() -> int:
-    """Run actionlint on every CI workflow; it checks embedded commands with ShellCheck."""
+    """Run actionlint on every CI workflow. It checks the shell commands in workflows with ShellCheck."""
     tool = ["go", "-C", str(ACTIONLINT), "tool", "actionlint", "-no-color", "-shellcheck", str(BIN / "shellcheck")]
     return _run_tool([*tool, *map(str, tracked(*WORKFLOWS))])
 
@@ -111,7 +118,7 @@ def audit_python() -> int:
 
 
 def python_audit(lock: Path) -> Audit:
-    """Return the vulnerabilities that the package index reports for the packages of a lock file."""
+    """Return the vulnerabilities that the package index reports for the packages in a lock file."""
     command = [str(BIN / "pip-audit"), "--require-hashes", "--disable-pip", "--progress-spinner", "off"]
     document, last_line = _run_json([*command, "--format", "json", "-r", str(lock)])
     name = _name(lock)
@@ -137,7 +144,7 @@ def audit_npm() -> int:
 
 
 def npm_audit(lock: Path) -> Audit:
-    """Return the vulnerabilities that the package registry reports for the packages of a lock file."""
+    """Return the vulnerabilities that the package registry reports for the packages in a lock file."""
     document, last_line = _run_json(["npm", "audit", "--package-lock-only", "--json"], cwd=lock.parent)
     if "vulnerabilities" not in document:
         return Audit(lock=_name(lock), not_judged=document.get("message") or last_line)
@@ -166,7 +173,7 @@ def audit_rust() -> int:
 
 
 def rust_audit(lock: Path, command: Sequence[str]) -> Audit:
-    """Return the vulnerabilities that the RustSec database reports for the crates of a lock file."""
+    """Return the vulnerabilities that the RustSec database reports for the crates in a lock file."""
     document, last_line = _run_json([*command, "--file", str(lock)])
     if "vulnerabilities" not in document:
         return Audit(lock=_name(lock), not_judged=last_line)
@@ -188,20 +195,20 @@ def _unreachable(repository: str) -> str:
 
 
 def _cargo_audit() -> Path:
-    """Build cargo-audit, unless this version has been built, and return the path. Raises EnvironmentLacksError."""
+    """Return the path of cargo-audit. Build it if this version has not been built. Raises EnvironmentLacksError."""
     root = state_folder() / "tools" / f"cargo-audit-{CARGO_AUDIT}"
     program = root / "bin" / "cargo-audit"
     if not program.is_file():
-        print(f"building cargo-audit {CARGO_AUDIT}, once: this takes a few minutes", flush=True)
+        print(f"building cargo-audit {CARGO_AUDIT}, which takes a few minutes and is done only once", flush=True)
         command = ["cargo", "install", "--quiet", "--locked", "--root", str(root), f"cargo-audit@{CARGO_AUDIT}"]
         done = process.run(command, seconds=BUILD_SECONDS)
         if done.status:
-            raise EnvironmentLacksError(f"cargo-audit {CARGO_AUDIT} cannot be built: {_last_line(done.stdout)}")
+            raise EnvironmentLacksError(f"cannot build cargo-audit {CARGO_AUDIT}: {_last_line(done.stdout)}")
     return program
 
 
 def _run_json(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str, Any], str]:
-    """Run a tool; return the JSON object that it printed (empty if missing) and the last line of output."""
+    """Run a tool. Return the JSON object that it printed (empty if there is none) and the last line of output."""
     try:
         output = process.run(command, seconds=TOOL_SECONDS, cwd=cwd).stdout
     except process.CommandTimeoutError as error:
@@ -229,13 +236,13 @@ def _report_audits(audits: Iterable[Audit]) -> int:
     return int(failed)
 
 
-def _report_skipped(what: str, cause: str) -> None:
-    """Print the reason why a part was not judged, and report it to ``./tfb check``."""
+def _report_skipped(check: str, cause: str) -> None:
+    """Print why ``check`` was not judged, and report the reason to ``./tfb check``."""
     reason = f"{NOT_JUDGED}{cause}"
-    print(f"{what}: {reason}")
+    print(f"{check}: {reason}")
     if path := os.environ.get(SKIPPED_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps([what, reason]) + "\n")
+            file.write(json.dumps([check, reason]) + "\n")
 
 
 def _run_tool(command: Sequence[str]) -> int:

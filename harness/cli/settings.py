@@ -1,4 +1,4 @@
-"""Resolves a run's settings: flags override the profile, and the profile overrides the defaults."""
+"""Resolves a run's settings. Flags override the profile, which overrides the defaults."""
 
 import random
 import time
@@ -12,18 +12,19 @@ from harness.plan import hosts
 from harness.plan import profile as profiles
 from harness.plan.discovery import Selection
 from harness.plan.hosts import Hosts
+from harness.plan.parts import parse_part
 from harness.plan.profile import Profile
 from harness.plan.run_settings import DEFAULT_PROFILE, Settings, parse_cpus, parse_latency_goal
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime.techempower_container import parse_allow
 
-# Flags that are fields of a profile's ``levels``.
+# Fields of a profile's ``levels``; each has a flag --NAME-levels.
 LEVEL_FLAGS = ("concurrency", "pipeline_concurrency", "query", "cached_query")
 
 
 def resolve_settings(invocation: Invocation) -> Settings:
-    """Return the settings of an invocation. Raises UsageError for values that are unknown or contradictory."""
+    """Return the settings of an invocation. Raises UsageError for unknown or contradictory values."""
     flags = invocation.flags
     run = flags if isinstance(flags, RunFlags) else RunFlags()
     verify = flags if isinstance(flags, VerifyFlags) else VerifyFlags()
@@ -56,6 +57,7 @@ def resolve_settings(invocation: Invocation) -> Settings:
         server_port=flags.server_port,
         allow=parse_allow(flags.allow),
         force_rm=flags.force_rm,
+        part=parse_part(run.part),
         reverse_order=run.reverse_order,
         quiet=flags.quiet,
         json=flags.json,
@@ -69,20 +71,17 @@ def resolve_settings(invocation: Invocation) -> Settings:
 
 
 def resolve_hosts(flags: MachineFlags) -> Hosts:
-    """Return the machines that the flags or a layout file define."""
-    named = (flags.server_host, flags.database_host, flags.client_host)
-    if flags.hosts and any(named):
+    """Return the machines that the flags, or a file in config/hosts, define."""
+    names = (flags.server_host, flags.database_host, flags.client_host)
+    if flags.hosts and any(names):
         raise UsageError("--hosts names all machines: remove --server-host, --database-host and --client-host")
-    return hosts.read_layout(flags.hosts) if flags.hosts else hosts.hosts_from_flags(*named)
+    return hosts.read_layout(flags.hosts) if flags.hosts else hosts.hosts_from_flags(*names)
 
 
 def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str, ...]:
-    """Return the test types in the order of measurement.
+    """Return the selected test types in the order of measurement.
 
-    Args:
-        names: The values of ``--type``; if empty, the test types of the profile or else all scored types.
-        profile: The profile of the run.
-        every: Whether to ignore the profile and use all test types.
+    Select ``names``. If there are none, select the profile's test types or, failing that, all scored test types.
     """
     names = names or (tuple(TEST_TYPES) if every else profile.test_types)
     for name in names:

@@ -1,8 +1,8 @@
-"""The verbs of the command line, and the parser that converts arguments to an ``Invocation``.
+"""The verbs of the command line, and the parser of its arguments.
 
-The parameters of a verb's function define its flags (cyclopts). The function returns an exit code. The module of a verb
-is imported only when the verb is called. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return
-an ``Invocation``.
+The parameters of a verb's function define its flags (cyclopts). The function returns an exit code. tfb imports a
+verb's module only if the verb is called. ``run``, ``verify``, ``debug`` and a command line without a verb return an
+``Invocation`` instead of an exit code.
 """
 
 import platform
@@ -36,7 +36,9 @@ OWN_VERBS: dict[str, Verb] = {
         target="harness.cli.doctor:doctor", help="show tools, machine and sources of noise", group="this machine"
     ),
     "clean": Verb(
-        target="harness.cli.doctor:clean", help="remove leftovers of killed runs, and images", group="this machine"
+        target="harness.cli.doctor:clean",
+        help="remove images, kept dependencies, and leftovers from killed runs",
+        group="this machine",
     ),
     "new": Verb(target="harness.cli.new:command", help="create the folder of an implementation", group="contribute"),
     "check": Verb(target="harness.cli.check:command", help="lint and test this project", group="contribute"),
@@ -47,30 +49,30 @@ Builds, verifies, measures and ranks implementations of web frameworks.
 
   ./tfb run                            the core implementations, 12 minutes
   ./tfb run express axum --type db     two implementations, one test type
-  ./tfb verify my-framework --watch    check responses while you write
+  ./tfb verify my-framework --watch    check responses again after each change
   ./tfb dashboard                      show the results in a browser
 
 {verbs}
 
-Flags of a verb: ./tfb VERB --help; more: docs/cli.md
+Help for a verb: ./tfb VERB --help; see also docs/cli.md
 TechEmpower's flags need no verb: ./tfb --mode verify --test express
 Shell completion: ./tfb --completion bash|zsh|fish
-Exit codes: 0 all measured and verified, 1 a failure or time was up,
-            2 usage, 3 the machine lacks something, 4 cannot tell,
-            130 interrupted
+Exit codes: 0 everything measured and verified, 1 failure or out of time,
+            2 invalid arguments, 3 missing tool or other requirement,
+            4 no verdict is possible, 130 interrupted
 """
-COMPLETING = "__complete"  # hidden verb that the completion function of the shell calls
-# Flags of TechEmpower that tfb does not have -> replacement.
+COMPLETING = "__complete"  # hidden verb that the shell's completion function calls
+# TechEmpower's flags that tfb does not have, with advice on what to use instead.
 REPLACED = {
-    "--clean": "use ./tfb clean to remove the images of runs, and delete folders of results/ by hand",
+    "--clean": "use ./tfb clean to remove images of runs, and delete folders in results/ by hand",
     "--audit": "use ./tfb list to find broken configurations, and ./tfb verify NAME to check responses",
-    "--parse": "use `./tfb report RUN --format techempower` to write the results.json of a run again",
+    "--parse": "use `./tfb report RUN --format techempower` to write a run's results.json again",
     "--results-upload-uri": "use ./tfb report --site DIR for static pages, or --format techempower for the file",
     "--extra-docker-runtime-args": "use --cpuset-cpus, --test-container-memory and --network-mode",
 }
-# Flags that act at once, without a run. The recorded command of a run never contains them.
+# Flags that do not start a run. The recorded command of a run therefore never contains them.
 IMMEDIATE_FLAGS = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--help", "-h", "--version"})
-# (mode, flag) pairs: the flag has no effect in any other mode.
+# Pairs of a mode and a flag that works only in this mode.
 MODE_FLAGS = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
     *(("verify", flag) for flag in ("watch", "format", "strict")),
@@ -79,7 +81,7 @@ ImplementationNames = Annotated[
     str,
     Parameter(
         group=COMMON,
-        help='names of implementations; "run": the core implementations (default of run), "all": all',
+        help='names of implementations; "run": the core implementations (default of ./tfb run); "all": all',
         completer=complete_names,
     ),
 ]
@@ -138,7 +140,7 @@ def debug(*names: ImplementationNames, flags: CommonFlags = CommonFlags()) -> In
 
 def run_without_verb(*, flags: _TechEmpowerFlags = _TechEmpowerFlags()) -> Invocation | int:
     """Run TechEmpower's command line, which has flags but no verb."""
-    if flags.completion:  # the printed function completes ./tfb as well as a tfb on PATH
+    if flags.completion:  # the printed function completes both ./tfb and a tfb on PATH
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
@@ -156,7 +158,7 @@ def run_without_verb(*, flags: _TechEmpowerFlags = _TechEmpowerFlags()) -> Invoc
 
 
 def version() -> str:
-    """Return the versions of tfb and Python, such as ``tfb 0.1.0, Python 3.12.1``."""
+    """Return tfb's and Python's versions, such as ``tfb 1.0.0, Python 3.12.1``."""
     number = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     return f"tfb {number}, Python {platform.python_version()}"
 
@@ -189,13 +191,9 @@ def application() -> App:
 
 
 def dispatch(arguments: Sequence[str]) -> Invocation | int:
-    """Parse a command line, and execute the verb unless it is a run.
+    """Parse a command line. Execute the verb and return its exit code, or return the invocation of a run.
 
-    Returns:
-        An invocation that remains to be executed, or the exit code of an executed verb.
-
-    Raises:
-        UsageError: A verb, flag or value is unknown or invalid.
+    Raises UsageError if a verb, flag or value is unknown or invalid.
     """
     verb = arguments[0] if arguments else "--help"
     if verb in ("--help", "-h"):
@@ -227,7 +225,7 @@ def _parse(arguments: Sequence[str]) -> Invocation | int:
 
 
 def parse_recorded(command: Sequence[str]) -> Invocation:
-    """Parse the recorded command of a run; raise UsageError if the command does not start a run."""
+    """Parse the recorded command of a run. Raises UsageError if the command does not start a run."""
     if is_run(command) and not {argument.partition("=")[0] for argument in command} & IMMEDIATE_FLAGS:
         invocation = _parse(command)
         if isinstance(invocation, Invocation):
@@ -236,5 +234,5 @@ def parse_recorded(command: Sequence[str]) -> Invocation:
 
 
 def is_run(command: Sequence[str]) -> bool:
-    """Return whether a recorded command is a run that can be resumed, rather than a calibration or a comparison."""
+    """Return whether a recorded command is a run that can be resumed. Comparisons and calibrations cannot."""
     return not command or command[0].startswith("-") or command[0] == "run"

@@ -1,7 +1,4 @@
-"""Builds the web page with Vite if the sources have changed. Without Node.js, it is built in a container.
-
-This module also determines the web address of the repository, which the page links to.
-"""
+"""Builds the web page with Vite if its sources have changed. Without Node.js, it builds in a container."""
 
 import re
 import shlex
@@ -25,34 +22,32 @@ WEB = Path(__file__).resolve().parent / "web"
 MIN_NODE = (20, 19)
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc", "src/**/*")
 STAMP = "sources.sha256"  # file in dist/ with a digest of the sources that were built
+# The URL of a git remote, in any form that GitHub and similar hosts accept.
 REMOTE_URL = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
 )
 
 
 def ensure_built(web: Path = WEB) -> Path:
-    """Build the page if necessary, and return the folder with index.html and assets/.
+    """Build the page if necessary. Return the folder that contains index.html and assets/.
 
-    Raises:
-        EnvironmentLacksError: Neither Node.js nor Docker is available.
-        BuildError: The build failed. The message contains the end of the output.
+    Raises EnvironmentLacksError if neither Node.js nor Docker is available, or BuildError with the end of the output.
     """
     dist = web / "dist"
-    wanted = source_digest(web, SOURCES)
     if is_built(web):
         return dist
-    asked = build_commands(web)
-    told = "; ".join(map(shlex.join, asked))
-    _log(f"building the dashboard's page, which takes one to two minutes ({told})")
-    for command in asked:
+    digest = source_digest(web, SOURCES)
+    commands = build_commands(web)
+    _log(f"building the dashboard page, which takes one to two minutes ({'; '.join(map(shlex.join, commands))})")
+    for command in commands:
         with heartbeat(partial(_report_progress, command), interval=10.0):
             done = run(command, seconds=600, cwd=web)
         if done.status != 0:
             end = "\n".join(done.stdout.splitlines()[-40:])
             raise BuildError(
-                f"cannot build the dashboard's page: {shlex.join(command)} exited with {done.status}:\n{end}"
+                f"cannot build the dashboard page: {shlex.join(command)} exited with {done.status}:\n{end}"
             )
-    (dist / STAMP).write_text(wanted + "\n", encoding="ascii")
+    (dist / STAMP).write_text(digest + "\n", encoding="ascii")
     return dist
 
 
@@ -73,7 +68,7 @@ def _log(text: str) -> None:
 def build_commands(web: Path) -> list[list[str]]:
     """Return the build commands. They use Docker if this machine has no suitable Node.js."""
     if npm_is_new_enough():
-        # npm writes a copy of the lock file to node_modules.
+        # npm writes a copy of the lock file to node_modules at the end of an installation.
         lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"
         fresh = installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime
         return [*([] if fresh else [["npm", "ci", "--no-fund", "--no-audit"]]), ["npm", "run", "build"]]
@@ -81,11 +76,11 @@ def build_commands(web: Path) -> list[list[str]]:
         dockerfile, dist = str(DOCKER / "dashboard.dockerfile"), str(web / "dist")
         build = ["docker", "build", "--file", dockerfile, "--output", dist, str(web)]
         return [[str(DOCKER / "bootstrap-base")], build]
-    wanted = ".".join(map(str, MIN_NODE))
-    lacks_npm = shutil.which("npm") is None and toolchain.find_tool("node", f">={wanted}")
-    lacking = advice.describe_missing("npm", ">=0") if lacks_npm else advice.describe_missing("node", f">={wanted}")
+    version = ".".join(map(str, MIN_NODE))
+    lacks_npm = shutil.which("npm") is None and toolchain.find_tool("node", f">={version}")
+    missing = advice.describe_missing("npm", ">=0") if lacks_npm else advice.describe_missing("node", f">={version}")
     raise EnvironmentLacksError(
-        f"cannot build the dashboard's page, which needs Node.js {wanted} or newer with npm, or Docker: {lacking}"
+        f"cannot build the dashboard page, which needs Node.js {version} or newer with npm, or Docker: {missing}"
     )
 
 

@@ -1,24 +1,24 @@
 """Models of the JSON documents that the dashboard's server sends to its page.
 
 ``python -m harness.dashboard.documents`` prints their JSON Schema, from which the page's TypeScript types are
-generated.
+generated. With ``--titles``, it prints the titles of the test types, which the page displays.
 """
 
 import json
+import sys
 from typing import Any
 
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.claims import ClaimVerdict
 from harness.records.loads import Load
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
 from harness.records.record import Record
 from harness.records.run_info import RunInfo, RunStatus
-from harness.records.run_records import ReadProblem, RunProgress
+from harness.records.run_records import ProcessRecord, ReadProblem, RunProgress
 from harness.records.trial_record import Trial
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import VerificationRecord
 from harness.stats.ranking_model import Comparison, Ranking, Score, Table
 
 
@@ -26,9 +26,9 @@ class RunSummary(Record):
     """An entry in the list of runs."""
 
     run_id: str
-    title: str  # a description of the run if its name is only a time
-    example: bool = False  # True if the run is part of the repository
-    lead: str = ""  # leading implementation; empty until a ranking has been made
+    title: str  # name of the run, or a description if the name is only a time
+    published: str = ""  # name of the published round that contains the run, for example "Round 1"
+    lead: str = ""  # top-ranked implementation; empty until a ranking has been computed
     status: RunStatus
     profile: str
     started_at: float
@@ -41,41 +41,51 @@ class RunSummary(Record):
 
 
 class BrokenRun(Record):
-    """A folder in results/ whose run.json cannot be read."""
+    """A folder in results/ with an unreadable run.json."""
 
     run_id: str
     file: str
     message: str
 
 
+class PreparingRun(Record):
+    """A run that has not written run.json so far."""
+
+    run_id: str
+    stage: str
+    elapsed: float  # seconds since the start
+    silent_for: float | None = None  # seconds since the last heartbeat; None if the heartbeat is recent
+
+
 class RunList(Record):
     """All runs, newest first, and the folders that could not be read."""
 
     runs: tuple[RunSummary, ...]
+    preparing: tuple[PreparingRun, ...] = ()
     broken: tuple[BrokenRun, ...]
-    views: dict[str, str] = Field(default_factory=dict)  # pages of plugins: name below /views -> title
-
-
-class VerdictSummary(Record):
-    """The worst outcome over the processes of an implementation and test type, and the checks that did not pass."""
-
-    implementation: str
-    test_type: str
-    outcome: Outcome
-    findings: tuple[CheckResult, ...]
+    views: dict[str, str] = Field(default_factory=dict)  # plugin pages: name below /views -> title
 
 
 class RunDocument(Record):
-    """A run without details: its settings, and the headline table of each test type."""
+    """The main document about a run. It has the settings and the main table of each test type, but no details."""
 
     run: RunInfo
     title: str
-    example: bool = False
+    published: str = ""  # name of the published round that contains the run, for example "Round 1"
     # Test type -> metric -> parts of the summary.
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)
-    ranking: Ranking  # the tables for single loads are omitted; TestDocument contains them
+    ranking: Ranking  # without the tables for single loads, which TestDocument contains
     problems: tuple[ReadProblem, ...] = ()
-    source_base: str | None = None  # web address that an implementation's folder is appended to; None if unknown
+    source_base: str | None = None  # web address of the repository; None if unknown
+    network_path: str  # see RunInfo.network_path
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """Return the sentences of the first test type's summary, for the metric that decides the ranking.
+
+        The first sentence names the top-ranked implementation.
+        """
+        return next(iter(self.sentences.values()), {}).get(self.ranking.leading, ())
 
 
 class CellLatency(Record):
@@ -83,7 +93,7 @@ class CellLatency(Record):
 
     implementation: str
     load: Load
-    basis: str  # Latency.basis, or the description in the other tool's file
+    basis: str  # how latency was measured: Latency.basis, or the description in an imported file
     percentiles: dict[str, float]
     # Percentile -> minimum and maximum over processes.
     spread: dict[str, tuple[float, float]] = Field(default_factory=dict)
@@ -94,18 +104,17 @@ class CellLatency(Record):
 
 
 class TestDocument(Record):
-    """A test type with a table for every load, and its verification results."""
+    """A test type with a table for every load."""
 
     __test__ = False  # prevents pytest from collecting the class
 
     test_type: str
     tables: tuple[Table, ...]
-    verdicts: tuple[VerdictSummary, ...]
     problems: tuple[ReadProblem, ...] = ()
 
 
 class LatencyDocument(Record):
-    """The latency of every cell of a test type; empty if requests were pipelined."""
+    """The latency of every cell of a test type. There are no cells if requests were pipelined."""
 
     test_type: str
     cells: tuple[CellLatency, ...]
@@ -122,11 +131,11 @@ class ComparisonDocument(Record):
     """A comparison of two runs."""
 
     comparison: Comparison
-    verdict: tuple[str, ...] = ()  # sentences with the verdicts: slower, faster, same or cannot tell
+    verdict: tuple[str, ...] = ()  # sentences that count the verdicts "slower", "faster", "same" and "cannot tell"
 
 
 class CellDocument(Record):
-    """All records of an implementation and test type; trials have no histograms and no operations of arrivals."""
+    """All records of an implementation and test type, without histograms and scenario arrivals."""
 
     implementation: str
     test_type: str
@@ -137,14 +146,14 @@ class CellDocument(Record):
 
 
 class ClaimsDocument(Record):
-    """The latest verdict on every claim in these results. ``problem`` says why the verdicts cannot be read."""
+    """The latest verdict on every claim, or in ``problem`` the reason why the verdicts cannot be read."""
 
     verdicts: tuple[ClaimVerdict, ...]
     problem: str = ""
 
 
 class LogDocument(Record):
-    """The end of a log; ``skipped`` is the number of bytes omitted at its start."""
+    """The end of a log. ``skipped`` is the number of bytes omitted at the beginning."""
 
     path: str
     text: str
@@ -169,11 +178,14 @@ class Embedded(Record):
     latency: dict[str, LatencyDocument]
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
-    left_out: tuple[str, ...] = ()  # sentences about parts that were omitted to limit the file's size
+    left_out: tuple[str, ...] = ()  # sentences that name data omitted to limit the file's size
+    links: dict[str, str] = Field(
+        default_factory=dict
+    )  # title -> address of other pages, if the page is part of a site
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of all documents as serialized. Fields with defaults are required."""
+    """Return the JSON Schema of all serialized documents, in which fields with defaults are required."""
     models = [each for each in globals().values() if getattr(each, "__module__", "") == __name__ and each is not schema]
     _, combined = models_json_schema([(model, "serialization") for model in models], by_alias=False, title="Documents")
     for definition in combined["$defs"].values():
@@ -184,4 +196,5 @@ def schema() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(schema(), indent=1))
+    titles = {name: test_type.title for name, test_type in TEST_TYPES.items()}
+    print(json.dumps(titles if "--titles" in sys.argv else schema(), indent=2))

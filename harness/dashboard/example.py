@@ -1,8 +1,8 @@
-"""Writes a reduced copy of a run as the published round: ``python -m harness.dashboard.example RUN``.
+"""Writes a reduced copy of a run into results/rounds/1, to publish it.
 
-The copy contains all trials and figures, so its ranking equals the ranking of the run. It omits derived files
-(``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``. Absolute paths are reduced to their last
-component.
+Usage: ``python -m harness.dashboard.example RUN``. The copy contains all trials, so its ranking equals the ranking of
+the run. It omits derived files (``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``. Only the
+last component of an absolute path remains.
 """
 
 import json
@@ -12,18 +12,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.dashboard.run_documents import PUBLISHED, DashboardRun
+from harness.dashboard.run_documents import DashboardRun
 from harness.paths import RESULTS
 from harness.records.record import Record
 from harness.records.trial_record import Trial
 
+PUBLISHED = "rounds/1"  # folder in results/ to which the copy is written
 LEFT_OUT = (
     "Logs, latency histograms, commands of the load generator, time series and passed checks are omitted. Percentiles "
     "are included.",
 )
 
-# An absolute path of at least two components, except in web addresses, media types and relative paths. The group is the
-# last component.
+# An absolute path of at least two components. The group is the last component. Web addresses, media types and relative
+# paths do not match.
 ABSOLUTE_PATH = re.compile(r"(?<![\w:/.*-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 ADDRESS = re.compile(r"\bhttps?://([\w.-]+)")
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost"})
@@ -31,7 +32,7 @@ FREE_TEXT = frozenset({"notes", "maintainers"})  # fields of benchmark_config.js
 
 
 def write_example(source: DashboardRun, target: Path) -> None:
-    """Write the reduced copy into a new folder. Raises ValueError if the run names a different host."""
+    """Write the reduced copy into a new folder. Raises ValueError if a record names a different host."""
     target.mkdir(parents=True)
     unbuilt = tuple(
         each.model_copy(update={"build": each.build and each.build.model_copy(update={"log": None})})
@@ -52,25 +53,22 @@ def write_example(source: DashboardRun, target: Path) -> None:
 
 def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - pydantic's own options
     """Append a record without absolute paths to a file."""
-    whole = record.model_dump(mode="json", by_alias=True, **{"exclude_defaults": True, **options})
+    document = record.model_dump(mode="json", by_alias=True, **{"exclude_defaults": True, **options})
     if isinstance(record, Trial):
-        # Include the kind, although it is a default.
-        whole["load"] = record.load.model_dump(mode="json", exclude_none=True)
+        # Include the kind of the load, which exclude_defaults omits.
+        document["load"] = record.load.model_dump(mode="json", exclude_none=True)
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(remove_paths(whole), separators=(",", ":"), ensure_ascii=False) + "\n")
+        file.write(json.dumps(remove_paths(document), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
-def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever it is
-    """Reduce absolute paths in JSON to their last component.
-
-    Raises ValueError for the address of a different machine.
-    """
+def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
+    """Reduce absolute paths in JSON to their last component. Raises ValueError if a value names a different host."""
     match value:
         case str():
             others = set(ADDRESS.findall(value)) - THIS_MACHINE
             if others and key not in FREE_TEXT:
                 raise ValueError(
-                    f"{key}: names the host {', '.join(sorted(others))}, which must not be published; remove it"
+                    f"{key} names the host {', '.join(sorted(others))}, which must not be published; remove the name"
                 )
             return ABSOLUTE_PATH.sub(r"\1", value)
         case dict():

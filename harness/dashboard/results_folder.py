@@ -1,73 +1,84 @@
-"""Lists the runs in a results folder, and finds runs by name."""
+"""Lists the runs in a results folder and finds runs by name."""
 
 import re
 from functools import lru_cache
 from pathlib import Path
 
-from harness.dashboard.documents import BrokenRun, RunList, RunSummary
-from harness.dashboard.run_documents import PUBLISHED, DashboardRun, FileState, file_state
+from harness.dashboard.documents import BrokenRun, PreparingRun, RunList, RunSummary
+from harness.dashboard.run_documents import DashboardRun, FileState, file_state, silence
 from harness.errors import StoreError
-from harness.records.run_folders import started_at
-from harness.report.summary import run_title
+from harness.records.reader import read_progress
+from harness.records.run_folders import ROUNDS, started_at
 
 RUN_NAME = re.compile(r"[\w][\w.+-]*")  # name of a run's folder: no path separator, and no leading dot
-EXCLUDED_FOLDERS = frozenset({"rounds"})  # folders in results/ that contain published runs
-MAX_LISTED = 1000  # number of runs in a list
-MAX_LISTED_BYTES = 128 << 20  # total size of the run.json files that are read for a list
+MAX_LISTED = 1000  # maximum number of runs in a list
+MAX_LISTED_BYTES = 128 << 20  # maximum total size of the run.json files that are read for a list
 
 
 class ResultsFolder:
-    """The runs in a folder, or the published round if the folder contains no runs."""
+    """The runs in a folder, and the published rounds."""
 
-    def __init__(self, results: Path, *, published: Path | None = None) -> None:
+    def __init__(self, results: Path, *, rounds: Path | None = None) -> None:
         self.results = results
-        self.published = published or results / PUBLISHED
+        self.rounds = rounds or results / ROUNDS
+
+    def _published(self) -> list[Path]:
+        """Return the folders of the published rounds, newest first. Each contains runs."""
+        folders = filter(is_run_folder, self.rounds.iterdir()) if self.rounds.is_dir() else ()
+        return sorted(folders, key=lambda folder: (len(folder.name), folder.name), reverse=True)
 
     def folder(self, name: str) -> Path:
         """Return the folder of the run with this name. Raises StoreError if it does not exist."""
-        for results in (self.results, self.published):
+        for results in (self.results, *self._published()):
             folder = results / name
             if RUN_NAME.fullmatch(name) and is_run_folder(folder):
                 return folder
         raise StoreError(f"{name!r}: no such run")
 
     def listed(self) -> RunList:
-        """Return all runs, newest first, and the folders with an unreadable run.json."""
-        own, broken = _list_runs(self.results)
-        found = own or _list_runs(self.published)[0]
-        found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
-        return RunList(runs=tuple(found), broken=tuple(broken))
+        """Return the user's runs, newest first, followed by the published runs. Also list unreadable folders."""
+        runs, broken = _list_runs(self.results)
+        preparing = {run.run_id: run for each in broken if (run := _find_preparing(self.results / each.run_id))}
+        runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
+        published = [run for folder in self._published() for run in _list_runs(folder)[0]]
+        return RunList(
+            runs=(*runs, *published),
+            preparing=tuple(preparing.values()),
+            broken=tuple(each for each in broken if each.run_id not in preparing),
+        )
 
 
 def is_run_folder(folder: Path) -> bool:
     """Return whether a path is a folder with a valid run name, and not a symbolic link."""
     try:
-        own = folder.is_dir() and not folder.is_symlink()
+        is_real_folder = folder.is_dir() and not folder.is_symlink()
     except OSError:  # the path is not a valid file name
         return False
-    return bool(RUN_NAME.fullmatch(folder.name)) and own
+    return bool(RUN_NAME.fullmatch(folder.name)) and is_real_folder
 
 
 def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
-    """Return the newest runs, and the folders that cannot be read or exceed the limits of a list."""
+    """Return the newest runs, and the folders that cannot be read.
+
+    If the folder has too many runs, the last entry of the second list says how many are omitted.
+    """
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     folders = (
-        [each for each in results.iterdir() if is_run_folder(each) and each.name not in EXCLUDED_FOLDERS]
-        if results.is_dir()
-        else []
+        [each for each in results.iterdir() if is_run_folder(each) and each.name != ROUNDS] if results.is_dir() else []
     )
     if len(folders) > MAX_LISTED:
         folders.sort(key=started_at, reverse=True)
-    room = MAX_LISTED_BYTES
-    for place, folder in enumerate(folders):
+    free_bytes = MAX_LISTED_BYTES
+    for index, folder in enumerate(folders):
         state = file_state(folder / "run.json")
-        room -= max(0, state[0])
-        if place >= MAX_LISTED or room < 0:
-            left = f"{len(folders) - place} older runs are not listed, because the folder has too many"
-            broken.append(
-                BrokenRun(run_id=results.name, file="run.json", message=f"{left}. Move old runs to a different folder")
+        free_bytes -= max(0, state[0])
+        if index >= MAX_LISTED or free_bytes < 0:
+            message = (
+                f"{len(folders) - index} older runs are not listed, because the folder has too many. Move old runs to "
+                "a different folder"
             )
+            broken.append(BrokenRun(run_id=results.name, file="run.json", message=message))
             break
         try:
             runs.append(_summarize_run(folder, state))
@@ -77,6 +88,21 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
     return runs, broken
 
 
+def _find_preparing(folder: Path) -> PreparingRun | None:
+    """Return the state of a run that has not written run.json yet, or None if the run has ended or is unknown."""
+    if (folder / "run.json").exists():
+        return None
+    progress = read_progress(folder)
+    if progress is None or progress.status != "running":
+        return None
+    return PreparingRun(
+        run_id=folder.name,
+        stage=progress.stage,
+        elapsed=progress.elapsed,
+        silent_for=silence([file_state(folder / "progress.json")]),
+    )
+
+
 @lru_cache(maxsize=MAX_LISTED)
 def _summarize_run(folder: Path, _state: FileState) -> RunSummary:
     """Return the list entry of a run. The state of run.json is part of the cache key."""
@@ -84,8 +110,8 @@ def _summarize_run(folder: Path, _state: FileState) -> RunSummary:
     info = run.info
     return RunSummary(
         run_id=run.id,
-        title=run_title(info),
-        example=run.example,
+        title=run.title,
+        published=run.published,
         status=info.status,
         profile=info.profile,
         started_at=info.started_at,

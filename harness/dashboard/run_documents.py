@@ -1,4 +1,4 @@
-"""Makes the dashboard's documents about a run. The documents report unreadable records as problems."""
+"""Generates the dashboard's documents about a run. If records are unreadable, the documents list this as a problem."""
 
 import os
 import re
@@ -24,96 +24,101 @@ from harness.dashboard.documents import (
     OverallDocument,
     RunDocument,
     TestDocument,
-    VerdictSummary,
 )
 from harness.errors import StoreError
 from harness.records import safe_write
-from harness.records.outcome import Outcome, worst_outcome
 from harness.records.reader import RunReader, first_error, read_bounded, read_lines
+from harness.records.run_folders import round_title
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
-from harness.records.verification_record import VerificationRecord
-from harness.report import comparison as words
-from harness.report.summary import run_title, summarize_all
+from harness.records.verdicts import UNCHANGED_MARGIN
+from harness.report.summary import run_title, summarize_all, summarize_comparison
 from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
-MAX_LOG_BYTES = 512 * 1024  # maximum length of the end of a log that is shown
-PUBLISHED = "rounds/1"  # folder in results/ that is shown if there are no other runs
+MAX_LOG_BYTES = 512 * 1024  # maximum number of bytes shown from the end of a log
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
-COMPARISON_MARGIN = 0.05  # relative difference that counts as unchanged; also the default of ./tfb compare
 FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
-SILENT_SECONDS = 60.0  # time without a write after which the page shows that a run is silent
-TAIL_BYTES = 1 << 20  # length of the end of trials.jsonl that is searched for the last trials
-LAST_TRIALS = 8  # number of trials shown for a run in progress
-MAX_LOGS = 2000  # number of logs considered for a saved page
+SILENT_SECONDS = 20.0  # a run counts as killed after this time without a heartbeat, which is four heartbeat intervals
+TAIL_BYTES = 1 << 20  # only this many bytes at the end of trials.jsonl are searched for the last trials
 
 FileState = tuple[int, int]
 
 
 class HeadlineTest(TestTypeRanking):
-    """A test type without tables for its loads, which are the largest part of ranking.json."""
+    """The ranking of a test type, without the tables of individual loads. Those tables are most of ranking.json."""
 
     model_config = ConfigDict(validate_by_name=False)
-    # No file has this key. Pydantic therefore skips the tables instead of parsing them.
+    # An alias that does not occur in files makes pydantic skip the tables instead of parsing them.
     tables: tuple[Table, ...] = Field(default=(), validation_alias="not read")
 
 
 class HeadlineRanking(Ranking):
-    """A ranking without tables for single loads, which can be read five times as fast."""
+    """A ranking without the tables of individual loads. It can be read five times as fast as a complete ranking."""
 
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
 
 class DashboardRun(RunReader):
-    """A run in results/, and the documents about it.
+    """A run in results/ that generates documents about itself.
 
-    ``rank_again`` ranks the trials instead of trusting ranking.json, which may have been modified.
+    If ``rank_again`` is set, rank the trials instead of reading ranking.json, which may be forged. Ratios refer to
+    ``baseline``, by default the run's baseline. Raises StoreError if the run does not include the baseline.
     """
 
-    def __init__(self, folder: Path, *, rank_again: bool = False) -> None:
+    def __init__(self, folder: Path, *, rank_again: bool = False, baseline: str = "") -> None:
         super().__init__(folder)
-        self._recorded = None if rank_again else self.folder / "ranking.json"
-        self._ranked: Ranking | None = None
-        self.example = folder.parent.as_posix().endswith(f"/{PUBLISHED}")
+        self.baseline = baseline
+        if baseline and baseline not in (each.name for each in self.info.implementations):
+            raise StoreError(f"{baseline!r} is not an implementation of this run; remove base= from the address")
+        self._recorded_path = None if rank_again or baseline else self.folder / "ranking.json"
+        self._computed_ranking: Ranking | None = None
+        self.published = round_title(folder)  # name of the published round that contains the run, or empty
+
+    @property
+    def title(self) -> str:
+        """Return the title of the run. For a published run, it begins with the name of the round."""
+        return run_title(self.info, self.published)
+
+    def records(self, *, with_series: bool = False) -> RunRecords:
+        """Return all records, with this object's baseline instead of the recorded baseline."""
+        records = super().records(with_series=with_series)
+        info = records.info.model_copy(update={"reference": self.baseline or records.info.reference})
+        return replace(records, info=info)
 
     def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
         """Return the recorded ranking if it is final and has the current version. Otherwise rank the trials."""
-        if found := self._recorded and self._ranking_of(self._recorded, model):
-            return found
-        if self._ranked is None:
-            self._ranked = self._ranked_here()
+        if recorded := self._recorded_path and self._read_ranking(self._recorded_path, model):
+            return recorded
+        if self._computed_ranking is None:
+            self._computed_ranking = self._rank_trials()
         if model is Ranking:
-            return self._ranked
-        bare = {kind: each.model_copy(update={"tables": ()}) for kind, each in self._ranked.test_types.items()}
-        return self._ranked.model_copy(update={"test_types": bare})
+            return self._computed_ranking
+        without_tables = {
+            kind: each.model_copy(update={"tables": ()}) for kind, each in self._computed_ranking.test_types.items()
+        }
+        return self._computed_ranking.model_copy(update={"test_types": without_tables})
 
-    def _ranking_of(self, path: Path, model: type[Ranking]) -> Ranking | None:
+    def _read_ranking(self, path: Path, model: type[Ranking]) -> Ranking | None:
         """Return the recorded ranking, or None if it is unreadable, not final or of a different version."""
         try:
-            found = model.model_validate_json(read_bounded(path))
+            ranking = model.model_validate_json(read_bounded(path))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             self._problem(path.name, f"{first_error(error)}; ranked again from the trials")
             return None
-        return found if found.scoring_version == SCORING_VERSION and self.info.status != "running" else None
+        return ranking if ranking.scoring_version == SCORING_VERSION and self.info.status != "running" else None
 
-    def _ranked_here(self) -> Ranking:
+    def _rank_trials(self) -> Ranking:
         """Rank the trials, or return an empty ranking if the records cannot be ranked."""
         try:
             return compute_ranking(self.records())
-        except (ValueError, ArithmeticError, LookupError) as error:  # the models accept values that cannot be ranked
+        except (ValueError, ArithmeticError, LookupError) as error:  # valid records may contain values without a rank
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
 
     def log(self, name: str) -> LogDocument:
-        """Return the end of a log. ``name`` is relative to the run's folder.
-
-        Symbolic links are not followed, even if the path changes during the call.
-
-        Raises:
-            StoreError: The file is not a log of this run.
-        """
+        """Return the end of a log in the run's folder, without following links. Raises StoreError for other files."""
         parts = PurePosixPath(name).parts
         if len(parts) < 2 or parts[0] != "logs" or ".." in parts or "\0" in name:
             raise StoreError(f"{name:.200}: no such log")
@@ -131,17 +136,18 @@ class DashboardRun(RunReader):
         folder = self.folder.resolve() / "logs"
         if folder.is_symlink():
             return []
-        found = (path for pattern in ("*.log", "*/*.log") for path in folder.glob(pattern))
-        own = (path for path in found if _is_file(path) and not path.parent.is_symlink())
-        return sorted(str(path.relative_to(folder.parent)) for path in islice(own, MAX_LOGS))
+        paths = (path for pattern in ("*.log", "*/*.log") for path in folder.glob(pattern))
+        files = (path for path in paths if _is_file(path) and not path.parent.is_symlink())
+        return sorted(str(path.relative_to(folder.parent)) for path in islice(files, 2000))
 
     def document(self) -> RunDocument:
         """Return the main document of the run."""
         ranking = self.ranking(HeadlineRanking)
         return RunDocument(
             run=self.info,
-            title=run_title(self.info),
-            example=self.example,
+            title=self.title,
+            published=self.published,
+            network_path=self.info.network_path,
             sentences=summarize_all(self.info, ranking),
             ranking=ranking,
             problems=tuple(self.problems),
@@ -151,35 +157,27 @@ class DashboardRun(RunReader):
     def live(self) -> LiveDocument:
         """Return the state of a run in progress. Only the ends of files are read."""
         states = {name: file_state(self.folder / name) for name in FILES}
-        silence = time.time() - max(changed for _, changed in states.values()) / 1e9
         return LiveDocument(
             status=self.info.status,
             progress=self.progress(),
             trials=read_last_trials(self.folder / "trials.jsonl", states["trials.jsonl"]),
             version=f"{states['trials.jsonl']} {states['ranking.json']}",
-            silent_for=round(silence) if silence > SILENT_SECONDS else None,
+            silent_for=silence(states.values()),
         )
 
-    def tests(self, *wanted: str) -> dict[str, TestDocument]:
-        """Return the documents of the given test types, or of all test types, that have a ranking or a verdict."""
-        ranking, verdicts = self.ranking(), _summarize_verdicts(self.verdicts())
-        names = dict.fromkeys((*ranking.test_types, *(verdict.test_type for verdict in verdicts)))
+    def tests(self, *selected: str) -> dict[str, TestDocument]:
+        """Return the documents of the ``selected`` test types (by default, all) that have a ranking."""
         return {
-            name: TestDocument(
-                test_type=name,
-                tables=ranking.test_types[name].tables if name in ranking.test_types else (),
-                verdicts=tuple(verdict for verdict in verdicts if verdict.test_type == name),
-                problems=tuple(self.problems),
-            )
-            for name in names
-            if name in wanted or not wanted
+            name: TestDocument(test_type=name, tables=ranking.tables, problems=tuple(self.problems))
+            for name, ranking in self.ranking().test_types.items()
+            if name in selected or not selected
         }
 
     def test(self, test_type: str) -> TestDocument:
         """Return the document of a test type. Raises StoreError if the run does not include it."""
-        if test_type in self.info.loads and (found := self.tests(test_type)):
-            return found[test_type]
-        raise StoreError(f"{test_type!r}: not a test type of this run")
+        if test_type in self.info.loads and (documents := self.tests(test_type)):
+            return documents[test_type]
+        raise StoreError(f"{test_type!r} is not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
         """Return the latency of each cell of a test type, from the trials that passed their validity checks."""
@@ -201,7 +199,7 @@ class DashboardRun(RunReader):
         ranking = compute_ranking(
             replace(
                 records,
-                info=self.info.model_copy(update={"loads": loads}),
+                info=records.info.model_copy(update={"loads": loads}),
                 trials=[trial for trial in records.trials if trial.test_type in loads],
                 verdicts=[verdict for verdict in records.verdicts if verdict.test_type in loads],
             )
@@ -236,15 +234,21 @@ class DashboardRun(RunReader):
             )
 
 
+def silence(states: Iterable[FileState]) -> float | None:
+    """Return the seconds since the last write to any of these files, or None if the run is alive."""
+    seconds = time.time() - max(changed for _, changed in states) / 1e9
+    return round(seconds) if seconds > SILENT_SECONDS else None
+
+
 @lru_cache(maxsize=16)
 def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
     """Return the last trials in a file, latest first, without windows and histograms.
 
-    ``state`` is part of the cache key, so that a changed file is read again.
+    ``state`` is a parameter so that the cached result becomes invalid when the file changes.
     """
-    start = max(0, state[0] - TAIL_BYTES)  # probably within a line; the incomplete line is skipped
+    start = max(0, state[0] - TAIL_BYTES)  # probably in the middle of a line, which read_lines skips
     short = {"windows": (), "warm_up": None, "arrivals": None}
-    last = deque(read_lines(path, Trial, [], start=start), LAST_TRIALS)
+    last = deque(read_lines(path, Trial, [], start=start), 8)
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))
 
 
@@ -252,65 +256,44 @@ def compute_ranking(records: RunRecords) -> Ranking:
     """Rank a run. A run without trials has an empty ranking."""
     if not records.trials:
         return Ranking(run_id=records.info.run_id, reference=records.info.reference)
-    # Import late, because importing scipy takes longer than serving most pages.
-    from harness.stats.ranking import rank
+    from harness.stats.ranking import rank  # imported late, because importing scipy takes longer than most responses
 
     return rank(records.info, records.trials, records.processes, records.verdicts)
 
 
 def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocument:
-    """Compare run ``after`` with run ``before``, cell by cell and in sentences."""
-    # Import late, because importing scipy takes longer than serving most pages.
-    from harness.stats.cell_comparison import compare
+    """Compare two runs. Return a verdict for each cell, and sentences that summarise the verdicts."""
+    from harness.stats.cell_comparison import compare  # imported late, because of scipy
 
-    found = compare(before.records(), after.records(), COMPARISON_MARGIN)
-    titles = [run_title(run.info) for run in (before, after)]
+    comparison = compare(before.records(), after.records(), UNCHANGED_MARGIN)
+    titles = [run.title for run in (before, after)]
     if titles[0] == titles[1]:
         titles = ["before", "after"]
-    named = found.model_copy(update={"run_a": titles[0], "run_b": titles[1]})
-    return ComparisonDocument(comparison=found, verdict=words.summarize_comparison(named))
+    named = comparison.model_copy(update={"run_a": titles[0], "run_b": titles[1]})
+    return ComparisonDocument(comparison=comparison, verdict=summarize_comparison(named))
 
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
-    """Return the latency of a cell, estimated over processes as in the ranking."""
+    """Return the latency of a cell. Estimate percentiles over processes in the same way as the ranking."""
     from harness.stats.cell_values import METRICS, CellTrials
-    from harness.stats.value_tables import (
-        estimate_percentiles,  # import late, because importing scipy takes longer than serving most pages
-    )
+    from harness.stats.value_tables import estimate_percentiles  # imported late, because of scipy
 
-    seen = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
-    found = estimate_percentiles((process, each.percentiles, requests) for process, each, requests in seen)
-    keys = sorted(filter(PERCENTILE.fullmatch, found), key=float)
+    process_latencies = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
+    estimates = estimate_percentiles(
+        (process, each.percentiles, requests) for process, each, requests in process_latencies
+    )
+    keys = sorted(filter(PERCENTILE.fullmatch, estimates), key=float)
     return CellLatency(
         implementation=trials[0].implementation,
         load=trials[0].load,
-        basis=seen[0][1].basis,
-        percentiles={key: found[key].median for key in keys},
-        spread={key: (min(found[key].values), max(found[key].values)) for key in keys},
+        basis=process_latencies[0][1].basis,
+        percentiles={key: estimates[key].median for key in keys},
+        spread={key: (min(estimates[key].values), max(estimates[key].values)) for key in keys},
         mean=CellTrials(trials).median(METRICS["response-time"]),
-        stdev=median(each.stdev for _, each, _ in seen),
-        maximum=max(each.max for _, each, _ in seen),
-        trials=len(seen),
+        stdev=median(each.stdev for _, each, _ in process_latencies),
+        maximum=max(each.max for _, each, _ in process_latencies),
+        trials=len(process_latencies),
     )
-
-
-def _summarize_verdicts(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, ...]:
-    """Return the worst outcome for each implementation and test type, and the checks that did not pass."""
-    groups: dict[tuple[str, str], list[VerificationRecord]] = defaultdict(list)
-    for verdict in verdicts:
-        groups[verdict.implementation, verdict.test_type].append(verdict)
-    found = []
-    for (implementation, test_type), group in sorted(groups.items()):
-        open_ = {each.check: each for one in group for each in one.results if each.outcome is not Outcome.PASS}
-        found.append(
-            VerdictSummary(
-                implementation=implementation,
-                test_type=test_type,
-                outcome=worst_outcome(verdict.outcome for verdict in group),
-                findings=tuple(open_.values()),
-            )
-        )
-    return tuple(found)
 
 
 def _is_file(path: Path) -> bool:
@@ -323,7 +306,7 @@ def _is_file(path: Path) -> bool:
 def file_state(path: Path) -> FileState:
     """Return the size in bytes and the modification time in nanoseconds, or -1 for both if the file is missing."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return -1, -1
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Writes a run as a single HTML file: the dashboard's page with all documents of the run."""
+"""Writes a run as a single HTML file, which contains the dashboard's page and all documents of the run."""
 
 import base64
 import gzip
@@ -15,14 +15,11 @@ from harness.errors import StoreError
 from harness.records.trial_record import Trial
 
 MAX_PAGE_BYTES = 1_900_000  # maximum size of the file, so that it can be sent by mail
-MAX_LOG_CHARACTERS = 12_000  # maximum length of the end of a log that is saved
+MAX_LOG_CHARACTERS = 12_000  # only the last characters of a longer log are saved
 
 
 def render_run(folder: Path) -> str:
-    """Return a page that works offline. The run is ranked again from the trials.
-
-    Raises StoreError if the run cannot be read.
-    """
+    """Return a page that works offline, ranked again from the trials. Raises StoreError if the run is unreadable."""
     return render_page(ensure_built(), collect_documents(DashboardRun(folder, rank_again=True)))
 
 
@@ -31,35 +28,38 @@ def collect_documents(run: DashboardRun) -> Embedded:
     return Embedded(
         document=run.document(),
         tests=run.tests(),
-        latency={kind: found for kind in run.info.loads if (found := run.latency(kind)).cells},
+        latency={kind: latency for kind in run.info.loads if (latency := run.latency(kind)).cells},
         cells=tuple(run.cells()),
         logs={name: truncate_log(run.log(name)) for name in run.logs()},
     )
 
 
-def render_page(web: Path, embedded: Embedded) -> str:
-    """Return the HTML text. Parts are omitted until the file is small enough, and the page lists them."""
+def render_page(web: Path, embedded: Embedded, head: str = "") -> str:
+    """Return the page as HTML. If it is too large, omit data in the order of ``REDUCTIONS`` until it is small enough.
+
+    The page lists the omitted data. ``head`` is additional HTML for the ``<head>`` element.
+    """
     script = read_asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
     style = read_asset(web, "*.css")
     fixed = len(script.encode()) + len(style.encode()) + 4096
     data = compress(embedded)
-    for says, reduce in REDUCTIONS.items():
+    for omission, reduce in REDUCTIONS.items():
         if fixed + len(data) <= MAX_PAGE_BYTES:
             break
         embedded = reduce(embedded)
-        embedded = embedded.model_copy(update={"left_out": (*embedded.left_out, says)})
+        embedded = embedded.model_copy(update={"left_out": (*embedded.left_out, omission)})
         data = compress(embedded)
     policy = (
         f"default-src 'none'; script-src '{csp_hash(script)}'; style-src '{csp_hash(style)}'; img-src blob: data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = html.escape(embedded.document.run.name or embedded.document.run.run_id)
+    title = html.escape(embedded.document.title)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}: tfb</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<title>{title}: tfb</title>\n{head}<style>{style}</style>\n</head>\n<body>\n"
         '<div id="app"><noscript>This page needs JavaScript to show the results.</noscript></div>\n'
         f'<script type="application/gzip" id="run-data">{data}</script>\n'
         f'<script type="module">{script}</script>\n</body>\n</html>\n'
@@ -67,7 +67,7 @@ def render_page(web: Path, embedded: Embedded) -> str:
 
 
 def compress(embedded: Embedded) -> str:
-    """Return the documents as gzipped JSON in base64, which contains no special characters of HTML."""
+    """Return the documents as gzipped JSON in base64, which HTML does not need to escape."""
     plain = json.loads(embedded.model_dump_json(), parse_float=round_number)
     text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
     return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")
@@ -109,10 +109,10 @@ def drop_windows(embedded: Embedded) -> Embedded:
     return embedded.model_copy(update={"cells": tuple(cells)})
 
 
-# Reductions for a file that is too large, in this order: message on the page -> function.
+# Reductions for a page that is too large, in the order of their use. Each key is the message that the page shows.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
     "The second-by-second series are omitted.": drop_windows,
     "Logs are omitted.": lambda e: e.model_copy(update={"logs": {}}),
-    "Single trials are omitted.": lambda e: e.model_copy(update={"cells": ()}),
-    "Tables of single loads are omitted.": lambda e: e.model_copy(update={"tests": {}, "latency": {}}),
+    "Individual trials are omitted.": lambda e: e.model_copy(update={"cells": ()}),
+    "Tables for individual loads are omitted.": lambda e: e.model_copy(update={"tests": {}, "latency": {}}),
 }

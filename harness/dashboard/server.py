@@ -1,4 +1,4 @@
-"""Serves the dashboard: the web page, and a read-only API for results/."""
+"""Serves the dashboard: the web page, and a read-only API for results/. Closes connections of slow clients."""
 
 import asyncio
 import ipaddress
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -18,14 +19,50 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
-from harness.dashboard.connections import BoundedProtocol
 from harness.dashboard.results_folder import ResultsFolder
-from harness.dashboard.run_documents import PUBLISHED
 from harness.errors import EnvironmentLacksError
 from harness.paths import RESULTS
+from harness.records.run_folders import ROUNDS
+
+REQUEST_SECONDS = 10.0  # time limit for receiving a complete request; uvicorn has no such limit
+
+
+class BoundedProtocol(H11Protocol):
+    """A uvicorn HTTP connection that is closed if a request takes too long to arrive."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timeout for the first request."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Process received bytes. They do not extend the timeout of an incomplete request."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timeout."""
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Start the timeout if a request is incomplete. Otherwise cancel it."""
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._unwatch()
+        elif self._late is None:
+            self._late = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
+
+    def _unwatch(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
 
 logger = logging.getLogger("tfb.dashboard")
 
@@ -45,8 +82,8 @@ HEADERS = {
 def is_own_host(host: str, bind: str) -> bool:
     """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
 
-    Other names are rejected to prevent DNS rebinding. In that attack, a website points a host name at 127.0.0.1 in
-    order to read the responses. The requests then carry this name.
+    Reject other names to prevent DNS rebinding. In such an attack, a website points its own host name at 127.0.0.1, so
+    that the browser lets it read the responses.
     """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     try:
@@ -60,7 +97,7 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
     """Return the ASGI application, which accepts only GET and HEAD."""
 
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        """Add security headers to each response, and reject requests from other websites."""
+        """Add security headers to each response and reject requests from other websites."""
         if not is_own_host(request.headers.get("host", ""), bind):
             response: Response = JSONResponse({"error": "unknown Host"}, status_code=421)
         elif request.headers.get("sec-fetch-site") == "cross-site" and request.url.path.startswith("/api/"):
@@ -85,13 +122,9 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
 
 
 def serve(results: Path, *, bind: str, port: int) -> None:
-    """Serve the dashboard until Ctrl-C.
-
-    Raises:
-        EnvironmentLacksError: The port is in use, or the page cannot be built.
-    """
+    """Serve the dashboard until Ctrl-C. Raises EnvironmentLacksError if the port is in use or the page is not built."""
     web = ensure_built()
-    api = Api(ResultsFolder(results, published=RESULTS / PUBLISHED))
+    api = Api(ResultsFolder(results, rounds=RESULTS / ROUNDS))
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -108,7 +141,7 @@ def serve(results: Path, *, bind: str, port: int) -> None:
             file=sys.stderr,
         )
     host = f"[{bind}]" if ":" in bind else bind
-    print(f"dashboard: http://{host}:{listener.getsockname()[1]}/  (Ctrl-C ends it)", flush=True)
+    print(f"dashboard: http://{host}:{listener.getsockname()[1]}/  (press Ctrl-C to stop)", flush=True)
     threading.Thread(target=api.warm, daemon=True).start()
     config = uvicorn.Config(
         create_app(api, web, bind=bind),
@@ -122,6 +155,6 @@ def serve(results: Path, *, bind: str, port: int) -> None:
     try:
         asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
     except KeyboardInterrupt:
-        logger.info("dashboard ended")
+        logger.info("dashboard stopped")
     finally:
         listener.close()

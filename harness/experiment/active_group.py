@@ -1,4 +1,4 @@
-"""A group of processes that run at the same time: a design starts, warms, measures and stops them through the group."""
+"""A group of processes that run at the same time, with the steps that start, warm, measure and stop them."""
 
 from collections import defaultdict
 from collections.abc import Generator, Sequence, Set
@@ -22,10 +22,7 @@ from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, headline_load
 from harness.records.trial_record import Purpose, Trial
 
-# After this number of failed loads of a test type, a process gets no more loads of that test type.
-MAX_FAILED_LOADS = 2
-WARM_UP_SHARE = 0.4  # maximum share of the group's time that warm-up may take
-NO_DEADLINE = 2.0  # value of ``until`` for a load without a time limit
+WARM_UP_SHARE = 0.4  # warm-up may take at most this share of the group's time
 
 
 @dataclass
@@ -34,17 +31,17 @@ class ActiveGroup:
 
     plan: Plan
     number: int  # process number, the same for all implementations of the group
-    begin: float  # share of the run's time at which the group starts
-    until: float  # share of the run's time at which the group ends
+    begin: float  # when the group starts, as a share of the run's time
+    until: float  # when the group ends, as a share of the run's time
     seed: int
     members: dict[Process, Candidate] = field(default_factory=dict)
-    test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that may be loaded
-    warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # key: process and test type
-    late: set[Process] = field(default_factory=set)  # processes that have no time left
+    test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that can still be measured
+    warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
+    late_processes: set[Process] = field(default_factory=set)  # processes that have skipped a load for lack of time
     busy: set[Process] = field(default_factory=set)  # processes that use CPU time although they have no load
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
-    # Key: process and test type of warm-ups that are recorded with a trial.
+    # Each warm-up is recorded once, with the first trial after it.
     _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)
     _tried: set[Cell] = field(default_factory=set)
     _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells that were skipped for lack of time, in order
@@ -62,34 +59,43 @@ class ActiveGroup:
                 failed.add(candidate.implementation)
         return failed
 
+    @property
+    def rounds(self) -> int:
+        """Return the number of rounds in which an open loop was measured."""
+        return len({trial.round for trial in self.trials if trial.load.kind == "open"})
+
+    def forgive(self, cell: Cell) -> bool:
+        """Discard the recorded failures of a cell. Return True if it had failed and its process is still running."""
+        return self.failures.pop((cell.process, cell.test_type), 0) > 0 and cell.process in self.members
+
     def warm(self, kinds: Set[str] | None = None) -> Design:
         """Warm up all members for all test types, or only for the test types in ``kinds``."""
         selected = (cell for cell in self.cells() if kinds is None or cell.test_type in kinds)
         cells = {cell: self.members[cell.process].jit for cell in selected}
         until = self.begin + WARM_UP_SHARE * (self.until - self.begin)
         seed = f"{self.seed} warm {self.number}"
-        trackers, gone = yield from warm_up_all(cells, self.plan.profile, until=until, seed=seed)
-        for process in gone:
+        trackers, ended = yield from warm_up_all(cells, self.plan.profile, until=until, seed=seed)
+        for process in ended:
             self.remove(process)
         self.warm_ups = {(tracker.cell.process, tracker.cell.test_type): tracker for tracker in trackers}
 
     def cells(self, *, every_load: bool = False) -> list[Cell]:
-        """Return the cells that can be loaded: with every load, or with the headline load of each test type."""
+        """Return the cells that can be measured, with all loads if ``every_load``, or else only the headline loads."""
         return [
             Cell(process=process, test_type=kind, load=load)
             for process, candidate in self.members.items()
-            if process not in self.late
+            if process not in self.late_processes
             for kind, loads in candidate.test_types.items()
             if kind in self.test_types[process]
             for load in (loads if every_load else (headline_load(loads),))
         ]
 
     def is_headline(self, cell: Cell) -> bool:
-        """Return whether the load of a cell is the headline load of the test type."""
+        """Return whether a cell's load is the headline load of its test type."""
         return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
 
     def common_test_types(self, group: Sequence[Candidate]) -> set[str]:
-        """Return the test types that can be loaded on every process of a group."""
+        """Return the test types that can be measured on every process of a group."""
         usable = [self.test_types.get(Process(each.implementation, self.number), set()) for each in group]
         return set[str].intersection(*usable)
 
@@ -101,23 +107,17 @@ class ActiveGroup:
         *,
         purpose: Purpose = "measure",
         share: float | None = None,
-        must: bool = False,
+        ignore_deadline: bool = False,
     ) -> Generator[Step, StepResult, Trial | None]:
         """Measure a cell. Return the trial, or None if the measurement fails or the time is over.
 
-        Args:
-            cell: The cell.
-            seconds: Length of the trial.
-            number: Number of the round.
-            purpose: Purpose of the trial.
-            share: Rate of the load as a share of the closed-loop throughput.
-            must: Measure even if the run's time is over.
+        ``share`` is the load's rate / the process's closed-loop throughput. ``ignore_deadline`` ignores the time limit.
         """
         process, kind = cell.process, cell.test_type
         if kind not in self.test_types.get(process, ()):
             return None
-        if process in self.late and not must:
-            self._skipped.setdefault(cell, purpose)  # keep the purpose of the cell itself, which precedes its witness
+        if process in self.late_processes and not ignore_deadline:
+            self._skipped.setdefault(cell, purpose)  # keep the first purpose if a witness is skipped as well
             return None
         tracker = self.warm_ups.get((process, kind))
         first = (process, kind) not in self._recorded_warm_ups
@@ -129,7 +129,7 @@ class ActiveGroup:
             share=share,
             warm_up=tracker.result if tracker and first else None,
             steady=tracker.steady if tracker else None,
-            until=NO_DEADLINE if must else self.until,
+            until=None if ignore_deadline else self.until,
         )
         if isinstance(result, OutOfTime):
             self._skipped.setdefault(cell, purpose)
@@ -138,7 +138,7 @@ class ActiveGroup:
         return self._note(cell, result)
 
     def _note(self, cell: Cell, result: StepResult) -> Trial | None:
-        """Update the group after a measurement, and return the trial."""
+        """Update the group after a measurement. Return the trial, or None if there is no result."""
         process, kind = cell.process, cell.test_type
         match result:
             case TrialResult():
@@ -147,15 +147,15 @@ class ActiveGroup:
                 self.busy |= result.busy
                 return result.trial
             case OutOfTime():
-                self.late.add(process)
-            case Failed(gone=True):
+                self.late_processes.add(process)
+            case Failed(server_exited=True):
                 self.remove(process)
             case Failed():
                 self.failures[process, kind] += 1
-                if self.failures[process, kind] >= MAX_FAILED_LOADS:
+                if self.failures[process, kind] >= 2:  # after two failures, stop measuring the test type
                     self.test_types[process].discard(kind)
             case _:
-                raise TypeError(f"a measurement cannot result in {result}")
+                raise TypeError(f"unexpected result of a measurement: {result}")
         return None
 
     def remove(self, process: Process) -> None:
@@ -163,7 +163,7 @@ class ActiveGroup:
         del self.members[process], self.test_types[process]
 
     def stop_step(self, process: Process) -> Stop:
-        """Return the step that stops a process. It lists planned cells and rates for which there was no time."""
+        """Return the step that stops a process, with the planned cells that the run had no time to measure."""
         planned = self.plan.candidate(process.implementation).test_types
         untried = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
         unreached = (
@@ -174,7 +174,7 @@ class ActiveGroup:
         return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
 
     def stop_busy(self) -> Design:
-        """Stop the busy processes, unless only one process remains."""
+        """Stop processes that use CPU time without a load, but keep at least one process."""
         for process in sorted(self.busy & set(self.members)):
             if len(self.members) > 1:
                 self.remove(process)

@@ -1,7 +1,7 @@
-"""Designs: the order, the number and the length of measurements.
+"""Defines the designs, which decide what a run measures, in which order and for how long.
 
 A design is a generator that yields steps and receives the result of each step. Designs do not access processes, clocks
-or files: ``loop.run_design`` executes the steps, and ``predicted`` supplies predicted results.
+or files: ``loop.run_design`` executes the steps, or ``predicted`` predicts their results.
 """
 
 import random
@@ -10,48 +10,39 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.experiment.active_group import ActiveGroup
-from harness.experiment.steps import Cell, Design, Failed, OutOfTime, Process, Rest, Warm
+from harness.experiment.steps import Cell, Design, Failed, OutOfTime, PassedTime, Process, ReadTime, Rest, Warm
 from harness.plan.plan import Candidate, Plan, concurrent_groups
 from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
-from harness.records.outcome import Outcome
 from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
-MAX_COMMON_RATE_SHARE = 0.95  # common rates above this share of a server's closed-loop throughput are omitted
-# Share of a trial's length that the capacity search relies on, because random arrivals vary in number.
+MAX_COMMON_RATE_SHARE = 0.95  # a server skips common rates above this share of its closed-loop throughput
+# Because arrivals are random, the capacity search accepts a trial with this share of the expected number of requests.
 ARRIVALS_MARGIN = 0.9
-# TechEmpower first sends a short load (primer) over few connections. It pauses after the primer and the warm-up.
+# TechEmpower starts with a short load over few connections (primer), and pauses after the primer and the warm-up.
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
-TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two levels as a share of the other pauses
-# Rates of the regression gate.
-GATE_RATE_SHARE = 0.5  # the rate as a share of the slowest side's throughput
-LATER_LOOP_SHARE = 0.5  # relative length of the closed loops in later processes, which do not set the rate
-# Trials of slow services are extended up to this length to get enough requests.
-MIN_GATE_REQUESTS, MAX_GATE_SECONDS = 50, 10.0
+TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two levels, as a share of the pause after the primer
+# If a process has time for fewer rounds, the run halves the number of remaining processes, but keeps at least
+# FEWEST_PROCESSES, or one process after half of the time.
+FEWEST_ROUNDS, FEWEST_PROCESSES, HALF = 2, 2, 0.5
 
 GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the measurements of a running group
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
     """Measure each cell once in every round, in random order, in several processes of each implementation."""
-    return _run_processes(plan, seed, _rounds)
+    return run_processes(plan, seed, _rounds)
 
 
 def search(plan: Plan, seed: int) -> Design:
-    """Measure a closed loop, then the given rates, then rates that approach the capacity at a latency goal."""
-    return _run_processes(plan, seed, _rates)
-
-
-def regression_gate(plan: Plan, seed: int) -> Design:
-    """Measure a closed loop of each request, then rounds in which all sides receive the same rate."""
-    rates: dict[str, float] = {}
-    return _run_processes(plan, seed, lambda group: _common_rates(group, rates), compare_group=True)
+    """Measure a closed loop, then the given rates, then search for the highest rate that meets the latency goal."""
+    return run_processes(plan, seed, _rates)
 
 
 def techempower(plan: Plan, seed: int) -> Design:
-    """Measure in TechEmpower's order: one server at a time, with ascending levels and pauses for each test type."""
+    """Measure in TechEmpower's order: one server at a time, and the levels of each test type in ascending order."""
     for number in range(plan.profile.processes.maximum):
         for (candidate,) in concurrent_groups(replace(plan, side_by_side=False), seed + number):
             group = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
@@ -67,43 +58,43 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "interleaved": interleaved,
     "search": search,
     "techempower": techempower,
-    "gate": regression_gate,
-    **Extensions[Callable[[Plan, int], Design]]("designs").load_all(),
 }
+
+
+def find_design(name: str) -> Callable[[Plan, int], Design]:
+    """Return a design of the core or of a plugin."""
+    return DESIGNS.get(name) or Extensions[Callable[[Plan, int], Design]]("designs").load_all()[name]
 
 
 # ---- sequence of processes -------------------------------------------------------------------------------------------
 
 
-def _run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_group: bool = False) -> Design:
-    """Measure a process of every implementation, then the next process, until all comparisons are decided.
+def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_group: bool = False) -> Design:
+    """Measure the first process of every implementation, then the second, and so on until all comparisons are decided.
 
-    As many implementations run side by side as fit into memory.
-
-    Args:
-        plan: The plan.
-        seed: Seed of the random order.
-        visits: Measurements while a group is running.
-        compare_group: Compare members only within a group. The loss of a member then ends the run.
+    Groups are as large as memory permits. ``visits`` yields a group's measurements. If ``compare_group``, the members
+    of a group are compared with each other, so the run ends when a member fails.
     """
     rules = plan.profile.processes
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
-    waiting: Sequence[tuple[str, str]] = expected
+    undecided_pairs: Sequence[tuple[str, str]] = expected
     trials: list[Trial] = []
-    alone: set[str] = set()  # busy implementations, which run alone from then on
+    exclusive: set[str] = set()  # implementations that used a CPU while idle, so they run alone from now on
     failed: set[str] = set()  # implementations that did not start
-    share = 1 / rules.maximum  # share of the run's time for each process number
-    for number in range(rules.maximum):
+    number, processes_left, start = 0, rules.maximum, 0.0
+    while processes_left:
         pending = [
-            _select(group, waiting, failed) for group in concurrent_groups(plan, seed + number, frozenset(alone))
+            _select(group, undecided_pairs, failed)
+            for group in concurrent_groups(plan, seed + number, frozenset(exclusive))
         ]
-        done, count = 0, sum(map(len, pending))
+        share = (1 - start) / processes_left  # share of the run's time for this process number
+        candidates_done, count = 0, sum(map(len, pending))
         if not count:
             return
         for candidates in filter(None, pending):
-            begin = (number + done / count) * share
-            done += len(candidates)
-            until = (number + done / count) * share
+            begin = start + candidates_done / count * share
+            candidates_done += len(candidates)
+            until = start + candidates_done / count * share
             group = ActiveGroup(plan=plan, number=number, begin=begin, until=until, seed=seed)
             failed |= yield from group.start(candidates)
             if not compare_group or group.common_test_types(candidates):
@@ -113,13 +104,22 @@ def _run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_g
             trials += group.trials
             if compare_group and not group.common_test_types(candidates):
                 return
-            alone |= {process.implementation for process in group.busy}
-        if number + 1 in rules.looks:
-            waiting = undecided(trials, expected, rules)
+            exclusive |= {process.implementation for process in group.busy}
+        number, processes_left, start = number + 1, processes_left - 1, start + share
+        if compare_group:
+            passed = yield ReadTime()
+            start = max(start, passed.share) if isinstance(passed, PassedTime) else start
+            if group.rounds < FEWEST_ROUNDS:
+                fewest = FEWEST_PROCESSES if start <= HALF else 1
+                processes_left = min(processes_left, max(fewest, processes_left // 2))
+            if start >= 1:
+                return
+        if number in rules.looks:
+            undecided_pairs = undecided(trials, expected, rules)
 
 
 def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
-    """Return the candidates that have not failed, with the test types whose comparison is undecided."""
+    """Return the candidates that have not failed, each with its undecided test types."""
     selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
@@ -132,7 +132,7 @@ def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], fail
 
 
 def _rounds(group: ActiveGroup) -> Design:
-    """Visit every cell once per round. Cells of a table follow each other, because disturbances last for seconds."""
+    """Visit every cell once per round. Cells that are compared run in succession, so disturbances hit them equally."""
     rules, plan, number = group.plan.profile.interleaved, group.plan, 0
     while rules.rounds is None or number < rules.rounds:
         first = group.number == number == 0
@@ -144,7 +144,7 @@ def _rounds(group: ActiveGroup) -> Design:
                 continue
             is_headline = group.is_headline(cell)
             seconds = plan.seconds(cell.load, headline=is_headline)
-            yield from group.measure(cell, seconds, number, must=first and is_headline)
+            yield from group.measure(cell, seconds, number, ignore_deadline=first and is_headline)
             if first and is_headline and rules.witness and isinstance(cell.load, ClosedLoop):
                 yield from group.measure(cell, plan.witness_seconds, number, purpose="witness")
         yield from group.stop_busy()
@@ -152,20 +152,21 @@ def _rounds(group: ActiveGroup) -> Design:
 
 
 def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
-    """Yield the tables in random order, and the cells of each table in random order.
+    """Yield the cells table by table. A table contains the cells with the same test type and load.
 
-    The headline table of a test type is last, so that the other loads serve as additional warm-up.
+    The tables and the cells of each table are shuffled. The table with a test type's headline load comes after the test
+    type's other tables, whose loads thus serve as additional warm-up.
     """
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     tables: defaultdict[tuple[str, Load], list[Cell]] = defaultdict(list)
     for cell in cells:
         tables[cell.test_type, cell.load].append(cell)
-    last = {(cell.test_type, cell.load) for cell in cells if is_headline(cell)}
-    order = dice.sample(sorted(tables, key=str), len(tables))
-    by_type = {kind: iter(sorted((t for t in order if t[0] == kind), key=last.__contains__)) for kind, _ in order}
-    for kind, _ in order:  # the random order determines the test type of each position
+    headlines = {(cell.test_type, cell.load) for cell in cells if is_headline(cell)}
+    order = rng.sample(sorted(tables, key=str), len(tables))
+    by_type = {kind: iter(sorted((t for t in order if t[0] == kind), key=headlines.__contains__)) for kind, _ in order}
+    for kind, _ in order:  # ``order`` decides only the test type; ``by_type`` decides the load
         table = tables[next(by_type[kind])]
-        yield from dice.sample(table, len(table))
+        yield from rng.sample(table, len(table))
 
 
 # ---- rates -----------------------------------------------------------------------------------------------------------
@@ -173,41 +174,41 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
 
 def _rates(group: ActiveGroup) -> Design:
     """Measure a closed loop, then the given rates in random order, then search for the capacity in rounds."""
-    profile, dice = group.plan.profile, random.Random(f"{group.seed} rates {group.number}")
+    profile, rng = group.plan.profile, random.Random(f"{group.seed} rates {group.number}")
     capacities: dict[Cell, float] = {}  # closed-loop throughput, or the factor of a scenario
     cells = group.cells()
-    for cell in dice.sample(cells, len(cells)):
+    for cell in rng.sample(cells, len(cells)):
         seconds = group.plan.seconds(cell.load, headline=True)
-        trial = yield from group.measure(cell, seconds, 0, must=group.number == 0)
+        trial = yield from group.measure(cell, seconds, 0, ignore_deadline=group.number == 0)
         if isinstance(cell.load, Scenario):
             capacities[cell] = cell.load.factor
         elif trial and trial.rankable and trial.throughput > 0:
             capacities[cell] = trial.throughput
     given: list[tuple[Purpose, float]] = [("share", share) for share in profile.rates.shares]
     given += [("common", rate) for rate in profile.rates.common]
-    yield from _given_rates(group, capacities, given, dice)
+    yield from _given_rates(group, capacities, given, rng)
     for number in range(len(given) + 1, len(given) + 1 + profile.open_loop.search_loads):
-        for cell in dice.sample(list(capacities), len(capacities)):
+        for cell in rng.sample(list(capacities), len(capacities)):
             yield from _search_capacity(group, cell, capacities[cell], number)
 
 
 def _given_rates(
-    group: ActiveGroup, capacities: dict[Cell, float], given: Sequence[tuple[Purpose, float]], dice: random.Random
+    group: ActiveGroup, capacities: dict[Cell, float], rates: Sequence[tuple[Purpose, float]], rng: random.Random
 ) -> Design:
     """Measure each cell at shares of its closed-loop throughput and at common rates, in random order."""
     seconds = group.plan.profile.rates.seconds
-    for number, (purpose, value) in enumerate(dice.sample(given, len(given)), 1):
-        for cell in dice.sample(list(capacities), len(capacities)):
+    for number, (purpose, value) in enumerate(rng.sample(rates, len(rates)), 1):
+        for cell in rng.sample(list(capacities), len(capacities)):
             share = value if purpose == "share" else None
             too_high = share is None and value > MAX_COMMON_RATE_SHARE * capacities[cell]
             if isinstance(cell.load, Scenario) or too_high:
                 continue
-            at_rate = _at_rate(cell, value * capacities[cell] if share else value)
-            yield from group.measure(at_rate, seconds, number, purpose=purpose, share=share)
+            target = at_rate(cell, value * capacities[cell] if share else value)
+            yield from group.measure(target, seconds, number, purpose=purpose, share=share)
 
 
 def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) -> Design:
-    """Measure the next load of a capacity search that starts at ``start``, unless the capacity has been found."""
+    """Measure the next load of a cell's capacity search. Do nothing if the capacity is known."""
     profile, is_scenario = group.plan.profile, isinstance(cell.load, Scenario)
     seconds = profile.orders.seconds if is_scenario else profile.rates.seconds
     trials = [
@@ -220,59 +221,11 @@ def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) 
     goal = profile.orders.goal if is_scenario else profile.open_loop.goal
     rate = next_load(trials, goal, start=start, seconds=ARRIVALS_MARGIN * seconds)
     if rate is not None:
-        yield from group.measure(_at_rate(cell, rate), seconds, number, purpose="search")
+        yield from group.measure(at_rate(cell, rate), seconds, number, purpose="search")
 
 
-def _common_rates(group: ActiveGroup, rates: dict[str, float]) -> Design:
-    """Measure a closed loop, then rounds at a common rate.
-
-    The first closed loop sets the rate of a test type. If several sides miss the rate in a round, the rate is lowered.
-    A closed loop can set a rate that is too high, because simultaneous requests cost a server less.
-
-    Args:
-        group: The sides.
-        rates: Rate by test type, which this design updates.
-    """
-    dice = random.Random(f"{group.seed} gate {group.number}")
-    number, sides = 0, tuple(group.members.values())
-    while cells := group.cells():
-        closed = number == 0
-        kinds = [kind for kind in sorted(group.common_test_types(sides)) if closed or kind in rates]
-        if not kinds:
-            return
-        for kind in dice.sample(kinds, len(kinds)):
-            table = [cell for cell in cells if cell.test_type == kind]
-            if closed:
-                length = 1.0 if group.number == 0 else LATER_LOOP_SHARE
-                seconds = group.plan.seconds(table[0].load, headline=True) * length
-            else:
-                table = [_at_rate(cell, rates[kind]) for cell in table]
-                slow_seconds = min(MIN_GATE_REQUESTS / rates[kind], MAX_GATE_SECONDS)
-                seconds = max(group.plan.profile.rates.seconds, slow_seconds)
-            trials: list[Trial] = []
-            for cell in dice.sample(table, len(table)):
-                trial = yield from group.measure(cell, seconds, number, must=group.number == number == 0)
-                trials += [trial] if trial else []
-            if closed:
-                if kind not in rates:
-                    _set_rate(rates, kind, [trial for trial in trials if trial.rankable], at_least=len(table))
-            else:
-                _set_rate(rates, kind, [trial for trial in trials if _missed_rate(trial)], at_least=2)
-        number += 1
-
-
-def _set_rate(rates: dict[str, float], kind: str, trials: Sequence[Trial], *, at_least: int) -> None:
-    """Set the rate of a test type by the slowest side, if at least ``at_least`` trials are available."""
-    if len(trials) >= at_least and (slowest := min(trial.throughput for trial in trials)) > 0:
-        rates[kind] = float(f"{GATE_RATE_SHARE * slowest:.2g}")
-
-
-def _missed_rate(trial: Trial) -> bool:
-    return any(check.name == "achieved-rate" and check.outcome is Outcome.FAIL for check in trial.validity)
-
-
-def _at_rate(cell: Cell, rate: float) -> Cell:
-    """Return a cell with a different rate, or with a different factor of a scenario."""
+def at_rate(cell: Cell, rate: float) -> Cell:
+    """Return a copy of a cell with the given rate or scenario factor."""
     load = cell.load
     if isinstance(load, Scenario):
         return replace(cell, load=Scenario(factor=rate, connections=load.connections))
@@ -283,29 +236,29 @@ def _at_rate(cell: Cell, rate: float) -> Cell:
 
 
 def _techempower_levels(group: ActiveGroup, process: Process, kind: str) -> Design:
-    """Measure a test type: primer, warm-up, every level, and a witness at the headline level, with pauses."""
+    """Run the primer and the warm-up, then measure all levels with pauses in between. Add a witness at the headline."""
     profile = group.plan.profile
     loads = group.members[process].test_types[kind]
-    # TechEmpower pauses for 5 s between trials of 15 s.
+    # TechEmpower measures for 15 s and pauses for a third of that time.
     pause = min(TECHEMPOWER_PAUSE_SECONDS, profile.duration_seconds / 3)
     cells = [Cell(process=process, test_type=kind, load=load) for load in loads]
-    warmed = cells[-1] if loads[-1].queries is not None else cells[0]
-    primer = (pause, min(PRIMER_CONNECTIONS, warmed.load.connections))
+    warm_up_cell = cells[-1] if loads[-1].queries is not None else cells[0]
+    primer = (pause, min(PRIMER_CONNECTIONS, warm_up_cell.load.connections))
     for seconds, connections in (primer, (profile.duration_seconds, max(profile.levels.concurrency))):
-        load = warmed.load
+        load = warm_up_cell.load
         if isinstance(load, ClosedLoop):
             load = load.model_copy(update={"connections": connections})
-        result = yield Warm(cell=replace(warmed, load=load), seconds=seconds)
+        result = yield Warm(cell=replace(warm_up_cell, load=load), seconds=seconds)
         if isinstance(result, Failed):
-            if result.gone:
+            if result.server_exited:
                 group.remove(process)
             return
         if isinstance(result, OutOfTime):
-            group.late.add(process)
+            group.late_processes.add(process)
             break
         yield Rest(seconds=pause)
     for cell in cells:
-        if cell is not cells[0] and process not in group.late:
+        if cell is not cells[0] and process not in group.late_processes:
             yield Rest(seconds=TECHEMPOWER_SHORT_PAUSE * pause)
         yield from group.measure(cell, profile.duration_seconds, 0)
         if process not in group.members:

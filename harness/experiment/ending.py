@@ -1,12 +1,11 @@
-"""The final status of a run: failures, cells for which there was no time, and a verdict on each implementation."""
+"""Determines how a run ended: final status, failures, and a verdict on each implementation."""
 
 from collections.abc import Collection, Iterator
 from typing import Literal
 
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunStatus
-from harness.records.run_records import RunRecords
+from harness.records.run_records import ProcessRecord, RunRecords
+from harness.records.verification_record import Outcome
 from harness.report.verification_results import ImplementationVerdict, build_verdict, count_violations
 from harness.stats.unranked import NOT_REACHED, loads_without_figure, unreached_cells
 
@@ -18,23 +17,27 @@ def final_status(
 ) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
     """Return a run's final status, all problems, and the problems that make the exit code nonzero.
 
-    ``status`` is "complete" if every step was carried out. Otherwise ``reason`` explains why the run stopped early, and
-    cells that were not measured do not count as failures.
+    If ``status`` is not "complete", the run stopped early for the given ``reason``. Cells that were not measured are
+    then not counted as failures.
     """
     before = records.info.problems
     if status != "complete":
         return status, (*before, reason or status), ()
     failed = tuple(dict.fromkeys((*before, *find_failures(records))))
-    late = tuple(
+    late_problems = tuple(
         f"{each.name} {cells}: {NOT_REACHED}"
         for each in records.info.implementations
         for cells in unreached_cells(records, each.name)
     )
-    return "failed" if failed else "incomplete" if late else "complete", (*failed, *late), (*failed, *late)
+    return (
+        "failed" if failed else "incomplete" if late_problems else "complete",
+        (*failed, *late_problems),
+        (*failed, *late_problems),
+    )
 
 
 def find_failures(records: RunRecords) -> tuple[str, ...]:
-    """Return a sentence for each failure, not counting cells for which there was no time."""
+    """Return a message for each failure. A cell that the run had no time to measure is not a failure."""
     messages = []
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
     for implementation in records.info.implementations:
@@ -55,10 +58,10 @@ def find_failures(records: RunRecords) -> tuple[str, ...]:
 
 
 def retried_failures(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
-    """Return the failures of processes that a resumed run starts again, from all earlier parts of the run."""
+    """Return a message for each failed process that ``--resume`` has started or will start again."""
     failed = (each for each in records.processes if each.status == "failed")
-    now = (f"{_failure(each)}{RETRIED_SUFFIX}" for each in failed if (each.implementation, each.process) not in done)
-    return (*(each for each in records.info.problems if each.endswith(RETRIED_SUFFIX)), *now)
+    new = (f"{_failure(each)}{RETRIED_SUFFIX}" for each in failed if (each.implementation, each.process) not in done)
+    return (*(each for each in records.info.problems if each.endswith(RETRIED_SUFFIX)), *new)
 
 
 def _failure(process: ProcessRecord) -> str:
@@ -74,13 +77,13 @@ def judge_implementations(records: RunRecords) -> Iterator[ImplementationVerdict
             yield unbuilt
             continue
         own = [process for process in records.processes if process.implementation == name]
-        broken = count_violations([verdict for verdict in records.verdicts if verdict.implementation == name])
+        violations = count_violations([verdict for verdict in records.verdicts if verdict.implementation == name])
         reasons = [process.reason or process.status for process in own if process.status != "ok"]
         if all(process.startup_time is None for process in own):
             yield ImplementationVerdict(
                 implementation=name, verdict="not started", reason=reasons[-1] if reasons else ""
             )
-        elif broken or reasons:
-            yield ImplementationVerdict.failed(name, broken, reasons[0] if reasons else "")
+        elif violations or reasons:
+            yield ImplementationVerdict.failed(name, violations, reasons[0] if reasons else "")
         else:
             yield ImplementationVerdict(implementation=name, verdict="verified")

@@ -2,12 +2,13 @@
 
 import contextlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, TfbError
 from harness.experiment.progress import ProgressTracker
+from harness.plan.implementation import Implementation
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
 from harness.provisioning import crates, requirements
@@ -18,36 +19,38 @@ from harness.runtime.choice import uses_local_runtime
 from harness.runtime.compose import engine_version, inspect
 from harness.units import format_elapsed
 
-# Typical seconds on a machine with two CPUs. They predict when the run ends and are not part of the measuring time.
+# Typical durations on a machine with two CPUs, used only to predict when the run ends.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
 CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
+FIRST_BUILD_SECONDS = 60.0  # for an implementation that was never built on this machine
 IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
-LATEST_RUNS = 20  # number of runs that are searched for build durations
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstUseTask:
     """An installation or a build that tfb performs once on a machine."""
 
-    what: str
+    description: str  # description for the user
     seconds: float
-    in_runtime: bool = True  # whether the preparation of the runtime includes the task
+    in_runtime: bool = True  # whether tfb does this while it prepares the runtime, or later with the load generators
     crate: str = ""  # name of a crate to build
 
 
 def find_chores(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
-    """Return the packages, programs and images that this run has to install or build, except implementations."""
-    if settings.hosts.uses_remote_machines:  # other machines of the run are prepared over ssh
+    """Return the installations and builds that this run needs, apart from the builds of implementations."""
+    if settings.hosts.uses_remote_machines:  # remote machines are prepared over ssh instead
         return ()
     if not uses_local_runtime(settings):
         try:
             engine_version()
-        except EnvironmentLacksError:  # the run itself reports a missing engine, and a dry run does not need an engine
+        except EnvironmentLacksError:  # a run reports the missing engine later, and a dry run does not need it
             return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
         return tuple(
             FirstUseTask(
-                what=f"build the image {image}", seconds=IMAGE_SECONDS[image], in_runtime=image != docker.LOADGEN_IMAGE
+                description=f"build the image {image}",
+                seconds=IMAGE_SECONDS[image],
+                in_runtime=image != docker.LOADGEN_IMAGE,
             )
             for image in missing
             if settings.mode == "benchmark" or image != docker.LOADGEN_IMAGE
@@ -58,16 +61,21 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
     chores = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
-        chores.append(FirstUseTask(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
+        chores.append(FirstUseTask(description=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
     if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
-        chores.append(_crate("loadgen", "the load generator"))
+        chores.append(_crate("loadgen"))
     if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
-        chores.append(_crate("upstream", "the upstream service of the fan-out test"))
+        chores.append(_crate("upstream"))
     return tuple(chores)
 
 
-def _crate(name: str, what: str) -> FirstUseTask:
-    return FirstUseTask(what=f"build {what} (cargo build)", seconds=CRATE_SECONDS[name], in_runtime=False, crate=name)
+def _crate(name: str) -> FirstUseTask:
+    return FirstUseTask(
+        description=f"build {crates.NAMES[name]} (cargo build)",
+        seconds=CRATE_SECONDS[name],
+        in_runtime=False,
+        crate=name,
+    )
 
 
 def calls_upstream(settings: Settings, plan: Plan) -> bool:
@@ -82,29 +90,23 @@ def describe_chores(chores: Sequence[FirstUseTask]) -> str:
     if not chores:
         return ""
     seconds = format_elapsed(sum(chore.seconds for chore in chores))
-    names = "; ".join(chore.what for chore in chores)
-    return f"first use on this machine, about {seconds} before anything is measured: {names}"
-
-
-def describe_stage(chores: Sequence[FirstUseTask], purpose: str, *, in_runtime: bool = False) -> str:
-    """Return the name of a preparation stage: the purpose, followed by the tasks in it."""
-    included = [chore.what for chore in chores if chore.in_runtime == in_runtime]
-    return f"{purpose}: {'; '.join(included)}" if included else purpose
+    names = "; ".join(chore.description for chore in chores)
+    return f"first use on this machine takes about {seconds} before anything is measured: {names}"
 
 
 def build_upstream(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> None:
-    """Build the upstream service if it is needed. Otherwise, the first server that starts would have to build it."""
+    """Build the upstream service now if it is missing, so that no server has to wait for the build."""
     if any(chore.crate == "upstream" for chore in chores):
         try:
             crates.upstream_program()
-        except TfbError as error:  # every server that calls the service reports this error when it fails to start
+        except TfbError as error:  # not fatal: only the servers that call the service will fail to start
             progress.problem(str(error))
 
 
 def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
-    """Return the seconds of each implementation's latest successful build in a results folder, or None if unknown."""
+    """Return how long each implementation's latest successful build took, in seconds, or None if unknown."""
     seconds: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
-    for folder in reversed(list_runs(results)[-LATEST_RUNS:]):
+    for folder in reversed(list_runs(results)[-20:]):
         with contextlib.suppress(StoreError):  # an unreadable run provides no durations
             for built in RunReader(folder).info.implementations:
                 if built.build and built.build.status == "ok" and seconds.get(built.name, 0.0) is None:
@@ -112,11 +114,27 @@ def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
     return seconds
 
 
-def describe_builds(seconds: dict[str, float | None]) -> str:
-    """Return a line that announces the builds and their durations in earlier runs."""
-    measured = [length for length in seconds.values() if length is not None]
-    unknown = [name for name, length in seconds.items() if length is None]
-    parts = [f"about {format_elapsed(sum(measured))}, judging by earlier runs"] if measured else []
-    if unknown:
-        parts.append(f"not built before: {', '.join(unknown)}" if measured else "not built here before")
-    return f"builds come first and take no measuring time ({'; '.join(parts)})"
+def expected_build_seconds(implementations: Sequence[Implementation], past: Mapping[str, float | None]) -> float:
+    """Return how long all builds take. Builds that implementations share count once."""
+    seconds: dict[object, float] = {}
+    for each in implementations:
+        length, has_commands = past.get(each.name), bool(each.local and each.local.build)
+        first = 0.0 if each.is_service and not has_commands else FIRST_BUILD_SECONDS
+        seconds[shared_build(each)] = first if length is None else length
+    return sum(seconds.values())
+
+
+def shared_build(implementation: Implementation) -> object:
+    """Return a value that is equal for implementations that the local runtime builds with the same commands."""
+    local = implementation.local
+    if local is None or implementation.is_service:  # in TechEmpower's tree, the build depends on the name
+        return implementation.name
+    return implementation.folder, local.build, tuple(sorted(local.requires.items())), local.install_scripts
+
+
+def describe_builds(past: Mapping[str, float | None], expected: float) -> str:
+    """Return a line that announces the builds and the seconds that they are expected to take."""
+    unknown = sum(length is None for length in past.values())
+    first = f"; {unknown} of {len(past)} for the first time, at about {FIRST_BUILD_SECONDS / 60:.0f} min each"
+    basis = first if unknown and expected else "" if unknown else "; judging by earlier runs"
+    return f"builds run first and do not count as measuring time (about {format_elapsed(expected)}{basis})"

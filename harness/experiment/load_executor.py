@@ -1,4 +1,4 @@
-"""Runs a load on a process, and collects evidence from the responses."""
+"""Runs a load on a process and collects evidence from the responses."""
 
 import random
 import statistics
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from harness.experiment.generators import RESPONSES_FILE, LoadGenerator, LoadRun
 from harness.experiment.observe import Observation, ObservedLoad, observe
+from harness.experiment.process_lifecycle import RunningProcess
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_context import MultiMachineRuntime
-from harness.experiment.running_process import RunningProcess
 from harness.experiment.steps import Cell, Measure, Process, Warm
 from harness.host import ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
@@ -25,17 +25,17 @@ from harness.verify.verifier import Verifier
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredLoad:
-    """A load with the observation and the evidence from the responses."""
+    """A finished load, with its observation and the evidence from responses."""
 
     generator: LoadGenerator
-    threads: int  # threads of the generator
+    threads: int  # number of generator threads
     observation: Observation
     evidence: TrialEvidence | None
 
 
 @dataclass(kw_only=True)
 class LoadExecutor:
-    """Runs loads on processes of the run."""
+    """Runs loads on a run's processes."""
 
     seed: int
     profile: Profile
@@ -56,36 +56,36 @@ class LoadExecutor:
             return self._observe(running, step.cell, self._choose_generator(step.cell.load), run, folder)
 
     def measure(self, running: RunningProcess, step: Measure) -> MeasuredLoad:
-        """Run a load with evidence. Repeat it if the system clock was set during the load."""
+        """Run a load and check a sample of the responses. Repeat it if the system clock was set during the load."""
         generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell.load)
         self.progress.load(step.cell, "measure")
         for repetitions_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
             offset = wall_clock_offset(self.clock)
-            measured = self._run_with_evidence(running, step, generator)
+            measured_load = self._run_with_evidence(running, step, generator)
             if abs(wall_clock_offset(self.clock) - offset) < CLOCK_JUMP_SECONDS:
                 break
-            consequence = "measured again" if repetitions_left else "the result is kept"
-            self.progress.note(f"the machine's clock was set under a load: {consequence}")
-        return measured
+            consequence = "the load is repeated" if repetitions_left else "the result is used nevertheless"
+            self.progress.note(f"the machine's clock was set during a load: {consequence}")
+        return measured_load
 
-    def others(self, running: RunningProcess) -> list[RunningProcess]:
+    def idle_processes(self, running: RunningProcess) -> list[RunningProcess]:
         """Return the other running processes, which should be idle while ``running`` is under load."""
         return [other for other in self.running.values() if other is not running]
 
     def _choose_generator(self, load: Load) -> LoadGenerator:
-        """Return the generator of the profile if it supports the load, otherwise the other generator."""
+        """Return the profile's generator if it supports the load, otherwise the other generator."""
         main = self.generators[self.profile.generator]
         return main if isinstance(load, ClosedLoop) or main.name == "loadgen" else self._witness()
 
     def _witness(self) -> LoadGenerator:
-        """Return the generator that the profile does not use, as an independent witness."""
+        """Return the generator that the profile does not use. It serves as an independent witness."""
         return self.generators[next(name for name in self.generators if name != self.profile.generator)]
 
     def _run_with_evidence(self, running: RunningProcess, step: Measure, generator: LoadGenerator) -> MeasuredLoad:
-        """Run a load once, and check a sample of the responses."""
+        """Run a load once and check a sample of the responses."""
         cell = step.cell
         process, load = cell.process, cell.load
-        dice = random.Random(
+        rng = random.Random(
             f"{self.seed} {process.implementation} {process.number} {cell.test_type} {load.label} {self._loads}"
         )
         self._loads += 1
@@ -97,14 +97,14 @@ class LoadExecutor:
                 database=running.database.address,
                 seconds=step.seconds,
                 rate=running.rates.get((cell.test_type, load)),
-                seed=dice.randrange(1 << 31),
+                seed=rng.randrange(1 << 31),
             )
         )
         with ownership.make_scratch_folder("tfb-load-") as folder:
             with verification:
-                # Clients on other machines write recorded responses to files that cannot be read here.
+                # Clients on other machines record no responses, because this machine could not read the files.
                 sampling = None if isinstance(self.runtime, MultiMachineRuntime) else verification.sampling
-                run = self._make_run(running, cell, step.seconds, sampling=sampling, seed=dice.randrange(1 << 31))
+                run = self._make_run(running, cell, step.seconds, sampling=sampling, seed=rng.randrange(1 << 31))
                 observation = self._observe(running, cell, generator, run, folder)
             result, responses = observation.result, folder / RESPONSES_FILE
             failed = result.errors.status
@@ -131,7 +131,8 @@ class LoadExecutor:
         scenario = isinstance(load, Scenario)
         return LoadRun(
             url=endpoint.url("/" if scenario else kind.request_target(url, load)),
-            host=endpoint.host,
+            host=endpoint.authority,
+            unix=endpoint.unix.checked_path() if endpoint.unix else "",
             accept=kind.accept,
             load=load,
             seconds=seconds,
@@ -147,7 +148,7 @@ class LoadExecutor:
     def _observe(
         self, running: RunningProcess, cell: Cell, generator: LoadGenerator, run: LoadRun, folder: Path
     ) -> Observation:
-        """Run a load while all other processes are idle."""
+        """Run a load while observing the server under load and all idle servers."""
         sizes: Sequence[float] = running.response_bytes(cell) or ()
         observed = ObservedLoad(
             server=running.server,
@@ -156,6 +157,6 @@ class LoadExecutor:
             run=run,
             folder=folder,
             response_bytes=statistics.fmean(sizes) if sizes else None,
-            idle_meters=[other.server.program for other in self.others(running)],
+            idle_meters=[other.server.program for other in self.idle_processes(running)],
         )
         return observe(self.runtime, self.clock, observed, self.progress.second)

@@ -1,4 +1,4 @@
-"""Divides a load into one-second windows, from readings of the server and the sockets each second."""
+"""Reads the server's and the sockets' counters each second during a load, and computes a window for each second."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +12,7 @@ from harness.records.measurements import ServerUsage, Window
 from harness.runtime import ConnectionTracker, Meter, RunningGenerator
 
 WINDOW_SECONDS = 1.0
-MAX_START_SECONDS = 5.0  # maximum time for a container to start; the windows then begin even without a connection
-MIN_REQUESTS = 100  # with fewer requests, unfinished requests would distort the responses per request
+MIN_REQUESTS = 100  # with fewer requests, unfinished requests would distort the number of responses per request
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class _Moment:
 
 
 class LoadWindows:
-    """Readings during a load, and the windows between the readings."""
+    """The readings of the counters during a load, and the windows between two readings."""
 
     def __init__(self, meter: Meter, sockets: ConnectionTracker, load: LoadRun, response_bytes: float | None) -> None:
         self._meter = meter
@@ -41,34 +40,29 @@ class LoadWindows:
         self, running: RunningGenerator, clock: Clock, max_seconds: float, on_window: Callable[[Window], None]
     ) -> None:
         """Read the counters each second until the generator ends. Raises LoadError if it does not end in time."""
-        began = clock.monotonic()
-        while not self._is_connected(self._sockets.read()) and clock.monotonic() - began < MAX_START_SECONDS:
+        started_at = clock.monotonic()
+        # Wait until the generator has connected, because its container may take seconds to start. Give up after 5 s.
+        while not self._is_connected(self._sockets.read()) and clock.monotonic() - started_at < 5.0:
             if running.wait(0.01) is not None:
                 break
-        began, tick = clock.monotonic(), 1
-        self._moments = [self._read()]  # the start of the generator is not part of a window
-        # A load of a second ends together with the first window, so count connections in the middle as well.
+        started_at, tick = clock.monotonic(), 1
+        self._moments = [self._read()]  # exclude the generator's startup from the windows
+        # Also count connections after half a second, because a one-second load may end before the first window does.
         if running.wait(WINDOW_SECONDS / 2) is None:
             self._middle_of_first = self._sockets.read()
-        while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:
+        while running.wait(started_at + tick * WINDOW_SECONDS - clock.monotonic()) is None:
             self._moments.append(self._read())
             on_window(self._window(self._moments[-2], self._moments[-1], self._response_bytes))
-            if clock.monotonic() - began > max_seconds:
+            if clock.monotonic() - started_at > max_seconds:
                 late = max_seconds - self._load.seconds
                 raise LoadError(
-                    f"the generator was still running {late:.0f} s after the end of its load on {self._load.url}"
+                    f"the generator was still running {late:.0f} s after its load should have ended on {self._load.url}"
                 )
-            tick = max(tick, int((clock.monotonic() - began) / WINDOW_SECONDS)) + 1
-        self._end = self._meter.read()  # read CPU time and memory only, because the sockets are closed
+            tick = max(tick, int((clock.monotonic() - started_at) / WINDOW_SECONDS)) + 1
+        self._end = self._meter.read()  # only CPU time and memory, because the sockets are closed by now
 
     def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
-        """Return all complete windows.
-
-        A window is complete if the generator is still connected at its end.
-
-        Args:
-            response_bytes: Size of a response, which converts bytes to responses.
-        """
+        """Return the windows at whose end the generator was connected; ``response_bytes`` is the size of a response."""
         pairs = zip(self._moments, self._moments[1:], strict=False)
         return tuple(
             self._window(before, after, response_bytes) for before, after in pairs if self._is_connected(after.sockets)
@@ -79,24 +73,25 @@ class LoadWindows:
         if before.sockets and after.sockets and size:
             responses = round((after.sockets.bytes_received - before.sockets.bytes_received) / size, 1)
         return Window(
-            start=round(before.reading.at - self._first.reading.at, 4),
-            duration=round(after.reading.at - before.reading.at, 4),
+            start=round(before.reading.read_at - self._first.reading.read_at, 4),
+            duration=round(after.reading.read_at - before.reading.read_at, 4),
             responses=responses,
             server_cpu=round(after.reading.cpu_seconds - before.reading.cpu_seconds, 4),
             wait_share=_wait_share(before.reading, after.reading),
+            compiler_cpu=_compiler_cpu(before.reading, after.reading),
             rss=after.reading.rss,
             connections=self._generator_connections(after.sockets),
         )
 
     def _generator_connections(self, sockets: SocketCounters | None) -> int | None:
-        """Return the number of the generator's connections, without earlier connections of the harness."""
+        """Return the number of connections that the generator has opened, or None if unknown."""
         first = self._first.sockets
         return sockets.connections - first.connections if first and sockets else None
 
     def _is_connected(self, sockets: SocketCounters | None) -> bool:
-        """Return whether the generator is connected, or true if sockets cannot be read."""
+        """Return whether the generator is connected. If the sockets cannot be read, return True."""
         connections = self._generator_connections(sockets)
-        # A single additional connection may belong to a readiness probe.
+        # Require two connections, because a single connection may belong to a readiness check.
         return connections is None or connections >= min(self._load.load.connections, 2)
 
     def _socket_readings(self) -> list[SocketCounters | None]:
@@ -105,8 +100,8 @@ class LoadWindows:
     def max_connections(self) -> int | None:
         """Return the maximum number of established connections during the load, or None if unknown.
 
-        The minimum would be misleading, because a busy machine accepts connections slowly, and wrk closes them at the
-        end. Connections that are lost during the load count as errors.
+        The minimum would be misleading, because a busy machine accepts connections slowly, and wrk closes them before
+        the load ends. Connections that are lost during the load count as errors anyway.
         """
         counts = [self._generator_connections(sockets) for sockets in self._socket_readings()[1:]]
         return max((count for count in counts if count is not None), default=None)
@@ -115,7 +110,7 @@ class LoadWindows:
         """Return the responses per request, estimated from bytes on the sockets, or None if unknown."""
         last = max((read for read in self._socket_readings() if read), key=lambda read: read.bytes_sent, default=None)
         first = self._first.sockets
-        # The sizes of declared requests (``_load.requests``) vary.
+        # A service's declared requests vary in size, so bytes do not reveal their number.
         if first is None or last is None or not result.requests or self._load.requests:
             return None
         requests = (last.bytes_sent - first.bytes_sent) / self._load.request_bytes
@@ -129,20 +124,32 @@ class LoadWindows:
         throttled = None
         if first.throttled_seconds is not None and end.throttled_seconds is not None:
             throttled = end.throttled_seconds - first.throttled_seconds
+        idle = None
+        if first.idle_seconds is not None and end.idle_seconds is not None:
+            idle = round(max(0.0, end.idle_seconds - first.idle_seconds), 4)
         return ServerUsage(
             cpu_seconds=end.cpu_seconds - first.cpu_seconds,
             rss_peak=max((each.rss for each in readings if each.rss is not None), default=None),
             wait_share=_wait_share(first, end),
+            compiler_cpu_seconds=_compiler_cpu(first, end),
             throttled_seconds=throttled,
             pids=end.pids,
             threads_peak=max((each.threads for each in readings if each.threads is not None), default=None),
+            idle_seconds=idle,
         )
 
 
 def _wait_share(before: Reading, after: Reading) -> float | None:
-    """Return the run-queue wait as a share of the time in which the server was runnable, or None if unknown."""
+    """Return the run-queue wait as a share of the time during which the server was runnable, or None if unknown."""
     if None in (before.run_seconds, before.wait_seconds, after.run_seconds, after.wait_seconds):
         return None
     run = (after.run_seconds or 0) - (before.run_seconds or 0)
     wait = (after.wait_seconds or 0) - (before.wait_seconds or 0)
     return round(wait / (wait + run), 4) if wait + run > 0 else None
+
+
+def _compiler_cpu(before: Reading, after: Reading) -> float | None:
+    """Return the CPU seconds of compiler threads between two readings, or None if the server has none."""
+    if after.compiler_seconds is None:
+        return None
+    return round(after.compiler_seconds - (before.compiler_seconds or 0.0), 4)

@@ -1,4 +1,4 @@
-"""The loop that executes the steps of a design. It alone ends a run at a deadline or an interruption."""
+"""The loop that executes a design's steps until the design, the deadline or an interruption ends it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +9,9 @@ from harness.experiment.steps import (
     Failed,
     Measure,
     OutOfTime,
+    PassedTime,
     Process,
+    ReadTime,
     Rest,
     Start,
     Step,
@@ -23,8 +25,8 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.run_records import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # seconds that a load takes beyond its planned length
-STOP_SECONDS = 4.0  # seconds for the final checks and the stop of a process
+OVERHEAD_SECONDS = 0.8  # a load takes this much longer than planned
+STOP_SECONDS = 4.0  # time for a process's final checks and for stopping it
 
 
 class RecordedProcesses:
@@ -38,15 +40,15 @@ class RecordedProcesses:
 
     def result(self, step: Step) -> StepResult | None:
         """Return the recorded result of a finished process's step, or None if the process is not finished."""
-        if isinstance(step, Rest):
+        if isinstance(step, Rest | ReadTime):
             return None
         process = step.cell.process if isinstance(step, Warm | Measure) else step.process
         if process not in self.processes:
             return None
         match step:
             case Start():
-                measured = frozenset(kind for of, kind, *_ in self._trials if of == process)
-                return Done(test_types=measured) if measured else Failed(gone=True)
+                measured = frozenset(kind for each, kind, *_ in self._trials if each == process)
+                return Done(test_types=measured) if measured else Failed(server_exited=True)
             case Measure(cell=cell):
                 trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
                 return TrialResult(trial=trial) if trial else OutOfTime()
@@ -58,26 +60,30 @@ class RecordedProcesses:
 
 @dataclass
 class Deadline:
-    """The end of a run's time, minus the time for stopping all running processes."""
+    """The latest time at which a load may end, so that all running processes can still be stopped in time."""
 
     clock: Clock
-    seconds: float | None  # None: no limit
-    began: float
-    up: set[Process] = field(default_factory=set)
+    seconds: float | None  # time limit of the run; None for no limit
+    started_at: float  # monotonic seconds
+    up: set[Process] = field(default_factory=set)  # running processes
 
     def passed(self, step: Step) -> bool:
-        """Return whether a load would end too late for stopping all running processes in time."""
-        if self.seconds is None or not isinstance(step, Warm | Measure) or step.until > 1:
+        """Return whether a load would end too late to stop all running processes in time."""
+        if self.seconds is None or not isinstance(step, Warm | Measure) or step.until is None:
             return False
-        end = self.began + step.until * self.seconds - len(self.up) * STOP_SECONDS
+        end = self.started_at + step.until * self.seconds - len(self.up) * STOP_SECONDS
         return self.clock.monotonic() + step.seconds + OVERHEAD_SECONDS > end
+
+    def share(self) -> float:
+        """Return the share of the run's time that has passed."""
+        return (self.clock.monotonic() - self.started_at) / self.seconds if self.seconds else 0.0
 
     def note(self, step: Step, result: StepResult) -> None:
         """Update the running processes after a step."""
         match step:
             case Start(process=process) if isinstance(result, Done):
                 self.up.add(process)
-            case Warm(cell=cell) | Measure(cell=cell) if isinstance(result, Failed) and result.gone:
+            case Warm(cell=cell) | Measure(cell=cell) if isinstance(result, Failed) and result.server_exited:
                 self.up.discard(cell.process)
             case Stop(process=process):
                 self.up.discard(process)
@@ -92,7 +98,7 @@ class MeasuringClock(Clock):
 
     clock: Clock
     execute_step: Callable[[Step], StepResult]
-    planned: Callable[[Step], float]  # planned seconds of a step; infinite for steps that may not extend the run
+    planned: Callable[[Step], float]  # planned seconds of a step; infinite if a delay must not stop the clock
     report_delay: Callable[[Step, float], None]  # called with a step and the seconds by which it exceeded the plan
     delay: float = 0.0  # total seconds by which steps exceeded the plan
 
@@ -101,7 +107,7 @@ class MeasuringClock(Clock):
         return self.clock.monotonic() - self.delay
 
     def time(self) -> float:
-        """Return the seconds since the epoch."""
+        """Return the time in seconds since the epoch."""
         return self.clock.time()
 
     def sleep(self, seconds: float) -> None:
@@ -109,7 +115,7 @@ class MeasuringClock(Clock):
         self.clock.sleep(seconds)
 
     def execute(self, step: Step) -> StepResult:
-        """Execute a step. Stop the clock for the time that exceeds the plan."""
+        """Execute a step. If it takes longer than planned, stop the clock for the difference."""
         began = self.clock.monotonic()
         result = self.execute_step(step)
         delay = self.clock.monotonic() - began - self.planned(step)
@@ -126,28 +132,24 @@ def run_design(
     seconds: float | None,
     *,
     recorded: RecordedProcesses | None = None,
-    used: float = 0.0,
+    used_share: float = 0.0,
 ) -> None:
-    """Execute all steps of a design.
+    """Execute all steps of a design. Interruptions are raised between two steps, after all results were recorded.
 
-    An interruption is raised only between two steps, when all results have been recorded.
-
-    Args:
-        design: The design.
-        execute: Executes a step, and records the result.
-        clock: The clock of the run's time.
-        seconds: The run's time, or None without a limit. It begins at the first step without a recorded result.
-        recorded: Results that replace the execution of steps.
-        used: Share of the run's time that earlier parts of the run have used.
+    The time limit of ``seconds`` starts at the first step without a recorded result. ``used_share`` is the share
+    of it that earlier parts of the run have used.
     """
     deadline: Deadline | None = None
     try:
         step = next(design)
         while True:
+            if isinstance(step, ReadTime):
+                step = design.send(PassedTime(share=deadline.share() if deadline else 0.0))
+                continue
             result = recorded.result(step) if recorded else None
             if result is None:
                 if deadline is None:
-                    deadline = Deadline(clock, seconds, began=clock.monotonic() - used * (seconds or 0.0))
+                    deadline = Deadline(clock, seconds, started_at=clock.monotonic() - used_share * (seconds or 0.0))
                 if deadline.passed(step):
                     result = OutOfTime()
                 else:

@@ -20,24 +20,25 @@ from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.selection import make_plan
 from harness.experiment.stage_build import build_all
 from harness.experiment.stage_measure import open_database
+from harness.experiment.stage_prepare import preparing_runtime
 from harness.experiment.verifying import Verification
 from harness.paths import REPOSITORY
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
-from harness.records.outcome import Outcome
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
-from harness.records.verification_record import VerificationRecord
+from harness.records.verification_record import Outcome, VerificationRecord
 from harness.report import terminal
-from harness.report.causes import format_test_types, group_verdict_causes
 from harness.report.verification_results import (
     REQUIREMENTS,
     ImplementationVerdict,
     VerificationReport,
     build_verdict,
     count_violations,
+    format_test_types,
+    group_verdict_causes,
     print_report,
     rule_location,
 )
@@ -46,16 +47,17 @@ from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
-# Output folders of builds, which are not watched. Folders whose name begins with a dot are not watched either.
+# Folders that builds write to, which are not watched for changes. Folders whose name begins with a dot are not watched
+# either.
 BUILD_OUTPUT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
-LOG_CHUNK = 1 << 20  # maximum number of characters of a log that are printed at once
-POLL_SECONDS = 0.5  # seconds between two scans for changed files
-COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # colours are removed from a log; all other control characters are escaped
+LOG_CHUNK = 1 << 20  # the log is printed in chunks of at most this many characters
+POLL_SECONDS = 0.5  # interval between two scans for changed files
+COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # colour codes, which are removed from a log before it is printed
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
 def verify(settings: Settings) -> int:
-    """Verify every selected implementation without load, and return the exit code."""
+    """Verify every selected implementation without load and return the exit code."""
     plan = make_plan(settings)
     as_text = settings.verdict_format == "text"
     console = terminal.make_console(sys.stdout if as_text else sys.stderr)
@@ -65,19 +67,19 @@ def verify(settings: Settings) -> int:
     with build_servers(settings, plan, progress) as servers:
         while True:
             verdicts: list[VerificationRecord] = []
-            judged: list[ImplementationVerdict] = []
+            verdicts_by_implementation: list[ImplementationVerdict] = []
             for implementation in plan.implementations:
-                began = time.monotonic()
+                started_at = time.monotonic()
                 records, verdict = _judge(implementation, plan, servers, progress, strict=settings.strict)
                 verdicts += records
-                judged.append(verdict)
+                verdicts_by_implementation.append(verdict)
                 if as_text:
-                    _print_result(verdict, records, time.monotonic() - began, console, quiet=settings.quiet)
+                    _print_result(verdict, records, time.monotonic() - started_at, console, quiet=settings.quiet)
             skipped = [
                 ImplementationVerdict(implementation=name, verdict="skipped", reason=reason)
                 for name, reason in plan.skipped
             ]
-            judged += skipped
+            verdicts_by_implementation += skipped
             for each in skipped if as_text and not settings.quiet else ():
                 console.print(Text(each.line))
             if not settings.watch:
@@ -87,7 +89,7 @@ def verify(settings: Settings) -> int:
     if not as_text:
         folders = {i.name: i.info().folder for i in plan.implementations}
         report = VerificationReport(
-            verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged
+            verdicts=verdicts, problems=progress.problems, folders=folders, implementations=verdicts_by_implementation
         )
         print_report(settings.verdict_format, report)
     passed = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
@@ -97,7 +99,7 @@ def verify(settings: Settings) -> int:
 def _judge(
     implementation: Implementation, plan: Plan, servers: "BuiltServers", progress: ProgressTracker, *, strict: bool
 ) -> tuple[list[VerificationRecord], ImplementationVerdict]:
-    """Return the verdicts on an implementation's test types, and the verdict on the implementation."""
+    """Return the verdict on each of an implementation's test types, and on the implementation as a whole."""
     name, build = implementation.name, servers.builds[implementation.name]
     if unbuilt := build_verdict(name, build):
         reported = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))
@@ -126,17 +128,17 @@ def _print_result(
     *,
     quiet: bool,
 ) -> None:
-    """Print the verdicts on an implementation; if ``quiet``, print only the verdicts other than pass."""
-    shown = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
-    if shown:
-        print_verdicts(shown, console)
+    """Print the verdicts on an implementation. If ``quiet``, omit verdicts that passed."""
+    relevant = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
+    if relevant:
+        print_verdicts(relevant, console)
     if not (quiet and judged.verdict == "verified"):
-        took = f"; its start and the checks took {format_seconds(seconds)}" if verdicts else ""
-        console.print(Text(f"{judged.line}{took}\n"), soft_wrap=True)
+        duration = f"; its start and the checks took {format_seconds(seconds)}" if verdicts else ""
+        console.print(terminal.format_verdict(judged, console).append(f"{duration}\n"))
 
 
 def _wait_for_new_plan(settings: Settings, plan: Plan, progress: ProgressTracker) -> Plan:
-    """Wait for a change of a file in the selected folders, and return the new selection."""
+    """Wait until a file in the selected folders changes, then return the new selection."""
     while True:
         folders = {i.folder for i in plan.implementations}
         progress.note(f"watching {', '.join(sorted(map(str, folders)))}; stop with Ctrl-C")
@@ -145,14 +147,14 @@ def _wait_for_new_plan(settings: Settings, plan: Plan, progress: ProgressTracker
         progress.note(f"changed: {names}")
         try:
             return make_plan(settings)
-        except TfbError as error:  # for example, a configuration has been edited only in part
+        except TfbError as error:  # for example, the user has saved a half-edited configuration
             progress.problem(str(error))
 
 
 def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> list[Path]:
-    """Wait until files change, and until a scan finds no further changes; return the changed files.
+    """Wait until files have changed and then stay unchanged for one scan. Return the changed files.
 
-    Scanning requires no package, and no kernel queue that could overflow.
+    Unlike inotify, scanning needs no additional package and has no event queue that could overflow.
     """
 
     def scan() -> dict[Path, tuple[int, int]]:
@@ -160,7 +162,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
         for root, names, files in (step for folder in folders for step in os.walk(folder)):
             names[:] = [name for name in names if name not in BUILD_OUTPUT and not name.startswith(".")]
             for path in (Path(root) / name for name in files):
-                with suppress(OSError):  # the file was deleted in the meantime, or it is a dangling link
+                with suppress(OSError):  # the file has been deleted, or is a dangling link
                     stamps[path] = (path.stat().st_mtime_ns, path.stat().st_size)
         return stamps
 
@@ -168,13 +170,13 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
     while True:
         sleep(POLL_SECONDS)
         now = scan()
-        if now == last != before:  # editors and checkouts change several files at a time
+        if now == last != before:  # editors and git may still be writing further files
             return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
         last = now
 
 
 def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
-    """Print a line for each test type, then each violation once with all affected test types."""
+    """Print one line per test type, then each violation with the test types that it affects."""
     for verdict in verdicts:
         passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
         line = Text.assemble(
@@ -182,30 +184,30 @@ def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole)
             f" {verdict.implementation} {verdict.test_type}: {passed} of {len(verdict.results)} checks passed",
         )
         console.print(line)
-    every = [verdict.test_type for verdict in verdicts if verdict.test_type != CONDUCT]
+    test_types = [verdict.test_type for verdict in verdicts if verdict.test_type != CONDUCT]
     for cause in group_verdict_causes(verdicts):
         result = cause.result
-        where = format_test_types(cause, every)
+        where = format_test_types(cause, test_types)
         console.print(Text.assemble("      ", (result.check, STYLES[result.outcome]), f" in {where}: {result.message}"))
         if result.expected is not None:
             console.print(Text(f"        expected  {result.expected}"))
         if result.actual is not None:
             console.print(Text(f"        got       {result.actual}"))
-        also = " (fails under --rules tfb; TechEmpower's rules do not ask for it)" if result.waived else ""
+        waiver = " (fails under --rules tfb; TechEmpower's rules do not require it)" if result.waived else ""
         link = f"link {(REPOSITORY / REQUIREMENTS).as_uri()}"
-        console.print(Text(f"        rule      {rule_location(result.rule)} {result.rule}{also}", f"dim {link}"))
+        console.print(Text(f"        rule      {rule_location(result.rule)} {result.rule}{waiver}", f"dim {link}"))
 
 
 def debug(settings: Settings) -> int:
-    """Start one implementation with a database, and print the addresses and the log until Ctrl-C."""
+    """Start an implementation with a database. Print their addresses, then print the server's log until Ctrl-C."""
     plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
         raise UsageError(f"debug starts a single implementation, but the selection has {names}. Give a single NAME")
     implementation = plan.implementations[0]
-    fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
+    settings = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console, progress = SafeConsole(), ProgressTracker(Display(quiet=settings.quiet))
-    with build_servers(fixed, plan, progress) as servers:
+    with build_servers(settings, plan, progress) as servers:
         if servers.builds[implementation.name].status != "ok":
             return Exit.FAILED
         log, address = servers.logs.log(implementation.name, "debug"), servers.database.address
@@ -237,20 +239,18 @@ class BuiltServers:
 
     @cached_property
     def database(self) -> SharedDatabase:
-        """Return the database, which is started on first access. If all builds fail, it is never started."""
+        """The database. The first access starts it, so it is not started if all builds fail."""
         return self.open_database()
 
 
 @contextmanager
 def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[BuiltServers]:
-    """Build the selection. If a step fails, keep the logs in a scratch folder."""
+    """Build the selected implementations and yield them. Finally, remove the logs unless a problem occurred."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:
         chores = first_use.find_chores(settings, plan)
-        if chores:
-            progress.announce(first_use.describe_chores(chores))
-        with progress.preparing(first_use.describe_stage(chores, "making the runtime ready", in_runtime=True)):
+        with preparing_runtime(chores, progress):
             run_id = logs.run_id.replace("_", "-")
             runtime = choose_runtime(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
@@ -266,7 +266,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
             yield BuiltServers(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
         keep = len(progress.problems) > before
     except TfbError:
-        keep = any(logs.folder.rglob("*.log"))  # the error message names a log
+        keep = any(logs.folder.rglob("*.log"))  # keep the logs, because the error message names one of them
         raise
     finally:
         if not keep:

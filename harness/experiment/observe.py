@@ -1,4 +1,4 @@
-"""Runs a load, and observes the server, the database and idle servers each second."""
+"""Runs a load while observing the server, its database and the idle servers."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import LoadError, ServerDiedError
-from harness.experiment.generators import TIMEOUT_SECONDS, LoadGenerator, LoadResult, LoadRun
+from harness.experiment.generators import LoadGenerator, LoadResult, LoadRun
 from harness.experiment.load_windows import LoadWindows
 from harness.host import process
 from harness.host.clock import Clock
@@ -16,44 +16,37 @@ from harness.paths import REPOSITORY
 from harness.records.loads import Scenario
 from harness.records.measurements import ClientUsage, LoadObservations, Window
 from harness.runtime import Database, GeneratorGroup, GeneratorStart, Meter, RunningGenerator, Runtime, Server
+from harness.verify.wire import TIMEOUT_SECONDS
 
-# Seconds by which a load may exceed its length. The last response and the drain may each take the timeout.
+# A load may take this much longer than planned: the last response and the drain may each take the timeout.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
 class Observation(LoadObservations):
-    """A load as observed by the generator and by the harness."""
+    """The observations of the generator and of the harness during a load."""
 
     result: LoadResult
-    idle_cpus: tuple[float | None, ...] = ()  # CPUs that each idle server used
+    idle_cpus: tuple[float | None, ...] = ()  # CPUs used by each idle server
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedLoad:
-    """A load, and everything that is observed during the load."""
+    """A load, and the servers and the database that are observed during the load."""
 
     server: Server
     database: Database  # the database of the server
     generator: LoadGenerator
     run: LoadRun
-    folder: Path  # folder with the generator's files
-    # Verified size of a response, which converts bytes to responses until the generator reports totals.
+    folder: Path  # folder for the generator's files
+    # Verified size of a response. It converts bytes to responses until the generator reports the number of responses.
     response_bytes: float | None = None
-    idle_meters: Sequence[Meter] = ()  # meters of the servers that run without a load
+    idle_meters: Sequence[Meter] = ()  # meters of the running servers that are not under load
 
 
 def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Callable[[Window], None]) -> Observation:
-    """Run a load until the generator ends.
+    """Run a load until the generator ends. Each second, call ``on_window`` with the latest window.
 
-    Args:
-        runtime: The runtime that starts the generator.
-        clock: The clock of the run.
-        load: The load.
-        on_window: Called each second with the latest window.
-
-    Raises:
-        LoadError: The generator failed or reported no valid result.
-        ServerDiedError: The server has died.
+    Raises LoadError if the generator fails or reports no valid result, and ServerDiedError if the server dies.
     """
     server, run = load.server, load.run
     arguments = load.generator.arguments(run, load.folder)
@@ -62,7 +55,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
     steal_before = server.program.steal_ticks()
     database_before = database_meter.read() if database_meter else None
     idle_before = read_all(load.idle_meters)
-    with closing(server.program.connections(server.endpoint.port)) as connections:
+    with closing(server.program.connections(server.endpoint.metered_port)) as connections:
         windows = LoadWindows(server.program, connections, run, load.response_bytes)
         started_at = clock.time()
         with _start_generator(runtime, load, arguments) as running:
@@ -70,7 +63,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
             status = _follow(windows, running, clock, load, on_window)
             database_after = database_meter.read() if database_meter else None
             output = running.output()
-            begun = running.starts() if isinstance(running, GeneratorGroup) else ()
+            generator_starts = running.starts() if isinstance(running, GeneratorGroup) else ()
             command = tuple(argument.removeprefix(f"{REPOSITORY}/") for argument in running.command)
     if status:
         name, how = Path(load.generator.program).name, process.describe_status(status)
@@ -79,7 +72,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
     server.program.require_alive()
     result = load.generator.result(run, output)
     idle_cpus = cpus_used(idle_before, read_all(load.idle_meters))
-    known = [cpus for cpus in idle_cpus if cpus is not None]
+    known_cpus = [cpus for cpus in idle_cpus if cpus is not None]
     return Observation(
         started_at=started_at,
         command=command,
@@ -92,10 +85,10 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
         steal_share=_steal_share(steal_before, server.program.steal_ticks()),
         connections=windows.max_connections(),
         idle_cpus=tuple(idle_cpus),
-        idle_cpu_share=round(max(known), 5) if known else None,
+        idle_cpu_share=round(max(known_cpus), 5) if known_cpus else None,
         restarted=identity_after != identity,
         responses_per_request=windows.responses_per_request(result),
-        clients=_clients(begun, result),
+        clients=_clients(generator_starts, result),
     )
 
 
@@ -116,36 +109,36 @@ def _follow(
     load: ObservedLoad,
     on_window: Callable[[Window], None],
 ) -> int | None:
-    """Observe the load until the generator ends, and return the exit status."""
+    """Observe the load until the generator ends, then return the exit status."""
     with realtime_priority():
         try:
             windows.follow(running, clock, load.run.seconds + SLACK_SECONDS, on_window)
         except ServerDiedError:
-            load.server.program.require_alive()  # raises an error that contains the exit status and the end of the log
+            load.server.program.require_alive()  # the error quotes the exit status and the end of the log
             raise
         return running.wait(0)
 
 
-def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
-    """Return the usage of each client, or an empty tuple if the results cannot be assigned to clients."""
-    if len(begun) < 2 or len(begun) != len(result.parts):
+def _clients(generator_starts: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
+    """Return the usage of each client, or an empty tuple if it is unknown which result belongs to which client."""
+    if len(generator_starts) < 2 or len(generator_starts) != len(result.parts):
         return ()
-    first = min(each.go_sent_at for each in begun)
+    first_go_at = min(each.go_sent_at for each in generator_starts)
     clients = []
-    for each, part in zip(begun, result.parts, strict=True):
-        seen_at = each.start_seen_at or each.go_sent_at
+    for start, part in zip(generator_starts, result.parts, strict=True):
+        start_seen_at = start.start_seen_at or start.go_sent_at
         clients.append(
             ClientUsage(
-                client=each.client,
-                connections=each.connections,
-                threads=each.threads,
+                client=start.client,
+                connections=start.connections,
+                threads=start.threads,
                 requests=part.requests,
                 bytes=part.bytes,
                 duration=part.duration,
                 cpu_seconds=part.cpu_seconds,
                 wait_seconds=part.wait_seconds,
-                begun=(each.go_sent_at + seen_at) / 2 - first,
-                begun_within=(seen_at - each.go_sent_at) / 2,
+                begun=(start.go_sent_at + start_seen_at) / 2 - first_go_at,
+                begun_within=(start_seen_at - start.go_sent_at) / 2,
             )
         )
     return tuple(clients)
@@ -155,8 +148,8 @@ def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[Clien
 def realtime_priority() -> Iterator[None]:
     """Run a block with real-time priority, if permitted, so that windows end on time.
 
-    If servers and generators use all CPUs, a sleeping thread can otherwise wake up half a second late. The block uses a
-    few milliseconds of CPU time per second. Child processes get normal priority.
+    With normal priority, this thread may wake up half a second late if servers and generators use all CPUs. The block
+    may use only a few milliseconds of CPU time per second. Child processes get normal priority.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
@@ -170,7 +163,7 @@ def realtime_priority() -> Iterator[None]:
 
 
 def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
-    """Return the current reading of each meter, or None for a dead server, which the next step reports."""
+    """Return the current reading of each meter, or None if its server has died. The next step reports dead servers."""
     readings: list[Reading | None] = []
     for meter in meters:
         try:
@@ -181,17 +174,17 @@ def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
 
 
 def cpus_used(before: Sequence[Reading | None], after: Sequence[Reading | None]) -> list[float | None]:
-    """Return the CPUs that each server used between two readings, or None if unknown."""
+    """Return the number of CPUs that each server used between two readings, or None if unknown."""
     return [
-        (later.cpu_seconds - earlier.cpu_seconds) / (later.at - earlier.at)
-        if earlier and later and later.at > earlier.at
+        (later.cpu_seconds - earlier.cpu_seconds) / (later.read_at - earlier.read_at)
+        if earlier and later and later.read_at > earlier.read_at
         else None
         for earlier, later in zip(before, after, strict=True)
     ]
 
 
 def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:
-    """Return the share of CPU time that the hypervisor stole between two readings of (stolen, total) ticks."""
+    """Return the share of CPU time that the hypervisor withheld between two readings of (stolen, total) ticks."""
     if not before or not after or after[1] <= before[1]:
         return None
     return (after[0] - before[0]) / (after[1] - before[1])

@@ -1,8 +1,8 @@
 """Marks the runs that this user started on this machine. ``--resume`` asks before it executes any other run's command.
 
-The folder of a run contains a seal (HMAC) of the run's command. The key is a secret in the state folder and is never
-part of a results folder. A person who sends a results folder can therefore only repeat a command that this user has
-given. The seal includes the folders and machines that the command names.
+A run's folder contains a seal: an HMAC of its command and of the folders and machines that the command names.
+The secret key is stored in the state folder, never in a results folder. Another person therefore cannot create a valid
+seal, but can only copy the seal of a run that this user has started.
 """
 
 import fcntl
@@ -30,14 +30,14 @@ logger = logging.getLogger("tfb.origin")
 
 
 def seal_run(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Seal a new run. If the state folder cannot be written, resuming the run requires consent."""
+    """Seal a new run. If sealing fails, log a warning, because ``--resume`` will then ask for consent."""
     try:
-        key = _key(make=True)
+        key = _key(create=True)
         places = list_places(settings)
         record = {"places": places, "seal": _seal(key, info, places)} if key else {}
         safe_write.replace(folder / FILE, json.dumps(record).encode())
     except (OSError, StoreError) as error:
-        logger.warning("cannot mark the run as started on this machine, so --resume will ask: %s", error)
+        logger.warning("cannot mark the run as started on this machine, so --resume will ask for consent: %s", error)
 
 
 def is_own(folder: Path, info: RunInfo) -> bool:
@@ -46,33 +46,32 @@ def is_own(folder: Path, info: RunInfo) -> bool:
 
 
 def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Raise UsageError if the command of the user's run refers to other folders or machines than at the start."""
+    """Raise UsageError if the run's command now names other folders or machines than when the run started."""
     before, now = _sealed_places(folder, info), list_places(settings)
     if before != now:
         raise UsageError(
-            f"run {info.run_id} cannot be resumed: the command names other folders or machines than at the start: "
-            f"{_format_places(before)} then, {_format_places(now)} now. Resume the run from the folder in which it was "
-            "started"
+            f"run {info.run_id} cannot be resumed: its command now refers to {_format_places(now)}, but referred to "
+            f"{_format_places(before)} when the run started. Resume the run from the folder in which it was started"
         )
 
 
 def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
-    """Return the sealed places of this user's run, or None if the seal is not valid.
+    """Return the sealed folders and machines of a run, or None if the seal is not valid.
 
-    The file may change between two readings. Places are therefore valid only with the seal of the same reading.
+    Both values come from a single read, because the file may change between two reads.
     """
     record = _read(folder)
     places, seal = record.get("places"), record.get("seal")
     if not isinstance(places, list) or not isinstance(seal, str) or not seal.isascii():
         return None
     with suppress(OSError, StoreError):
-        if (key := _key(make=False)) and hmac.compare_digest(seal, _seal(key, info, places)):
+        if (key := _key(create=False)) and hmac.compare_digest(seal, _seal(key, info, places)):
             return places
     return None
 
 
 def list_places(settings: Settings) -> list[str]:
-    """Return the folders and machines that a command names, with paths that do not depend on the current folder."""
+    """Return the folders (as absolute paths) and machines that a command names."""
     return [*(str(folder) for folder in settings.frameworks), repr(settings.hosts)]
 
 
@@ -81,7 +80,7 @@ def _format_places(places: object) -> str:
 
 
 def _read(folder: Path) -> dict[str, object]:
-    """Return the mark of a run, or an empty mark if it is missing or unreadable."""
+    """Return the content of a run's ``.origin``, or an empty document if the file is missing or unreadable."""
     try:
         with safe_write.read(folder.resolve() / FILE) as file:
             record = safe_read.parse_json(file.read(MAX_BYTES))
@@ -91,15 +90,15 @@ def _read(folder: Path) -> dict[str, object]:
 
 
 def _seal(key: bytes, info: RunInfo, places: list[object] | list[str]) -> str:
-    """Return the seal of all recorded values that determine the command of a resumed run."""
+    """Return the seal of a run: the HMAC of all recorded values that determine what a resumed run executes."""
     sealed = [list(info.command), info.seed, info.name, info.started_at, places]
     return hmac.new(key, json.dumps(sealed).encode(), "sha256").hexdigest()
 
 
-def _key(*, make: bool) -> bytes | None:
-    """Return this user's secret, or None if it is missing or if other users could have accessed it."""
+def _key(*, create: bool) -> bytes | None:
+    """Return this user's secret key, or None if the key is missing or other users could have read it."""
     place = state_folder() / f"own-runs-{os.geteuid()}"
-    with _private(place, make=make) as folder:
+    with _private(place, create=create) as folder:
         if folder is None:
             return None
         with suppress(FileNotFoundError):
@@ -108,10 +107,10 @@ def _key(*, make: bool) -> bytes | None:
                 status, key = os.fstat(descriptor), file.read(KEY_BYTES + 1)
             if _is_private(status) and stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and len(key) == KEY_BYTES:
                 return key
-            if not make:
+            if not create:
                 return None
             os.unlink("key", dir_fd=folder)
-        if not make:
+        if not create:
             return None
         key = secrets.token_bytes(KEY_BYTES)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -123,21 +122,21 @@ def _key(*, make: bool) -> bytes | None:
 
 
 @contextmanager
-def _private(place: Path, *, make: bool) -> Iterator[int | None]:
+def _private(path: Path, *, create: bool) -> Iterator[int | None]:
     """Lock a folder and yield its descriptor, or None if the folder is missing or other users may enter it."""
     try:
-        with safe_write.folder(place.parent, make=make) as parent:
-            if make:
+        with safe_write.folder(path.parent, create=create) as parent:
+            if create:
                 with suppress(FileExistsError):
-                    os.mkdir(place.name, 0o700, dir_fd=parent)
+                    os.mkdir(path.name, 0o700, dir_fd=parent)
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            folder = os.open(place.name, flags, dir_fd=parent)
+            folder = os.open(path.name, flags, dir_fd=parent)
     except FileNotFoundError:
         yield None
         return
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # two first runs at the same time must use the same key
-        if make and os.fstat(folder).st_uid == os.geteuid():
+        fcntl.flock(folder, fcntl.LOCK_EX)  # two runs that start at the same time must create only one key
+        if create and os.fstat(folder).st_uid == os.geteuid():
             os.fchmod(folder, 0o700)
         yield folder if _is_private(os.fstat(folder)) else None
     finally:

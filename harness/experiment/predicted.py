@@ -1,30 +1,41 @@
-"""Predicts the length of a run by sending predicted results to the design, without executing its steps."""
+"""Predicts how long a run will take, by sending predicted results to its design. ``--dry-run`` prints the result."""
 
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from harness.experiment import steps
-from harness.experiment.designs import DESIGNS
+from harness.errors import Exit
+from harness.experiment import first_use, steps
+from harness.experiment.designs import find_design
+from harness.experiment.first_use import FirstUseTask
 from harness.experiment.loop import OVERHEAD_SECONDS, run_design
+from harness.experiment.selection import limit_memory, make_plan, remaining_share
 from harness.experiment.steps import Process, Step, StepResult
+from harness.host import machine
 from harness.host.clock import Clock
-from harness.plan.plan import Plan
+from harness.plan.plan import Plan, concurrent_groups
+from harness.plan.run_settings import Settings
+from harness.records import store
 from harness.records.loads import Load
 from harness.records.measurements import ErrorCounts, ServerUsage, Window
+from harness.records.run_folders import find_run
 from harness.records.trial_record import Trial
 from harness.report.tables import format_count
+from harness.runtime.choice import can_run_side_by_side
 from harness.stats.unranked import AT_RATES
+from harness.units import format_elapsed
 
-START_SECONDS, STOP_SECONDS = 3.0, 3.0  # seconds of a start with a database, and of a stop with the final checks
-# Seconds for verifying a test type, in the first process (True) and in later processes.
+# The first constant is the time to start a server and its database. The second covers the final checks and the stop.
+START_SECONDS, STOP_SECONDS = 3.0, 3.0
+# Seconds to verify a test type. The key tells whether the process is the implementation's first.
 VERIFY_SECONDS = {True: 1.5, False: 0.4}
-RATE = 5_000.0  # requests per second that every server is assumed to serve
-QUIET_REST_SHARE = 0.3  # processes are assumed to be idle after this share of the maximum waiting time
+RATE = 5_000.0  # assumed throughput of every server, in requests per second
 
 
 def planned_seconds(plan: Plan, step: Step) -> float:
-    """Return the planned seconds of a start or stop, or infinity for other steps, which cannot exceed the plan."""
+    """Return the planned seconds of a start or stop, or infinity for steps whose delay does not extend the run."""
     match step:
         case steps.Start():
             kinds = plan.candidate(step.process.implementation).test_types
@@ -36,25 +47,25 @@ def planned_seconds(plan: Plan, step: Step) -> float:
 
 @dataclass
 class Prediction(Clock):
-    """A predicted run. It executes steps by predicting their results, and serves as the clock of the run."""
+    """A predicted run. It predicts the result of each step and serves as the clock of the run."""
 
     plan: Plan
     seconds: float = 0.0  # predicted length of the run
     measuring: float = 0.0  # total length of all trials
     trials: int = 0
-    measured: set[tuple[Process, str]] = field(default_factory=set)  # (process, test type) pairs with a trial
+    measured_cells: set[tuple[Process, str]] = field(default_factory=set)  # (process, test type) pairs with a trial
     # (implementation, test type, load) of every attempted measurement.
     tried: set[tuple[str, str, Load]] = field(default_factory=set)
     unreached: set[tuple[str, str, Load]] = field(default_factory=set)
-    warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # seconds of warm-up by (process, test type)
+    warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # (process, test type) -> warm-up in seconds
 
     @property
     def shortage(self) -> str | None:
-        """Return a message if the run's time is too short for some cells or for the minimum number of processes."""
+        """A message if the run's time is too short for some cells or for the minimum number of processes."""
         minimum = self.plan.profile.processes.minimum
         wanted = minimum * sum(len(candidate.test_types) for candidate in self.plan.candidates)
         missing = []
-        if sum(process.number < minimum for process, _ in self.measured) < wanted:
+        if sum(process.number < minimum for process, _ in self.measured_cells) < wanted:
             missing.append(f"each test type in {format_count(minimum, 'process')}")
         if self.untried:
             missing.append(f"{format_count(len(self.untried), 'cell')} ({', '.join(self.untried)})")
@@ -62,26 +73,26 @@ class Prediction(Clock):
             return None
         possible = f"{format_count(self.trials, 'trial')} of {format_count(self.plan.cells, 'cell')}"
         return (
-            f"the run's time suffices for {possible}, but not for {', nor for '.join(missing)}. "
-            "Give more --time, or select fewer implementations or test types"
+            f"the time limit is enough for {possible}, but not for {', nor for '.join(missing)}. "
+            "Increase --time, or select fewer implementations or test types"
         )
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """Return the cells for which the run's time is too short in every process."""
-        left = self.unreached - self.tried
+        """The cells that the run has no time to measure, for example ``vertx json c64``."""
+        untried = self.unreached - self.tried
         cells = []
         for each in self.plan.candidates:
             for kind, loads in each.test_types.items():
                 key = (each.implementation, kind)
-                cells += [" ".join((*key, load.label)) for load in loads if (*key, load) in left]
-                if self._has_rates(left, key) and not self._has_rates(self.tried, key):
+                cells += [" ".join((*key, load.label)) for load in loads if (*key, load) in untried]
+                if self._has_rates(untried, key) and not self._has_rates(self.tried, key):
                     cells.append(" ".join((*key, AT_RATES)))
         return tuple(cells)
 
     @staticmethod
     def _has_rates(cells: set[tuple[str, str, Load]], key: tuple[str, str]) -> bool:
-        """Return whether the cells include an open loop of an implementation and test type."""
+        """Return whether an implementation and test type (``key``) have a cell with an open loop."""
         return any((name, kind) == key and load.kind == "open" for name, kind, load in cells)
 
     def monotonic(self) -> float:
@@ -95,7 +106,7 @@ class Prediction(Clock):
         self.seconds += seconds
 
     def execute(self, step: Step) -> StepResult:
-        """Return the predicted result of a step, and advance the clock."""
+        """Return the predicted result of a step and advance the clock."""
         match step:
             case steps.Start():
                 kinds = self.plan.candidate(step.process.implementation).test_types
@@ -107,19 +118,20 @@ class Prediction(Clock):
             case steps.Measure():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
                 self.trials += 1
-                self.measured.add((step.cell.process, step.cell.test_type))
+                self.measured_cells.add((step.cell.process, step.cell.test_type))
                 self.tried.add((step.cell.process.implementation, step.cell.test_type, step.cell.load))
                 self.measuring += step.seconds
                 return steps.TrialResult(trial=self._trial(step))
             case steps.Rest():
-                self.sleep(step.seconds * (QUIET_REST_SHARE if step.quiet else 1.0))
+                # Processes are assumed to be idle after 0.3 of the maximum wait.
+                self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
             case steps.Stop():
-                self.sleep(STOP_SECONDS)
+                self.sleep(planned_seconds(self.plan, step))
                 self.unreached |= {(cell.process.implementation, cell.test_type, cell.load) for cell in step.unreached}
         return steps.Done()
 
     def _warming(self, step: steps.Warm) -> Sequence[Window]:
-        """Return windows with a declining cost until half of the cap, and with a constant cost afterwards."""
+        """Return a warm-up load's windows. CPU cost declines for half of the maximum warm-up, and is then constant."""
         limits, process = self.plan.profile.warm_up, step.cell.process
         cap = limits.jit_cap_seconds if self.plan.candidate(process.implementation).jit else limits.cap_seconds
         steady = max(2.0 * limits.span, 0.5 * cap) - 2 * limits.span
@@ -133,7 +145,7 @@ class Prediction(Clock):
         ]
 
     def _trial(self, step: steps.Measure) -> Trial:
-        """Return a trial that contains the fields that designs use."""
+        """Return a trial that has only the fields that designs use."""
         requests, load = round(RATE * step.seconds), step.cell.load
         due = None if load.kind == "closed" else requests
         return Trial.model_construct(
@@ -165,8 +177,67 @@ class Prediction(Clock):
 
 
 def predict(plan: Plan, seed: int) -> Prediction:
-    """Predict a run by means of the plan's design."""
+    """Predict a run by executing the plan's design with predicted results."""
     prediction = Prediction(plan)
-    design = DESIGNS[plan.profile.design](plan, seed)
+    design = find_design(plan.profile.design)(plan, seed)
     run_design(design, prediction.execute, prediction, plan.profile.interleaved.time_seconds)
     return prediction
+
+
+def dry_run(
+    settings: Settings, find_chores: Callable[[Settings, Plan], Sequence[FirstUseTask]] = first_use.find_chores
+) -> int:
+    """Print the predicted run as text or JSON and return the exit code."""
+    plan = make_plan(settings)
+    plan = replace(plan, side_by_side=can_run_side_by_side(settings, plan.implementations))
+    plan = limit_memory(plan, settings.results, machine.free_memory())
+    predicted, chores = predict(plan, settings.seed), find_chores(settings, plan)
+    finished: frozenset[tuple[str, int]] = frozenset()
+    if settings.resume:
+        finished = store.finished_processes(store.read_run(find_run(settings.results, settings.resume)))
+    share = remaining_share(plan, finished)
+    builds = first_use.past_build_seconds(plan, settings.results)
+    for problem in filter(None, (*plan.problems, predicted.shortage)):
+        print(f"! {problem}", file=sys.stderr)
+    if settings.json:
+        _print_json(plan, predicted, share, chores, builds)
+        return Exit.OK
+    for number, group in enumerate(concurrent_groups(plan, settings.seed), 1):
+        print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
+    for candidate in plan.candidates:
+        for kind, loads in candidate.test_types.items():
+            print(f"{candidate.implementation}  {kind}  {', '.join(load.label for load in loads)}")
+    count = plan.profile.processes
+    minimum = f"{count.minimum} to " if count.maximum > count.minimum else ""
+    print(
+        f"{format_count(plan.cells, 'cell')}, {minimum}{format_count(count.maximum, 'process')} of each, "
+        f"{format_count(predicted.trials, 'trial')}; about {format_elapsed(share * predicted.seconds)}"
+        f"{' remaining' * bool(finished)}, {predicted.measuring / max(1.0, predicted.seconds):.0%} of it measuring, "
+        "builds not counted"
+    )
+    print(first_use.describe_builds(builds, first_use.expected_build_seconds(plan.implementations, builds)))
+    if chores:
+        print(first_use.describe_chores(chores))
+    return Exit.OK
+
+
+def _print_json(
+    plan: Plan, predicted: Prediction, share: float, chores: Sequence[FirstUseTask], builds: Mapping[str, float | None]
+) -> None:
+    """Print the predicted run as JSON; ``share`` is the remaining share of the plan."""
+    count = plan.profile.processes
+    document = {
+        "processes": {"minimum": count.minimum, "maximum": count.maximum},
+        "trials": predicted.trials,
+        "seconds": share * predicted.seconds,
+        "measuring_seconds": share * predicted.measuring,
+        "first_use": [{"what": chore.description, "seconds": chore.seconds} for chore in chores],
+        "build_seconds": builds,
+        "unreached": predicted.untried,
+        "cells": [
+            {"implementation": candidate.implementation, "test_type": kind, "loads": [load.label for load in loads]}
+            for candidate in plan.candidates
+            for kind, loads in candidate.test_types.items()
+        ],
+    }
+    print(json.dumps(document))

@@ -1,30 +1,137 @@
-"""The lifecycle of a process: start with a database, verification, stop, and the record of how it ended."""
+"""Starts, verifies and stops processes, records their verdicts, and reports the causes of failures."""
 
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
 
 from harness.errors import DatabaseDiedError
-from harness.experiment.failure_reporter import FailedCheck, FailureReporter, with_results
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_context import MultiMachineRuntime
-from harness.experiment.running_process import RunningProcess
 from harness.experiment.steps import Cell, Done, Process, StepResult
+from harness.experiment.validity import IDLE_CPUS
+from harness.experiment.verifying import quote_log
 from harness.host import interruption
 from harness.host.clock import Clock
+from harness.plan.implementation import Implementation
 from harness.plan.plan import Plan
 from harness.records.loads import Load
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
+from harness.records.run_records import ProcessRecord
 from harness.records.store import RunStore
-from harness.runtime import Runtime, SharedDatabase
+from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outcome, VerificationRecord, worst_outcome
+from harness.report.verification_results import cause_key, format_result, group_causes
+from harness.runtime import Database, Runtime, Server, SharedDatabase
+from harness.runtime.crashes import find_errors
 from harness.runtime.database.refusals import RefusalWatch
 from harness.verify.verifier import Verifier
 
 
+@dataclass
+class RunningProcess:
+    """A process that tfb has started, with the verdicts, failures and counters so far."""
+
+    process: Process
+    implementation: Implementation
+    log: Path
+    started_at: float  # epoch seconds of the start
+    stack: ExitStack = field(default_factory=ExitStack)
+    server: Server = field(init=False)
+    database: Database = field(init=False)
+    startup_time: float | None = None
+    http_failures: tuple[CheckResult, ...] = ()  # failed HTTP checks, which affect every test type
+    verdicts: dict[str, VerificationRecord] = field(default_factory=dict)  # verdict by test type
+    reasons: list[str] = field(default_factory=list)  # why the process failed; empty if it did not fail
+    exit_reason: str = ""  # how the server exited unexpectedly; empty if it did not
+    failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells with an attempted measurement but no trial
+    unreached: tuple[Cell, ...] = ()  # planned cells that the run had no time to measure
+    reported_causes: set[object] = field(default_factory=set)
+    refusal_watch: RefusalWatch | None = None  # records connections that PostgreSQL refuses
+    # Responses per second of the latest trial, by test type and load.
+    rates: dict[tuple[str, Load], float] = field(default_factory=dict)
+    loaded_at: float = 0.0  # monotonic seconds at the end of the latest load
+    idle_seconds: float = 0.0  # time without a load since the latest busy check
+    idle_cpu_seconds: float = 0.0  # CPU time of the process during ``idle_seconds``
+    busy_checks: int = 0  # number of consecutive checks that found the process busy
+
+    def disturbs(self, cpus: float, seconds: float) -> bool:
+        """Record CPU usage over ``seconds`` without a load. Return whether the process keeps using a CPU while idle."""
+        self.idle_seconds += seconds
+        self.idle_cpu_seconds += cpus * seconds
+        if self.idle_seconds >= 5.0:
+            busy = self.idle_cpu_seconds / self.idle_seconds > IDLE_CPUS
+            self.idle_seconds = self.idle_cpu_seconds = 0.0
+            self.busy_checks = self.busy_checks + 1 if busy else 0
+        return self.busy_checks >= 3  # tolerate two checks, because compilers may still be active
+
+    def response_bytes(self, cell: Cell) -> tuple[float, float] | None:
+        """Return the sizes in bytes of the smallest and the largest verified response to a cell's requests."""
+        queries = cell.load.queries
+        return self.verdicts[cell.test_type].response_bytes.get("" if queries is None else str(queries))
+
+
+FailedCheck: TypeAlias = tuple[str, CheckResult]  # (test type, result with the outcome FAIL)
+
+
+@dataclass(kw_only=True)
+class FailureReporter:
+    """A recorder of the verdicts and failures of a run's processes. It reports each cause of failure once."""
+
+    store: RunStore
+    progress: ProgressTracker
+    _reported: set[object] = field(default_factory=set)  # pairs (implementation, cause)
+
+    def add_verdict(self, running: RunningProcess, verdict: VerificationRecord) -> None:
+        """Record a verdict on a test type. It replaces an earlier verdict on the same test type."""
+        running.verdicts[verdict.test_type] = verdict
+        self.store.add_verdict(verdict)
+
+    def add_results(self, running: RunningProcess, test_type: str, results: Sequence[CheckResult]) -> list[FailedCheck]:
+        """Add results to the verdict on a test type and return the failed results."""
+        if results:
+            self.add_verdict(running, with_results(running.verdicts[test_type], results))
+        return [(test_type, result) for result in results if result.outcome is Outcome.FAIL]
+
+    def report_causes(
+        self, running: RunningProcess, failed: Sequence[FailedCheck], moment: str = "", quoted: Sequence[str] = ()
+    ) -> None:
+        """Report each cause of failed checks once, with all affected test types. Quote the log lines in ``quoted``."""
+        log = f"; server log: {' | '.join(quoted)}" if quoted else ""
+        for cause in group_causes(failed):
+            identity = cause_key(cause.result)
+            if identity not in running.reported_causes:
+                running.reported_causes.add(identity)
+                text = f"{', '.join(cause.test_types)}: {f'{moment}: ' if moment else ''}"
+                text += f"{format_result(cause.result)}{log}"
+                self.fail(running, text, cause=(cause.test_types, identity))
+
+    def report_ignored_variables(self, running: RunningProcess, failed: Sequence[FailedCheck]) -> None:
+        """If a test type that reads the database failed, report the database settings that the server ignores."""
+        kinds = running.implementation.test_types
+        if running.refusal_watch and any(kinds[kind].reads_database for kind, _ in failed):
+            for mistake in running.refusal_watch.find_mistakes(running.log, expected=True):
+                self.fail(running, f"{running.process.implementation} {mistake}")
+
+    def fail(self, running: RunningProcess, reason: str, cause: object = None) -> None:
+        """Record why a process failed. Report each cause only once per implementation."""
+        running.reasons.append(reason)
+        name = running.process.implementation
+        if cause is not None and (name, cause) in self._reported:
+            return
+        self._reported.add((name, cause))
+        self.progress.problem(reason if reason.startswith(f"{name}:") else f"{name} {reason}")
+
+
+def with_results(verdict: VerificationRecord, results: Sequence[CheckResult]) -> VerificationRecord:
+    """Return the verdict with additional results, and with the worst of all outcomes."""
+    combined = (*verdict.results, *results)
+    outcome = worst_outcome(result.outcome for result in combined)
+    return verdict.model_copy(update={"results": combined, "outcome": outcome})
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProcessLifecycle:
-    """Starts, verifies and stops processes."""
+    """The operations that start, verify and stop processes."""
 
     plan: Plan
     clock: Clock
@@ -36,7 +143,7 @@ class ProcessLifecycle:
     failures: FailureReporter
 
     def create(self, process: Process) -> RunningProcess:
-        """Return the state of a process before the start."""
+        """Return the record of a process that has not been started yet."""
         name = process.implementation
         return RunningProcess(
             process=process,
@@ -50,10 +157,10 @@ class ProcessLifecycle:
         process, implementation = running.process, running.implementation
         self.progress.process(implementation.name, process.number)
         if self.database.supports_copies:
-            own = self.database.private_database(
+            private = self.database.private_database(
                 f"{implementation.name}-{process.number}", empty=implementation.is_service
             )
-            running.database = running.stack.enter_context(own)
+            running.database = running.stack.enter_context(private)
         else:
             self.database.restore()
             running.database = self.database
@@ -61,12 +168,14 @@ class ProcessLifecycle:
         running.refusal_watch = RefusalWatch.start(address, self.database.log)
         if not implementation.is_service:
             self.verifier.start_process(address)
-        # The stack runs callbacks in reverse order, so it checks the final state after the server has stopped.
+        # The stack runs callbacks in reverse order, so this check runs after the server has stopped.
         running.stack.push(lambda error_type, *_: None if error_type else self._audit_final_state(running))
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
+        if implementation.is_service:
+            running.implementation = running.server.implementation  # the requests now contain the login's token
         running.startup_time = running.server.startup_time
-        self.progress.verifying("http")
+        self.progress.verifying(WHOLE_SERVER)
         verdict = self.verifier.verify_http(running.server, process=process.number, thorough=process.number == 0)
         if verdict.outcome is Outcome.FAIL:
             self.raise_if_infrastructure_lost()
@@ -81,6 +190,7 @@ class ProcessLifecycle:
         try:
             for kind, loads in self.plan.candidate(process.implementation).test_types.items():
                 self.progress.verifying(kind)
+                log_begin = running.log.stat().st_size if running.log.exists() else 0
                 test_type, thorough = running.implementation.test_types[kind], process.number == 0
                 verdict = self.verifier.verify_test_type(
                     running.server, test_type, address, process=process.number, thorough=thorough, loads=loads
@@ -88,6 +198,7 @@ class ProcessLifecycle:
                 verdict = with_results(verdict, running.http_failures)
                 if verdict.outcome is Outcome.FAIL:
                     self.raise_if_infrastructure_lost()
+                    verdict = quote_log(next(iter(find_errors(running.log, log_begin)), None), verdict)
                 self.failures.add_verdict(running, verdict)
                 failed += [(kind, result) for result in verdict.results if result.outcome is Outcome.FAIL]
                 if verdict.outcome is Outcome.FAIL:
@@ -102,7 +213,7 @@ class ProcessLifecycle:
 
     def stop(self, running: RunningProcess) -> StepResult:
         """Verify a process once more, stop it, and record how it ended."""
-        self.raise_if_infrastructure_lost()  # a load may have lost connections without an error
+        self.raise_if_infrastructure_lost()  # a load may have lost its connections without reporting an error
         failed: list[FailedCheck] = []
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:
@@ -116,7 +227,7 @@ class ProcessLifecycle:
         return Done()
 
     def close(self, running: RunningProcess, error: BaseException) -> None:
-        """Stop a process after an error. Ignore further errors, because only the first error matters."""
+        """Stop a process after an error. Ignore errors while stopping, because only the first error matters."""
         with suppress(Exception):
             running.stack.__exit__(type(error), error, error.__traceback__)
 
@@ -129,8 +240,9 @@ class ProcessLifecycle:
                 started_at=running.started_at,
                 startup_time=running.startup_time,
                 status="interrupted" if interrupted else "failed" if running.reasons else "ok",
-                # reports that are passed on must not contain local paths
+                # Omit the local path from the reasons, because reports may be published.
                 reason="\n".join(running.reasons).replace(f"{self.store.folder}/", ""),
+                exit_reason=running.exit_reason.replace(f"{self.store.folder}/", ""),
                 log=str(running.log.relative_to(self.store.folder)),
                 failed_loads=loads_by_type(running.failed_loads),
                 unreached=loads_by_type(running.unreached),
@@ -138,19 +250,13 @@ class ProcessLifecycle:
         )
 
     def restore_after(self, running: RunningProcess, test_type: str) -> None:
-        """Restore the tables after a test type that writes, because dead rows would slow down later loads."""
+        """Restore the tables after a test type that writes, because dead tuples would slow later loads down."""
         kind = running.implementation.test_types[test_type]
         if kind.writes_database and kind.has_rows:
             running.database.restore()
 
     def raise_if_infrastructure_lost(self) -> None:
-        """Raise an error if the failure is not the fault of a server.
-
-        Raises:
-            KeyboardInterrupt: The run is interrupted.
-            DatabaseDiedError: PostgreSQL has died.
-            MachineLostError: A machine of the run does not respond.
-        """
+        """Raise KeyboardInterrupt, DatabaseDiedError or MachineLostError if it may explain a process's failure."""
         interruption.raise_if_pending()
         if reason := self.database.crash_reason():
             raise DatabaseDiedError(reason)
@@ -158,12 +264,12 @@ class ProcessLifecycle:
             self.runtime.require_machines()
 
     def _audit_final_state(self, running: RunningProcess) -> None:
-        """Compare responses under load with the database. Differences fail all test types that count statements."""
+        """Compare the database with the responses under load. If they differ, fail the affected test types."""
         results = [r for r in self.verifier.end_process(running.database.address) if r.outcome is not Outcome.PASS]
         failed: list[FailedCheck] = []
         for name in list(running.verdicts):
             kind = running.implementation.test_types[name]
-            if kind.counts_statements:  # warnings concern deadlocks, which only test types with writes can cause
+            if kind.counts_statements:  # warnings are about deadlocks, which only writes can cause
                 relevant = [r for r in results if r.outcome is Outcome.FAIL or kind.writes_database]
                 failed += self.failures.add_results(running, name, relevant)
         self.failures.report_causes(running, failed, "after the process")

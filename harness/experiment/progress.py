@@ -1,5 +1,6 @@
 """The progress of a run, shown on the terminal and written to progress.json for the dashboard."""
 
+import logging
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,20 +18,20 @@ from harness.experiment.steps import Cell
 from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK, Clock, heartbeat
 from harness.plain_text import printable
+from harness.provisioning import STEPS
 from harness.records.measurements import Window
 from harness.records.run_records import RunProgress
 from harness.records.store import RunStore
 from harness.records.trial_record import Trial
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
-MAX_WINDOWS = 120  # windows of the current load in progress.json: two minutes
-REDRAW_SECONDS = 1.0  # long, because drawing uses CPU time that the measurement needs
-STAGES = {"measure": "measuring", "warm-up": "warming up"}  # names of stages on the display
+MAX_WINDOWS = 120  # progress.json keeps the latest two minutes of one-second windows
+STAGES = {"measure": "measuring", "warm-up": "warming up"}  # stage -> displayed name
 
 
 @dataclass
 class ProgressTracker:
-    """A tracker of a run's state. It estimates the remaining time, and updates the display and the dashboard."""
+    """The progress of a run, with the estimated remaining time. Each change updates the display and progress.json."""
 
     display: "Display"
     expected_seconds: float = 0.0
@@ -38,7 +39,7 @@ class ProgressTracker:
     state: RunProgress = field(default_factory=RunProgress)
     clock: Clock = SYSTEM_CLOCK
     problems: list[str] = field(default_factory=list)  # all problems that have been reported
-    _began: float | None = None  # monotonic seconds at the first update
+    _started_at: float | None = None  # monotonic seconds at the first update
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stage(self, stage: str, changed: str = "") -> None:
@@ -46,22 +47,30 @@ class ProgressTracker:
         self._update(changed or stage, stage=stage, implementation="", test_type="", load="")
 
     def announce(self, text: str) -> None:
-        """Show a line that remains on the terminal during the whole run."""
+        """Show a line that stays on the terminal for the whole run."""
         self._update(text, stays=True)
 
     @contextmanager
-    def preparing(self, what: str) -> Iterator[None]:
-        """Begin a stage of preparation. Report every few seconds that it continues."""
-        self.stage(what)
-        stage = what.partition(":")[0]  # omit the list of tasks
-        with heartbeat(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
-            yield
+    def preparing(self, task: str) -> Iterator[None]:
+        """Begin a stage of the preparation. Report completed steps and, every few seconds, the elapsed time."""
+        self.stage(task)
+        handler = _StepHandler(self)
+        level = STEPS.level
+        STEPS.setLevel(logging.DEBUG)
+        STEPS.addHandler(handler)
+        try:
+            with heartbeat(lambda seconds: self.note(f"{task}: {format_elapsed(seconds)}")):
+                yield
+        finally:
+            STEPS.removeHandler(handler)
+            STEPS.setLevel(level)
 
     @contextmanager
     def building(self, implementation: str, log: Path) -> Iterator[None]:
-        """Show a build and the end of its log, and postpone the expected end of the run."""
-        began = self.elapsed
-        self.stage("building", f"building {implementation}; its log: {log}")
+        """Show a build's elapsed time and latest log line. At the end, show how long the build took."""
+        started_at = self.elapsed
+        line = f"building {implementation}; its log: {log}"
+        self._update(line, stage="building", implementation=implementation, test_type="", load="")
 
         def report(seconds: float) -> None:
             last_line = process.tail(log, 1).strip()[:100]
@@ -70,9 +79,8 @@ class ProgressTracker:
 
         with heartbeat(report):
             yield
-        took = self.elapsed - began
-        self.extend(took)
-        self.note(f"building {implementation} took {format_seconds(took)}")
+        seconds = self.elapsed - started_at
+        self._update(f"building {implementation} took {format_seconds(seconds)}", stays=seconds >= 1.0)
 
     def process(self, implementation: str, number: int) -> None:
         """Show the start of a process."""
@@ -81,6 +89,9 @@ class ProgressTracker:
             stage="starting",
             implementation=implementation,
             process=number + 1,
+            preparation=self.state.preparation if self.state.process else self.elapsed,
+            test_type="",
+            load="",
             windows=(),
         )
 
@@ -143,23 +154,38 @@ class ProgressTracker:
     def elapsed(self) -> float:
         """Return the seconds since the first update."""
         now = self.clock.monotonic()
-        if self._began is None:
-            self._began = now
-        return now - self._began
+        if self._started_at is None:
+            self._started_at = now
+        return now - self._started_at
 
     def _update(self, changed: str, *, stays: bool = False, **values: object) -> None:
-        with self._lock:  # a build reports its progress from another thread
+        with self._lock:  # during builds, a heartbeat thread also calls this method
             elapsed = self.elapsed
             remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
             self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
             self.display.show(self.state, changed=changed, stays=stays or changed.startswith("!"))
             if self.store:
-                # Durability is unnecessary, because the file is replaced each second.
+                # The file need not survive a crash of the machine, because it is replaced each second.
                 self.store.write_text("progress.json", self.state.to_json(), durable=False)
 
 
+class _StepHandler(logging.Handler):
+    """A log handler that shows installation steps. The line of each completed step stays visible."""
+
+    def __init__(self, progress: ProgressTracker) -> None:
+        super().__init__()
+        self._progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show the beginning or the end of a step."""
+        if record.levelno >= logging.INFO:
+            self._progress.announce(record.getMessage())
+        else:
+            self._progress.stage(record.getMessage())
+
+
 class Display:
-    """A display of a run as lines, for logs and pipes. If ``quiet``, it shows only problems."""
+    """A display that prints one line per event, for logs and pipes. If ``quiet``, it prints only problems."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -168,10 +194,8 @@ class Display:
     def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         """Show a new state.
 
-        Args:
-            state: The state of the run.
-            changed: A line that describes the change, or an empty string.
-            stays: Whether the line remains on the terminal during the whole run.
+        ``changed`` is a line that describes the change, or empty. If ``stays``, the line stays visible for the whole
+        run.
         """
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
@@ -183,31 +207,37 @@ class Display:
 
 
 class LiveDisplay(Display):
-    """A display of a run as a line that is redrawn each second. Announcements and problems remain visible."""
+    """A display that redraws a single line each second. Announcements and problems remain visible."""
 
     def __init__(self, console: SafeConsole | None = None) -> None:
         self._bar = Bar(
-            TextColumn("{task.percentage:3.0f}%"),
-            BarColumn(20),
-            TimeElapsedColumn(Column(no_wrap=True)),
-            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+            TextColumn("{task.fields[share]:>4}"),
+            BarColumn(14),
+            TimeElapsedColumn(),
+            TextColumn(
+                "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+            ),
             console=console or SafeConsole(stderr=True, highlight=False),
-            refresh_per_second=1 / REDRAW_SECONDS,
+            refresh_per_second=1,  # redrawing more often would take CPU time from the measurement
             transient=True,
+            expand=True,  # only the description is cut off
         )
-        self._task = self._bar.add_task("", total=None)
+        self._task = self._bar.add_task("", total=None, share="")
 
     def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         """Show the state at the next redraw."""
         if stays:
-            self._bar.console.print(Text(changed), soft_wrap=True)
+            self._bar.console.print(Text(changed))
+        # If the end is unknown or overdue, the bar has no total: it moves without a percentage.
+        total = state.elapsed + state.remaining if state.remaining else None
+        self._bar.tasks[0].total = total  # Bar.update ignores None, so that an overdue bar would stay at 100 %
         self._bar.update(
             self._task,
             completed=state.elapsed,
-            total=None if state.remaining is None else state.elapsed + state.remaining,
+            share=f"{state.elapsed / total:.0%}" if total else "",
             description=changed if state.stage == "building" and changed else describe_state(state),
         )
-        self._bar.start()  # started late, so that an early error leaves the terminal unchanged
+        self._bar.start()  # start late, so that an early error leaves the terminal unchanged
 
     def close(self) -> None:
         """Stop redrawing."""
@@ -216,15 +246,17 @@ class LiveDisplay(Display):
 
 def describe_state(state: RunProgress) -> str:
     """Describe a state, for example ``2 min left · vertx · process 1 · json · c64``."""
-    left, rate = "", ""
+    remaining, rate = "", ""
     if state.remaining is not None:
-        left = f"{format_elapsed(state.remaining)} left" if state.remaining > 0 else "longer than expected"
+        remaining = f"{format_elapsed(state.remaining)} left" if state.remaining > 0 else "longer than expected"
     newest = state.windows[-1] if state.windows else None
     if newest and newest.responses is not None and newest.duration > 0:
         rate = f"now {format_rate(newest.responses / newest.duration)} req/s"
     process = f"process {state.process}" if state.process else ""
     stage = STAGES.get(state.stage, state.stage)
-    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.load, stage, rate)))
+    return " · ".join(
+        filter(None, (remaining, state.implementation, process, state.test_type, state.load, stage, rate))
+    )
 
 
 def make_display(*, quiet: bool) -> Display:

@@ -1,4 +1,4 @@
-"""The parts that every stage of a run uses: settings, progress, records, and access to the machine."""
+"""The objects that every stage of a run uses: settings, progress, records, and access to the machine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +15,7 @@ from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, local_leftovers
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
-from harness.records.machine_record import Machine
-from harness.records.run_info import RunInfo
+from harness.records.run_info import Machine, RunInfo
 from harness.records.store import RunStore
 from harness.runtime import Runtime
 from harness.runtime.choice import choose_runtime
@@ -28,22 +27,22 @@ class MultiMachineRuntime(Protocol):
     """A runtime whose servers, database and clients are on different machines."""
 
     def require_machines(self) -> None:
-        """Contact every machine. Raises MachineLostError with the name of a machine that does not respond."""
+        """Contact every machine. Raises a MachineLostError that names a machine that does not respond."""
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return run.json with facts about every machine (the server's first) and about the links between them."""
+        """Return ``info`` with facts about all machines (the server's first), and about the links between them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
-    """The access of a run to the machine. Tests replace it by doubles."""
+    """The functions by which a run accesses the machine. Tests replace them with doubles."""
 
     clock: Clock = SYSTEM_CLOCK
     choose_runtime: Callable[..., Runtime] = choose_runtime
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.read_machine
-    open_files: Callable[[], object] = host.raise_open_file_limit  # raises the limit of open files to the maximum
+    open_files: Callable[[], object] = host.raise_open_file_limit  # raises this process's limit to the maximum
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
     leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
@@ -52,7 +51,7 @@ class Dependencies:
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """The parts of a run that all stages share."""
+    """The objects that all stages of a run share."""
 
     settings: Settings
     progress: ProgressTracker

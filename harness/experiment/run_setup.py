@@ -1,22 +1,21 @@
-"""Describes the setup of a run in run.json, and refuses to resume a run with a different setup."""
+"""Describes the setup of a run in run.json and refuses to resume a run whose setup has changed."""
 
 import platform
 from collections.abc import Collection
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host.git import Repository
-from harness.paths import INSTALLED, REPOSITORY
+from harness.paths import BUILT_FROM, INSTALLED, REPOSITORY
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
 from harness.records import store
 from harness.records.loads import Load
-from harness.records.machine_record import Machine
-from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.run_info import BuildRecord, Machine, RunInfo
 from harness.records.store import RunStore
 from harness.runtime import Runtime
 
 MAX_CHANGES_SHOWN = 10
-COMMIT = "# branch.oid "  # prefix of the line with the commit in the output of git status
+COMMIT = "# branch.oid "  # start of the line of git status that contains the commit
 
 Revision = tuple[str | None, bool | None]  # (commit, whether the files differ from the commit)
 
@@ -24,11 +23,11 @@ Revision = tuple[str | None, bool | None]  # (commit, whether the files differ f
 def make_run_info(
     settings: Settings, plan: Plan, machine: Machine, runtime: Runtime, run_store: RunStore, revision: Revision
 ) -> RunInfo:
-    """Return run.json as it is before the first build."""
+    """Return the content of run.json before the first build."""
     loads: dict[str, tuple[Load, ...]] = {}
     for candidate in plan.candidates:
-        for kind, of_kind in candidate.test_types.items():
-            loads[kind] = tuple(dict.fromkeys((*loads.get(kind, ()), *of_kind)))
+        for kind, type_loads in candidate.test_types.items():
+            loads[kind] = tuple(dict.fromkeys((*loads.get(kind, ()), *type_loads)))
     profile = settings.profile.model_dump(mode="json")
     return RunInfo(
         run_id=run_store.run_id,
@@ -69,14 +68,15 @@ def make_run_info(
         processes_maximum=settings.profile.processes.maximum,
         noise_floor=store.read_noise_floor(settings.results, settings.profile.name, machine),
         problems=plan.problems,
+        part=plan.part,
     )
 
 
 def choose_baseline(settings: Settings, plan: Plan) -> str:
-    """Return the implementation that scores refer to.
+    """Return the implementation that scores refer to, which is the profile's baseline if it is selected.
 
-    This is the baseline of the profile, if it is selected. Otherwise, it is the first by name among the implementations
-    with the most test types. It is recorded with the run, so that filtering a table never changes a score.
+    Otherwise, it is the alphabetically first of the implementations with the most test types. The run records the
+    baseline, so that filtering a table never changes a score.
     """
     names = {i.name for i in plan.implementations}
     if settings.profile.reference in names:
@@ -85,9 +85,14 @@ def choose_baseline(settings: Settings, plan: Plan) -> str:
 
 
 def read_revision() -> Revision:
-    """Return the commit of this repository, and whether its files differ from the commit; None outside a checkout."""
+    """Return the commit of tfb, and whether files differ from it. Both are None if the commit is unknown.
+
+    A wheel contains the commit from which it was built.
+    """
     if INSTALLED:
-        return None, None
+        described = BUILT_FROM.read_text(encoding="utf-8").strip() if BUILT_FROM.exists() else ""
+        commit, _, changes = described.partition("-")
+        return (commit, bool(changes)) if commit else (None, None)
     arguments = ("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=no", "--ignore-submodules=all")
     try:
         status = Repository.containing(REPOSITORY).run(*arguments, seconds=30)
@@ -99,21 +104,16 @@ def read_revision() -> Revision:
     return commit, any(not line.startswith("#") for line in status.names)
 
 
-def require_same_setup(before: RunInfo, now: RunInfo, measured: Collection[str] = ()) -> None:
-    """Raise UsageError with all changes of a run's setup since the run started.
+def require_same_setup(before: RunInfo, current: RunInfo, measured: Collection[str] = ()) -> None:
+    """Raise UsageError if the commit, profile, tools or configuration have changed since the run started.
 
-    The setup consists of the commit, the profile, the tools and the entries of benchmark_config.json. A value that only
-    one of the records contains counts as a change.
-
-    Args:
-        before: run.json of the run to resume.
-        now: run.json as a new run would write it.
-        measured: Implementations with trials, whose builds must also be unchanged.
+    A value that only one of the two documents contains counts as a change. The builds of ``measured`` implementations
+    must also be unchanged.
     """
-    names, current_names = ({each.name for each in info.implementations} for info in (before, now))
+    names, current_names = ({each.name for each in info.implementations} for info in (before, current))
     unshared = names ^ current_names
-    changes = [f"{name} is in only one of them" for name in sorted(unshared)]
-    old, new = _identity(before, measured), _identity(now, measured)
+    changes = [f"{name} {'is no longer' if name in names else 'was not'} selected" for name in sorted(unshared)]
+    old, new = _identity(before, measured), _identity(current, measured)
     changes += [
         f"{key} was {_format(old.get(key))}, and is {_format(new.get(key))}"
         for key in sorted(old.keys() | new.keys(), key=lambda key: (None in (old.get(key), new.get(key)), key))
@@ -134,20 +134,20 @@ def _format(value: object) -> str:
 
 
 def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
-    """Return the named values that must not change during a run; builds only for ``measured`` implementations."""
+    """Return the values that must not change during a run. They include the builds of ``measured`` implementations."""
     identity: dict[str, object] = {"commit": info.revision, **info.tools}
-    for each in info.implementations:
-        identity[f"{each.name}: benchmark_config.json"] = each.digest or None
-        if each.name in measured:
-            build = each.build or BuildRecord(status="skipped")
-            identity[f"{each.name}: build"] = build.status
-            identity |= {f"{each.name}: {tool}": version for tool, version in build.tools.items()}
-            identity[f"{each.name}: image"] = build.image_digest
+    for implementation in info.implementations:
+        identity[f"{implementation.name}: benchmark_config.json"] = implementation.digest or None
+        if implementation.name in measured:
+            build = implementation.build or BuildRecord(status="skipped")
+            identity[f"{implementation.name}: build"] = build.status
+            identity |= {f"{implementation.name}: {tool}": version for tool, version in build.tools.items()}
+            identity[f"{implementation.name}: image"] = build.image_digest
     return identity | _flatten("profile", info.settings.get("profile"))
 
 
 def _flatten(name: str, value: object) -> dict[str, object]:
-    """Return the leaves of a nested document by their dotted paths."""
+    """Return the leaves of a nested document, with their dotted paths as keys."""
     if not isinstance(value, dict):
         return {name: value}
     return {path: leaf for key, child in value.items() for path, leaf in _flatten(f"{name}.{key}", child).items()}

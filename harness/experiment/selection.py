@@ -1,4 +1,4 @@
-"""Selects the work of a run: converts settings to a plan of implementations, test types and loads."""
+"""Makes the plan of a run: selects implementations, test types and loads according to the settings."""
 
 import contextlib
 import re
@@ -7,8 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import ConfigError, StoreError, UsageError
+from harness.experiment.run_setup import choose_baseline
 from harness.paths import CONFIG_FILE
-from harness.plan.discovery import RESERVED_NAMES, Implementation, ScanResult, scan_folders, select_implementations
+from harness.plan.discovery import RESERVED_NAMES, ScanResult, scan_folders, select_implementations
+from harness.plan.implementation import Implementation
+from harness.plan.parts import restrict_to_part
 from harness.plan.plan import Candidate, Plan
 from harness.plan.run_settings import ControlCopy, Settings
 from harness.plan.suggestions import suggest
@@ -17,21 +20,16 @@ from harness.records.loads import Load
 from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
-# Finds a JVM platform in the language, platform, web server or framework of an implementation. Only whole words match,
+# Matches JVM platforms in an implementation's language, platform, web server and framework, but only as whole words,
 # because "javascript" contains "java".
 JIT_PLATFORMS = re.compile(
     r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
 )
 MEMORY_SHARE = 0.7  # share of the free memory that all servers together may use
-RECENT_RUNS = 5  # number of runs that are searched for the memory usage of servers
 
 
 def make_plan(settings: Settings) -> Plan:
-    """Select implementations, test types and loads.
-
-    Raises:
-        UsageError: There is nothing to run, or a flag names an implementation that is not selected.
-    """
+    """Select implementations, test types and loads. Raises UsageError if nothing remains or a flag is unusable."""
     scanned = ScanResult() if settings.services else scan_folders(*settings.frameworks)
     selected = _select_implementations(settings, scanned)
     refused = [
@@ -56,25 +54,26 @@ def make_plan(settings: Settings) -> Plan:
         reason = reason or f"the selection matches none of {len(scanned.implementations)} implementations"
         raise UsageError(f"nothing to run: {reason}. List the available implementations with ./tfb --list-tests")
     names = {candidate.implementation for candidate in candidates}
-    without_cells = [
+    without_test_types = [
         (i, f"declares none of the selected test types ({i.folder / CONFIG_FILE})")
         for i in usable
         if i.name not in names and i.name in settings.selection.test
     ]
-    # If the command names every implementation, broken files of other implementations do not affect this run.
+    # Broken files of other implementations do not affect a run that names its implementations.
     by_name = settings.selection.test and not {*RESERVED_NAMES} & {*settings.selection.test}
-    return Plan(
+    plan = Plan(
         candidates=candidates,
         profile=settings.profile,
         implementations=tuple(i for i in usable if i.name in names),
         problems=refusals if by_name else (*refusals, *broken_files),
-        skipped=tuple((i.name, reason) for i, reason in (*refused, *without_cells)),
+        skipped=tuple((i.name, reason) for i, reason in (*refused, *without_test_types)),
         reverse=settings.reverse_order,
     )
+    return restrict_to_part(plan, *settings.part, choose_baseline(settings, plan)) if settings.part else plan
 
 
 def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Implementation, ...]:
-    """Return the selected implementations with rules and privileges, followed by the control copies."""
+    """Return the selected implementations with their rules and privileges, followed by any control copies."""
     selected = settings.services or select_implementations(scanned, settings.selection)
     if unknown := set(settings.allow) - {i.name for i in selected}:
         suggestion = suggest(min(unknown), (i.name for i in selected))
@@ -96,7 +95,7 @@ def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tu
 
 
 def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
-    """Return a note about the usable implementations in the folder of an unusable implementation."""
+    """Return a note that names usable implementations in the same folder, or an empty string."""
     usable = [
         other.name
         for other in scanned.implementations
@@ -105,30 +104,25 @@ def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
     return f"; the same folder contains {', '.join(usable)}" if usable else ""
 
 
-def control_copies(selected: Sequence[Implementation], wanted: ControlCopy) -> tuple[Implementation, ...]:
-    """Return the control copies of implementations, verified by the same rules.
-
-    Raises:
-        UsageError: The folders of the copies lack an implementation.
-        ConfigError: A configuration file of a copy is broken.
-    """
-    scanned = scan_folders(*wanted.frameworks)
+def control_copies(selected: Sequence[Implementation], control: ControlCopy) -> tuple[Implementation, ...]:
+    """Return the control copies. Raises UsageError for a missing copy, and ConfigError for a broken one."""
+    scanned = scan_folders(*control.frameworks)
     copies = {i.name: i for i in scanned.implementations}
     if missing := [i.name for i in selected if i.name not in copies]:
-        if troubles := [str(trouble) for trouble in scanned.folder_problems if not trouble.names.isdisjoint(missing)]:
-            raise ConfigError("\n".join(troubles))
-        where = ", ".join(map(str, wanted.frameworks))
+        if problems := [str(each) for each in scanned.folder_problems if not each.names.isdisjoint(missing)]:
+            raise ConfigError("\n".join(problems))
+        where = ", ".join(map(str, control.frameworks))
         raise UsageError(f"{where} does not contain {', '.join(missing)}. Leave it out with --exclude")
     return tuple(
-        replace(copies[i.name], name=i.name + wanted.suffix, rules=i.rules, allowed=i.allowed) for i in selected
+        replace(copies[i.name], name=i.name + control.suffix, rules=i.rules, allowed=i.allowed) for i in selected
     )
 
 
 def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -> bool:
-    """Return whether servers can reach the upstream service of ``fan-out``.
+    """Return whether servers can reach the upstream service, which ``fan-out`` calls.
 
-    The service is built with cargo and listens on the loopback interface. Bridged containers and other machines cannot
-    reach this interface.
+    The service is built with cargo and listens on the loopback interface, which bridged containers and other machines
+    cannot reach.
     """
     hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
     return upstream.available() and not hidden and all(i.local for i in selected)
@@ -137,7 +131,7 @@ def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -
 def select_cells(
     implementation: Implementation, settings: Settings, *, upstream_reachable: bool
 ) -> dict[str, tuple[Load, ...]]:
-    """Return the loads of each selected test type of an implementation, in the order of measurement."""
+    """Return an implementation's selected test types with their loads, in the order of measurement."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
         name: kind.loads(settings.profile) if chosen is None else chosen[name]
@@ -148,9 +142,9 @@ def select_cells(
 
 
 def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
-    """Return the plan with the memory that servers may use together, and with their usage in recent runs, in bytes."""
+    """Return the plan with a limit on the servers' total memory, and with each server's usage in recent runs."""
     sizes: dict[str, float] = {}
-    for folder in list_runs(results)[-RECENT_RUNS:]:
+    for folder in list_runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # an unreadable run provides no memory usage
             for trial in store.read_run(folder).trials:
                 if trial.server.rss_peak:
@@ -159,5 +153,5 @@ def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
 
 
 def remaining_share(plan: Plan, finished: Collection[tuple[str, int]]) -> float:
-    """Return the share of a plan's processes that remain to be measured; 1 for a new run."""
+    """Return the share of a plan's processes that are still to be measured, which is 1 for a new run."""
     return 1 - len(finished) / (len(plan.candidates) * plan.profile.processes.maximum)

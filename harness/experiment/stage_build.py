@@ -4,11 +4,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.experiment.first_use import shared_build
 from harness.experiment.generators import LoadGenerator
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_context import RunContext
 from harness.experiment.stage_prepare import Prepared
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.plan import Plan
 from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.store import RunStore
@@ -28,11 +29,7 @@ class Built:
 
 
 def build(prepared: Prepared) -> Built:
-    """Build all implementations, and write run.json with the results.
-
-    Raises:
-        UsageError: A resumed run contains trials of an implementation whose build has changed.
-    """
+    """Build all implementations and write run.json. Raises UsageError if a measured implementation's build changed."""
     context, progress = prepared.context, prepared.context.progress
     began = progress.elapsed
     builds = build_all(prepared.runtime, prepared.plan, progress, context.store)
@@ -51,12 +48,12 @@ def build(prepared: Prepared) -> Built:
 
 
 def _announce_measurement(context: RunContext, built_seconds: float, measuring_seconds: float) -> None:
-    """Announce how long the builds took and when the measurement is expected to end."""
+    """Announce how long the builds took, and when the measurement is expected to end."""
     progress = context.progress
     end = time.localtime(context.dependencies.clock.time() + measuring_seconds)
     progress.expected_seconds = progress.elapsed + measuring_seconds
     progress.announce(
-        f"builds took {format_elapsed(built_seconds)}; the time of the measurement begins now: expected end "
+        f"builds took {format_elapsed(built_seconds)}; the measurement starts now, expected end "
         f"{time.strftime('%H:%M', end)} ({format_elapsed(measuring_seconds)})"
     )
 
@@ -64,7 +61,7 @@ def _announce_measurement(context: RunContext, built_seconds: float, measuring_s
 def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store: RunStore) -> dict[str, BuildRecord]:
     """Build every implementation, report failed builds, and return the build of each implementation.
 
-    Implementations that share a build are built once, and a failure is reported once for all of them.
+    Implementations that share a build are built once. If the build fails, a single report names all of them.
     """
     builds: dict[str, BuildRecord] = {}
     sharing: dict[object, list[str]] = {}
@@ -79,9 +76,9 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store
         with progress.building(implementation.name, log):
             record = runtime.build(implementation, log)
         if record.status != "ok":
-            same = f"\n{', '.join(others)}: the same build" if implementation.name == first and others else ""
+            same = f"\nthis build is shared by {', '.join(others)}" if implementation.name == first and others else ""
             progress.problem(f"{implementation.name} {record.status}: {record.reason}{same}")
-        # Reports that are passed on must not contain local paths.
+        # Omit the local path from the reason, because reports may be published.
         reason = record.reason.replace(f"{run_store.folder}/", "")
         builds[implementation.name] = record.model_copy(update={"reason": reason})
     return builds
@@ -90,14 +87,11 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store
 def build_key(implementation: Implementation, runtime: Runtime) -> object:
     """Return a value that is equal for implementations that share a build.
 
-    The images of a Dockerfile have different names, so under Docker such implementations share only failures.
+    Under Docker, implementations with the same Dockerfile share only a failed build, because their images have
+    different names.
     """
-    local = implementation.local
-    if local is None or implementation.is_service:  # builds of folders from TechEmpower's repository receive the name
-        return implementation.name
-    if runtime.name != "local":
-        return implementation.dockerfile
-    return implementation.folder, local.build, tuple(sorted(local.requires.items())), local.install_scripts
+    has_own_build = implementation.local is None or implementation.is_service
+    return shared_build(implementation) if has_own_build or runtime.name == "local" else implementation.dockerfile
 
 
 def reuse_build(record: BuildRecord, first: str) -> BuildRecord:

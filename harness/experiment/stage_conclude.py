@@ -23,17 +23,17 @@ class RunOutcome:
 
     records: RunRecords
     ranking: Ranking
-    failures: tuple[str, ...]  # failures, followed by the cells for which there was no time
-    verdicts: tuple[ImplementationVerdict, ...] = ()  # verdict on each implementation
+    failures: tuple[str, ...]  # failures, followed by the cells that the run had no time to measure
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # one for each implementation
 
     @property
     def exit_code(self) -> Exit:
-        """Return OK only if every selected cell was measured and every implementation passed verification."""
+        """OK only if every selected cell was measured, and every implementation passed verification."""
         return Exit.FAILED if self.failures else Exit.OK
 
 
 def conclude(measured: Measured) -> RunOutcome:
-    """Record the end of a complete run, and return the result."""
+    """Record the end of a complete run and return the result."""
     context = measured.context
     outcome = record_end(context.store, "complete", clock=context.dependencies.clock)
     context.progress.finish(outcome.records.info.status)
@@ -46,13 +46,9 @@ def conclude(measured: Measured) -> RunOutcome:
 def record_end(
     run_store: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "", *, clock: Clock
 ) -> RunOutcome:
-    """Rank the trials of a run, and write run.json, ranking.json and a results.json in TechEmpower's format.
+    """Rank a run's trials. Write run.json, ranking.json and, in TechEmpower's format, results.json.
 
-    Args:
-        run_store: The store of the run.
-        status: "complete" if every step was executed.
-        reason: Why the run stopped early.
-        clock: The clock of the run.
+    ``status`` is "complete" if every step was executed. Otherwise, ``reason`` says why the run stopped early.
     """
     run_store.require_unchanged()
     recorded = store.read_run(run_store.folder)
@@ -65,6 +61,6 @@ def record_end(
         run_store.write_text("ranking.json", ranking.to_json())
         run_store.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     finally:
-        # Run.json is written last, so that a reader who finds the final status also finds the ranking.
+        # Write run.json last, so that anyone who reads a final status also finds the ranking.
         run_store.write_info(info)
     return RunOutcome(records=records, ranking=ranking, failures=failures)

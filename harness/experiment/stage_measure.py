@@ -1,12 +1,13 @@
 """The third stage of a run: executes the profile's design on real servers."""
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 from harness.errors import DatabaseDiedError, MachineLostError
-from harness.experiment.designs import DESIGNS
+from harness.experiment.designs import find_design
 from harness.experiment.loop import MeasuringClock, RecordedProcesses, run_design
 from harness.experiment.predicted import planned_seconds
 from harness.experiment.progress import ProgressTracker
@@ -21,16 +22,15 @@ from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.database.external import NoDatabase, external_database
 from harness.units import format_elapsed
 
-MAX_RETRIES = 2  # number of times that a run continues after PostgreSQL has died
-REPORTED_DELAY_SECONDS = 5.0  # longer delays of a start or a stop are reported
+REPORTED_DELAY_SECONDS = 5.0  # report a start or stop that takes at least this much longer than planned
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run with the recorded trials."""
+    """A run whose trials have been recorded."""
 
     context: RunContext
-    # (implementation, reason) for each selected implementation that could not be measured.
+    # (implementation that could not be measured, reason)
     skipped: tuple[tuple[str, str], ...]
 
 
@@ -45,7 +45,7 @@ def measure(built: Built) -> Measured:
 
 
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
-    """Return the run's PostgreSQL, that of ``--database-host``, or a stub for services without a database."""
+    """Return a context manager that starts PostgreSQL, connects to it, or provides a stub if no database is needed."""
     database = settings.hosts.database
     if isinstance(database, ExistingDatabase):
         return external_database(database.host, database.port)
@@ -70,32 +70,32 @@ def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
 
 
 def _carry_out_design(executor: StepExecutor) -> None:
-    """Execute the design, except for processes whose results are already recorded.
+    """Execute the design, but skip processes whose results are already recorded.
 
-    If PostgreSQL dies, the servers that were running are not at fault. They are measured again from the beginning.
+    If PostgreSQL dies, the running servers are not at fault, so they are measured again from the beginning.
     """
     plan, progress, folder = executor.plan, executor.progress, executor.store.folder
     clock = MeasuringClock(
         clock=executor.clock,
         execute_step=executor.execute,
-        planned=partial(planned_seconds, plan),
+        planned=_unlimited if plan.profile.design == "gate" else partial(planned_seconds, plan),
         report_delay=_delay_reporter(progress),
     )
     began, limit = clock.monotonic(), plan.profile.interleaved.time_seconds
-    for retries_left in reversed(range(1 + MAX_RETRIES)):
+    for retries_left in (2, 1, 0):
         recorded = RecordedProcesses(store.read_run(folder))
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (clock.monotonic() - began) / limit)
         try:
-            design = DESIGNS[plan.profile.design](plan, executor.settings.seed)
-            run_design(design, clock.execute, clock, limit, recorded=recorded, used=used)
+            design = find_design(plan.profile.design)(plan, executor.settings.seed)
+            run_design(design, clock.execute, clock, limit, recorded=recorded, used_share=used)
         except (DatabaseDiedError, MachineLostError) as error:
             lost = set(executor.up)
             executor.abandon(error)
             executor.store.quarantine(lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             if not retries_left or isinstance(error, MachineLostError):
-                raise  # --resume can continue the run when the machine is available again
+                raise  # the user can continue with --resume when the machine is available again
             progress.problem(f"{error}; the running processes are measured again: {names}")
             executor.database.restore()
         except BaseException as error:
@@ -103,14 +103,17 @@ def _carry_out_design(executor: StepExecutor) -> None:
             raise
         else:
             if clock.delay >= REPORTED_DELAY_SECONDS:
-                progress.announce(
-                    f"starts and stops took {format_elapsed(clock.delay)} longer than planned, so the run did, too"
-                )
+                progress.announce(f"slow starts and stops extended the run by {format_elapsed(clock.delay)}")
             return
 
 
+def _unlimited(_: Step) -> float:
+    """Return infinity as the planned seconds, because the delay of a step does not extend a regression gate."""
+    return math.inf
+
+
 def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
-    """Return a function that reports by how many seconds a start or stop exceeded its planned time."""
+    """Return a function that reports the delay of a step, in seconds, and postpones the expected end of the run."""
 
     def report(step: Step, delay: float) -> None:
         progress.extend(delay)

@@ -1,8 +1,11 @@
 """The first stage of a run: selects the work, prepares the runtime and load generators, and describes the run."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from harness.experiment import first_use, origin
 from harness.experiment.ending import retried_failures
@@ -18,8 +21,8 @@ from harness.host.leftovers import Leftover
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
 from harness.records import store
-from harness.records.machine_record import Machine
-from harness.records.run_info import RunInfo
+from harness.records.run_info import Machine, RunInfo
+from harness.records.run_records import RunRecords
 from harness.report.tables import format_count
 from harness.runtime import Runtime
 from harness.units import format_elapsed
@@ -27,21 +30,21 @@ from harness.units import format_elapsed
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run that is ready for the builds."""
+    """A run whose implementations are ready to be built."""
 
     context: RunContext
     plan: Plan
     info: RunInfo
     runtime: Runtime
     generators: Mapping[str, LoadGenerator]
-    measuring_seconds: float  # predicted seconds from the first start of a server to the end of the run
-    # Function that receives the builds, and raises UsageError if the run may not use them.
+    measuring_seconds: float  # predicted time from the first server start to the end of the run
+    # Called with run.json after the builds. Raises UsageError if a resumed run must not continue with these builds.
     accept_builds: Callable[[RunInfo], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Selected:
-    """The selected work and the runtime for it."""
+    """The selected plan and its runtime."""
 
     plan: Plan
     machine: Machine
@@ -55,13 +58,13 @@ def prepare_new(context: RunContext) -> Prepared:
     info = _describe(context, selected, selected.plan)
     seconds = _announce(context, selected, selected.plan, share=1.0, unread=())
     generators = _make_generators(context, selected)
-    surveyed = _survey(selected.runtime, info)
-    context.store.write_info(surveyed)
-    origin.seal_run(context.store.folder, surveyed, context.settings)
+    surveyed_info = _survey(selected.runtime, info)
+    context.store.write_info(surveyed_info)
+    origin.seal_run(context.store.folder, surveyed_info, context.settings)
     return Prepared(
         context=context,
         plan=selected.plan,
-        info=surveyed,
+        info=surveyed_info,
         runtime=selected.runtime,
         generators=generators,
         measuring_seconds=seconds,
@@ -70,11 +73,7 @@ def prepare_new(context: RunContext) -> Prepared:
 
 
 def prepare_resumed(context: RunContext) -> Prepared:
-    """Prepare the remaining part of an interrupted run. run.json changes only after the builds.
-
-    Raises:
-        UsageError: The implementations, the profile or the tools have changed since the run started.
-    """
+    """Prepare the rest of a run without changing run.json. Raises UsageError if its setup has changed."""
     selected = _select(context)
     records = store.read_run(context.store.folder)
     finished = store.finished_processes(records)
@@ -83,11 +82,6 @@ def prepare_resumed(context: RunContext) -> Prepared:
     info = _describe(context, selected, plan)
     require_same_setup(records.info, info)
     seconds = _announce(context, selected, plan, share=remaining_share(plan, finished), unread=records.problems)
-
-    def accept_builds(built: RunInfo) -> None:
-        require_same_setup(records.info, built, {trial.implementation for trial in records.trials})
-        store.quarantine_records(context.store.folder, lambda process: process not in finished)
-
     generators = _make_generators(context, selected)
     return Prepared(
         context=context,
@@ -96,26 +90,39 @@ def prepare_resumed(context: RunContext) -> Prepared:
         runtime=selected.runtime,
         generators=generators,
         measuring_seconds=seconds,
-        accept_builds=accept_builds,
+        accept_builds=partial(_continue_records, records, finished, context.store.folder),
     )
 
 
+def _continue_records(records: RunRecords, finished: Collection[tuple[str, int]], folder: Path, built: RunInfo) -> None:
+    """Check that measured implementations still have the same builds. Move records of unfinished processes away."""
+    require_same_setup(records.info, built, {trial.implementation for trial in records.trials})
+    store.quarantine_records(folder, lambda process: process not in finished)
+
+
 def _select(context: RunContext) -> _Selected:
-    """Return the plan, the machine and the runtime of a run. Install missing software for the runtime."""
+    """Return the plan, the machine and the runtime of a run. Install the software that the runtime needs."""
     settings, progress, dependencies = context.settings, context.progress, context.dependencies
-    wanted = make_plan(settings)
+    plan = make_plan(settings)
     clear_leftovers(settings, progress, dependencies.leftovers())
     machine = dependencies.machine()
     dependencies.open_files()
-    chores = dependencies.first_use(settings, wanted)
+    chores = dependencies.first_use(settings, plan)
+    with preparing_runtime(chores, progress):
+        logs = context.store.folder / "logs"
+        runtime = dependencies.choose_runtime(settings, plan.implementations, logs, run_id=context.store.run_id)
+    plan = replace(plan, side_by_side=runtime.side_by_side)
+    plan = limit_memory(plan, context.store.folder.parent, dependencies.free_memory())
+    return _Selected(plan=plan, machine=machine, runtime=runtime, chores=chores)
+
+
+@contextmanager
+def preparing_runtime(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> Iterator[None]:
+    """Announce the necessary installations and builds, and show progress while the block prepares the runtime."""
     if chores:
         progress.announce(first_use.describe_chores(chores))
-    with progress.preparing(first_use.describe_stage(chores, "making the runtime ready", in_runtime=True)):
-        logs = context.store.folder / "logs"
-        runtime = dependencies.choose_runtime(settings, wanted.implementations, logs, run_id=context.store.run_id)
-    arranged = replace(wanted, side_by_side=runtime.side_by_side)
-    plan = limit_memory(arranged, context.store.folder.parent, dependencies.free_memory())
-    return _Selected(plan=plan, machine=machine, runtime=runtime, chores=chores)
+    with progress.preparing("preparing the runtime"):
+        yield
 
 
 def _describe(context: RunContext, selected: _Selected, plan: Plan) -> RunInfo:
@@ -127,31 +134,28 @@ def _describe(context: RunContext, selected: _Selected, plan: Plan) -> RunInfo:
 def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: float, unread: Sequence[str]) -> float:
     """Announce the run, report known problems, and return the predicted seconds of measurement.
 
-    Args:
-        context: The run.
-        selected: The selected work.
-        plan: The plan to predict.
-        share: Remaining share of the plan, 0 to 1.
-        unread: Unreadable records of the run.
+    ``share`` is the share of the plan that remains to be measured. ``unread`` contains messages about unreadable
+    records.
     """
     settings, progress = context.settings, context.progress
     expected = predict(plan, settings.seed)
     measuring = share * expected.seconds
-    remaining = measuring + sum(chore.seconds for chore in selected.chores if not chore.in_runtime)
+    builds = first_use.past_build_seconds(plan, context.store.folder.parent)
+    building = first_use.expected_build_seconds(plan.implementations, builds)
+    remaining = measuring + building + sum(chore.seconds for chore in selected.chores if not chore.in_runtime)
     progress.expected_seconds = progress.elapsed + remaining
     for problem in filter(None, (*plan.problems, expected.shortage, *unread)):
         progress.problem(problem)
     now = context.dependencies.clock.time()
     progress.announce(describe_run(settings, plan, selected.runtime, remaining, now))
-    builds = first_use.past_build_seconds(plan, context.store.folder.parent)
-    progress.announce(first_use.describe_builds(builds))
+    progress.announce(first_use.describe_builds(builds, building))
     return measuring
 
 
 def _make_generators(context: RunContext, selected: _Selected) -> dict[str, LoadGenerator]:
-    """Build the load generators and the upstream service. They are built first, because cargo may be missing."""
+    """Build the load generators and the upstream service first, so that a missing cargo is reported early."""
     progress, makers = context.progress, context.dependencies.generators
-    with progress.preparing(first_use.describe_stage(selected.chores, "making the load generator ready")):
+    with progress.preparing("preparing the load generator"):
         generators = {name: make(selected.runtime) for name, make in makers.items()}
         first_use.build_upstream(selected.chores, progress)
     return generators
@@ -163,36 +167,31 @@ def _survey(runtime: Runtime, info: RunInfo) -> RunInfo:
 
 
 def clear_leftovers(settings: Settings, progress: ProgressTracker, leftovers_found: Sequence[Leftover]) -> None:
-    """Remove leftovers of killed runs with consent. Report the others, because they disturb measurements."""
-    certain = [leftover for leftover in leftovers_found if leftover.certain]
-    if not certain:
+    """Remove leftovers of killed runs if the user consents. Otherwise, report that they disturb measurements."""
+    certain_leftovers = [leftover for leftover in leftovers_found if leftover.is_certain]
+    if not certain_leftovers:
         return
-    names = ", ".join(map(str, certain))
+    names = ", ".join(map(str, certain_leftovers))
     if settings.consent == "yes":
-        progress.note(f"removed leftovers of a killed run: {names}")
-        for kept in leftovers.remove_leftovers(certain):
-            progress.problem(f"could not be removed: {kept}")
+        progress.note(f"removed leftovers from a killed run: {names}")
+        for remaining in leftovers.remove_leftovers(certain_leftovers):
+            progress.problem(f"cannot remove {remaining}")
     else:
-        progress.problem(f"leftovers of a killed run disturb this measurement: {names}. Remove them with ./tfb clean")
+        progress.problem(f"leftovers from a killed run disturb this measurement: {names}. Remove them with ./tfb clean")
 
 
 def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
-    """Return the line that announces the size, the runtime, the profile and the expected end of a run.
+    """Return the line that announces a run: its size, runtime, profile and expected end.
 
-    Args:
-        settings: The settings of the run.
-        plan: The plan of the run.
-        runtime: The runtime of the run.
-        seconds: Predicted time until the end of the run, without builds.
-        now: Current time in epoch seconds.
+    ``seconds`` is the predicted time until the end of the run. ``now`` is in epoch seconds.
     """
     count = format_count(len(plan.implementations), "implementation")
-    place = f"{runtime.name} runtime"
+    runtime_text = f"{runtime.name} runtime"
     if settings.runtime == "auto":
-        reason = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
-        place += f" (auto: {reason})"
+        reason = "a container engine responds" if runtime.name == "docker" else "no container engine responds"
+        runtime_text += f" (auto: {reason})"
     end = time.strftime("%H:%M", time.localtime(now + seconds))
     return (
-        f"{count}, {place}, profile {settings.profile.name}, seed {settings.seed}; "
-        f"expected end {end} ({format_elapsed(seconds)}, builds not counted)"
+        f"{count}, {runtime_text}, profile {settings.profile.name}, seed {settings.seed}; "
+        f"expected end {end} ({format_elapsed(seconds)}, including builds)"
     )

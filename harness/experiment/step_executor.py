@@ -1,4 +1,4 @@
-"""Executes the steps of a design on real servers, and records the results."""
+"""Executes the steps of a design on real servers and records the results."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -8,35 +8,31 @@ import psycopg
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
 from harness.experiment import steps
-from harness.experiment.failure_reporter import FailureReporter
 from harness.experiment.generators import LoadGenerator
 from harness.experiment.load_executor import LoadExecutor
 from harness.experiment.observe import Observation, cpus_used, read_all
-from harness.experiment.process_lifecycle import ProcessLifecycle
+from harness.experiment.process_lifecycle import FailureReporter, ProcessLifecycle, RunningProcess
 from harness.experiment.progress import ProgressTracker
-from harness.experiment.running_process import RunningProcess
 from harness.experiment.steps import Process, Step, StepResult
 from harness.experiment.trial_builder import TrialBuilder
 from harness.host import interruption
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings, split_cpus
-from harness.records.outcome import Outcome
 from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
 from harness.records.trial_record import Trial
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.crashes import find_errors
 from harness.runtime.database import file_size
 from harness.verify.verifier import Verifier
 
-PROCESS_ERRORS = (TfbError, psycopg.Error)  # errors that end a process, while the run continues
-# Errors that end the run, because all other processes would fail as well.
+PROCESS_ERRORS = (TfbError, psycopg.Error)  # errors that end only the affected process; the run continues
+# Errors that end the run, because they would also affect all other processes.
 RUN_ERRORS = (StoreError, MachineLostError, DatabaseDiedError)
-QUIET_CPUS = 0.05  # an idle server that uses more CPUs is still busy with an earlier load
-QUIET_POLL_SECONDS = 0.25
-MIN_QUIET_SECONDS = 3.0  # compilers and garbage collectors may be active for this long after a load
+QUIET_CPUS = 0.05  # an idle server that uses more CPUs is still handling the previous load
+MIN_QUIET_SECONDS = 3.0  # compilers and garbage collectors may stay active for this long after a load
 
 
 @dataclass(kw_only=True)
@@ -84,13 +80,7 @@ class StepExecutor:
         self._trials = TrialBuilder(info=self.info, profile=self.plan.profile, server_cpus=len(server_cpus or usable))
 
     def execute(self, step: Step) -> StepResult:
-        """Execute a step.
-
-        Raises:
-            StoreError: The records cannot be written.
-            DatabaseDiedError: PostgreSQL has died; all processes in ``up`` are affected.
-            MachineLostError: A machine does not respond; all processes in ``up`` are affected.
-        """
+        """Execute a step. Raises StoreError, DatabaseDiedError or MachineLostError, which affect all processes."""
         match step:
             case steps.Start(process=process):
                 self.up[process] = self._lifecycle.create(process)
@@ -107,7 +97,7 @@ class StepExecutor:
         return steps.Done()
 
     def abandon(self, error: BaseException) -> None:
-        """Stop all processes because of an error; further errors are ignored."""
+        """Stop all processes after an error. Ignore errors that occur while a process is stopped."""
         while self.up:
             _, running = self.up.popitem()
             with suppress(BaseException):
@@ -115,12 +105,12 @@ class StepExecutor:
                 self._lifecycle.record(running, interrupted=True)
 
     def _guarded(self, process: Process, action: Callable[[RunningProcess], StepResult]) -> StepResult:
-        """Execute a step of a process. An error of the process ends only this process, and is recorded."""
+        """Execute an action on a process. If it fails, record the error and end only this process."""
         running = self.up[process]
         try:
             return action(running)
         except Exception as raised:
-            # An interruption stops servers and generators, which would otherwise be reported as errors.
+            # An interruption also stops servers and generators, which must not be reported as errors.
             interruption.raise_if_pending()
             if not isinstance(raised, PROCESS_ERRORS) or isinstance(raised, RUN_ERRORS):
                 raise
@@ -139,16 +129,18 @@ class StepExecutor:
         if running.startup_time is None and running.refusal_watch:
             for mistake in running.refusal_watch.find_mistakes(running.log):
                 self._failures.fail(running, f"{process.implementation} {mistake}")
+        if isinstance(error, ServerDiedError):
+            running.exit_reason = str(error).partition("\n")[0]
         self._failures.fail(running, self._describe_error(error))
         self._lifecycle.record(running)
         del self.up[process]
-        return steps.Failed(gone=running.startup_time is not None)
+        return steps.Failed(server_exited=running.startup_time is not None)
 
     def _describe_error(self, error: Exception) -> str:
-        """Describe an error. For errors of PostgreSQL, include its address."""
+        """Return an error's message. If PostgreSQL reported the error, include PostgreSQL's address."""
         address = self.database.address
-        at = f"PostgreSQL at {address.host}:{address.port}"
-        return str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}"
+        source = f"PostgreSQL at {address.host}:{address.port}"
+        return str(error) if isinstance(error, TfbError) else f"{source}: {str(error).strip()}"
 
     def _stop(self, running: RunningProcess) -> StepResult:
         result = self._lifecycle.stop(running)
@@ -167,26 +159,26 @@ class StepExecutor:
         )
 
     def _measure(self, running: RunningProcess, step: steps.Measure) -> StepResult:
-        cell, began = step.cell, self.clock.monotonic()
+        cell, started_at = step.cell, self.clock.monotonic()
         log_begin = file_size(running.log)
         if step.purpose == "measure":
             running.failed_loads[cell] = None
-        measured = self._loads.measure(running, step)
-        if measured.observation.result.errors.total:
+        measured_load = self._loads.measure(running, step)
+        if measured_load.observation.result.errors.total:
             self._lifecycle.raise_if_infrastructure_lost()
         running.loaded_at = self.clock.monotonic()
-        trial = self._trials.build(running, step, measured)
+        trial = self._trials.build(running, step, measured_load)
         self.store.add_trial(trial)
         running.failed_loads.pop(cell, None)
         self.progress.trial(trial)
         self._report_objections(running, step, trial, log_begin)
         running.rates[cell.test_type, cell.load] = trial.requests / trial.duration
-        busy = self._find_busy(running, measured.observation, began, trial.duration)
+        busy = self._find_busy(running, measured_load.observation, started_at, trial.duration)
         self._lifecycle.restore_after(running, cell.test_type)
         return steps.TrialResult(trial=trial, busy=busy)
 
     def _report_objections(self, running: RunningProcess, step: steps.Measure, trial: Trial, log_begin: int) -> None:
-        """Report wrong responses and failed validity checks, with errors logged after byte ``log_begin``."""
+        """Report wrong responses and failed validity checks. Quote errors after byte ``log_begin`` of the log."""
         cell = step.cell
         objections: tuple[CheckResult, ...] = trial.evidence.objections if trial.evidence else ()
         faulty = not trial.rankable or bool(objections) or bool(trial.errors.total)
@@ -194,41 +186,37 @@ class StepExecutor:
         log = f"; server log: {' | '.join(quoted)}" if quoted else ""
         failed = self._failures.add_results(running, cell.test_type, objections)
         self._failures.report_causes(running, failed, f"under load, {cell.load.label}", quoted)
-        place = f"{cell.test_type} {cell.load.label}"
+        cell_text = f"{cell.test_type} {cell.load.label}"
         if not trial.rankable and step.purpose == "measure":
             flags = ", ".join(check.flag for check in trial.validity if check.outcome is Outcome.FAIL)
-            running.reasons.append(f"{place}: {flags}{log}")
+            running.reasons.append(f"{cell_text}: {flags}{log}")
         if quoted and not failed:
             symptoms = [result.message for result in objections] or [each.flag for each in trial.validity if each.flag]
-            self.progress.note(f"{running.process.implementation}: {place}: {'; '.join(symptoms)}{log}")
+            self.progress.note(f"{running.process.implementation}: {cell_text}: {'; '.join(symptoms)}{log}")
 
     def _find_busy(
-        self, running: RunningProcess, observation: Observation, began: float, duration: float
+        self, running: RunningProcess, observation: Observation, started_at: float, duration: float
     ) -> frozenset[Process]:
-        """Return the processes that used a CPU although they had no load.
+        """Return the idle processes that nevertheless used a CPU.
 
-        Args:
-            running: The process under load.
-            observation: The load.
-            began: Monotonic seconds at which the load began.
-            duration: Length of the load in seconds.
+        ``running`` is under load. The load began at ``started_at``, in monotonic seconds.
         """
-        idle = zip(self._loads.others(running), observation.idle_cpus, strict=True)
+        idle = zip(self._loads.idle_processes(running), observation.idle_cpus, strict=True)
         return frozenset(
             other.process
             for other, cpus in idle
-            if cpus is not None and began - other.loaded_at >= MIN_QUIET_SECONDS and other.disturbs(cpus, duration)
+            if cpus is not None and started_at - other.loaded_at >= MIN_QUIET_SECONDS and other.disturbs(cpus, duration)
         )
 
     def _rest(self, step: steps.Rest) -> None:
-        """Wait until no process of the step uses a CPU, or until the time of the step is over."""
+        """Wait until the processes in ``step.quiet`` are idle, but for at most ``step.seconds``."""
         if not step.quiet:
             self.clock.sleep(step.seconds)
             return
         meters = [self.up[process].server.program for process in step.quiet if process in self.up]
         until, after = self.clock.monotonic() + step.seconds, read_all(meters)
         while self.clock.monotonic() < until:
-            self.clock.sleep(QUIET_POLL_SECONDS)
+            self.clock.sleep(0.25)
             before, after = after, read_all(meters)
             if all((cpus or 0.0) <= QUIET_CPUS for cpus in cpus_used(before, after)):
                 return

@@ -1,4 +1,4 @@
-"""The steps that a design yields, and the results of steps."""
+"""The steps that a design yields, and the results that it receives."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ class Process(NamedTuple):
     """A fresh start of an implementation, with a fresh database."""
 
     implementation: str
-    number: int  # number from 0
+    number: int  # counted from 0 for each implementation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A test type and a load on a process."""
+    """A test type and a load that are measured on one process."""
 
     process: Process
     test_type: str
@@ -27,58 +27,63 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Start and verify a process while other processes keep running."""
+    """A step that starts and verifies a process, while other processes keep running."""
 
     process: Process
 
 
 @dataclass(frozen=True, kw_only=True)
 class Warm:
-    """Put load on a cell without recording a trial."""
+    """A step that puts load on a cell without recording a trial."""
 
     cell: Cell
     seconds: float
-    until: float = 1.0  # same meaning as in ``Measure``
+    until: float | None = 1.0  # as in ``Measure.until``
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """Put load on a cell and record the trial."""
+    """A step that puts load on a cell and records the trial."""
 
     cell: Cell
     seconds: float
     round: int = 0
     purpose: Purpose = "measure"
-    share: float | None = None  # rate of the load as a share of the closed-loop throughput
-    warm_up: WarmUp | None = None  # warm-up of the test type, recorded with the first trial that follows
+    share: float | None = None  # the load's rate, as a share of the process's closed-loop throughput
+    warm_up: WarmUp | None = None  # recorded with the first trial after the warm-up, otherwise None
     steady: bool | None = None  # whether the warm-up reached a steady state
-    until: float = 1.0  # share of the run's time within which the load must end; above 1: no limit
+    until: float | None = 1.0  # the load must end before this share of the run's time has passed; None for no limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """Wait until the processes in ``quiet`` are idle. If ``quiet`` is empty, wait a fixed time."""
+    """A step that waits for ``seconds``. If ``quiet`` names processes, it ends early when all of them are idle."""
 
-    seconds: float  # maximum time, or the fixed time
+    seconds: float
     quiet: tuple[Process, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReadTime:
+    """A step that reads how much of the run's time has passed."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stop:
-    """Verify a process once more, stop it, and record how it ended."""
+    """A step that verifies a process once more, stops it, and records how it ended."""
 
     process: Process
-    unreached: tuple[Cell, ...] = ()  # planned cells for which the run had no time
+    unreached: tuple[Cell, ...] = ()  # planned cells that the run had no time to measure
 
 
-Step: TypeAlias = Start | Warm | Measure | Rest | Stop
+Step: TypeAlias = Start | Warm | Measure | Rest | Stop | ReadTime
 
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """The step succeeded."""
+    """Result of a step that succeeded."""
 
-    test_types: frozenset[str] = frozenset()  # after a start: the test types that passed verification
+    test_types: frozenset[str] = frozenset()  # the test types that passed verification, if the step was a start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,15 +106,22 @@ class TrialResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """The start or the load failed."""
+    """Result of a start or a load that failed."""
 
-    gone: bool = False  # whether the process, which had been started, has ended
+    server_exited: bool = False  # whether the process had started, but has ended since then
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassedTime:
+    """The share of the run's time that has passed; 0 if the run has no time limit."""
+
+    share: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutOfTime:
-    """There is no time left for the step."""
+    """Result of a step for which the run has no time left."""
 
 
-StepResult: TypeAlias = Done | WarmUpResult | TrialResult | Failed | OutOfTime
+StepResult: TypeAlias = Done | WarmUpResult | TrialResult | Failed | OutOfTime | PassedTime
 Design: TypeAlias = Generator[Step, StepResult, None]

@@ -1,10 +1,10 @@
-"""Builds the record of a trial from a load, and applies the validity checks."""
+"""Builds the record of a trial from a load and applies the validity checks."""
 
 from dataclasses import dataclass, field
 
 from harness.experiment.generators import LoadResult
 from harness.experiment.load_executor import MeasuredLoad
-from harness.experiment.running_process import RunningProcess
+from harness.experiment.process_lifecycle import RunningProcess
 from harness.experiment.steps import Cell, Measure
 from harness.experiment.validity import ValidityContext, check_validity
 from harness.plan.profile import Profile
@@ -14,12 +14,12 @@ from harness.records.trial_record import Trial
 
 @dataclass(kw_only=True)
 class TrialBuilder:
-    """Builds the trials of a run."""
+    """A builder that turns measured loads into trials."""
 
     info: RunInfo
     profile: Profile
     server_cpus: int  # number of CPUs that the server may use
-    # The latest trial of each cell, with which a witness is compared.
+    # Cell -> trial. Contains only the latest trial with purpose "measure", for comparison with a witness of the cell.
     _previous: dict[Cell, Trial] = field(default_factory=dict, init=False)
 
     def build(self, running: RunningProcess, step: Measure, measured: MeasuredLoad) -> Trial:
@@ -37,11 +37,11 @@ class TrialBuilder:
             self._previous = {step.cell: checked}
         return checked
 
-    def _make_trial(self, step: Measure, measured: MeasuredLoad) -> Trial:
+    def _make_trial(self, step: Measure, measured_load: MeasuredLoad) -> Trial:
         """Return the trial of a load, without validity checks."""
         cell, process = step.cell, step.cell.process
-        seen, result = measured.observation, measured.observation.result
-        throughput, cpu = throughput_and_cpu(result, seen.server.cpu_seconds)
+        observation, result = measured_load.observation, measured_load.observation.result
+        throughput, cpu = throughput_and_cpu(result, observation.server.cpu_seconds)
         name = f"{process.implementation}/{cell.test_type}/{cell.load.label.replace(' ', '-').replace('/', 'ps')}"
         suffix = "" if step.purpose == "measure" else f".{step.purpose}"
         return Trial(
@@ -56,24 +56,24 @@ class TrialBuilder:
             warm_up=step.warm_up,
             steady=step.steady,
             asked_duration=step.seconds,
-            generator=measured.generator.name,
+            generator=measured_load.generator.name,
             generator_cpu_seconds=result.cpu_seconds,
-            generator_threads=measured.threads,
-            evidence=measured.evidence,
+            generator_threads=measured_load.threads,
+            evidence=measured_load.evidence,
             throughput=throughput,
             cpu_per_request=cpu,
             link_share=self._link_share(result),
-            started_at=seen.started_at,
-            command=seen.command,
-            server=seen.server,
-            database_cpu_seconds=seen.database_cpu_seconds,
-            windows=seen.windows,
-            connections=seen.connections,
-            steal_share=seen.steal_share,
-            restarted=seen.restarted,
-            responses_per_request=seen.responses_per_request,
-            idle_cpu_share=seen.idle_cpu_share,
-            clients=seen.clients,
+            started_at=observation.started_at,
+            command=observation.command,
+            server=observation.server,
+            database_cpu_seconds=observation.database_cpu_seconds,
+            windows=observation.windows,
+            connections=observation.connections,
+            steal_share=observation.steal_share,
+            restarted=observation.restarted,
+            responses_per_request=observation.responses_per_request,
+            idle_cpu_share=observation.idle_cpu_share,
+            clients=observation.clients,
             duration=result.duration,
             requests=result.requests,
             bytes=result.bytes,
@@ -90,19 +90,19 @@ class TrialBuilder:
         )
 
     def _link_share(self, result: LoadResult) -> float | None:
-        """Return the used share of the capacity of the server's link, or None on a single machine.
+        """Return how much of the network link's capacity the load used (0 to 1), or None on a single machine.
 
-        The capacity is the throughput of the fastest link to a client. Each link was measured on its own.
+        The links from the server to each client were measured separately. The fastest of them counts as the capacity.
         """
-        own = [link.throughput for link in self.info.links if link.of == self.info.machines[0].name]
-        capacity = max(own, default=0.0)
+        throughputs = [link.throughput for link in self.info.links if link.of == self.info.machines[0].name]
+        capacity = max(throughputs, default=0.0)
         return result.bytes / result.duration / capacity if capacity > 0 and result.duration > 0 else None
 
 
 def throughput_and_cpu(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None]:
     """Return requests per second, and the server's CPU seconds per request. In scenarios, arrivals count as requests.
 
-    Responses after the end of the load contribute to CPU time, but not to throughput.
+    Responses that arrive after the end of the load count towards CPU time per request, but not towards throughput.
     """
     if result.arrivals is not None:
         due = result.arrivals.due

@@ -1,6 +1,7 @@
-"""Validity checks: rules that exclude a trial from the ranking, or flag it.
+"""Checks the validity of trials: a rule may exclude a trial from the ranking or flag it.
 
-A threshold is defined in its rule, or in the entry of ``RULES``. If a value is unknown, the rule passes.
+The threshold of each rule is defined in the rule's function or in the rule's entry in ``RULES``. If a value is unknown,
+the rule passes.
 """
 
 import math
@@ -9,17 +10,17 @@ from dataclasses import dataclass
 
 from harness.experiment.generators import MIN_LAG_SECONDS
 from harness.plan.profile import OpenLoopSettings
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import OpenLoop, Scenario
 from harness.records.measurements import ClientUsage
-from harness.records.outcome import Outcome
 from harness.records.trial_record import Trial, ValidityCheck
+from harness.records.verification_record import Outcome
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
-POISSON_SIGMAS = 3.1  # a Poisson count exceeds its mean by this many standard deviations with a probability of 0.001
-# Relative standard deviation of the CPU time per request between one-second windows, on the noisiest machine.
+# Relative standard deviation of CPU time per request across one-second windows, on the noisiest known machine.
 WINDOW_SPREAD = 0.2
-MAX_WAIT_SHARE = 0.05  # maximum run-queue wait as a share of the time in which the server was runnable
-IDLE_CPUS = 0.005  # maximum number of CPUs that a server without a load may use
+THROTTLED_SHARE = 0.01  # maximum share of a trial during which the server may be throttled
+IDLE_CPUS = 0.005  # an idle server may use at most this many CPUs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,18 +32,18 @@ class ValidityContext:
     # Sizes of the smallest and the largest verified response, including headers.
     response_bytes: tuple[float, float] | None = None
     may_close: bool = False  # whether the server may close connections after a response
-    compared: Trial | None = None  # if the trial is a witness: the preceding trial, with the other generator
+    compared: Trial | None = None  # the trial with which a witness is compared; None for other trials
 
 
 @dataclass(frozen=True)
 class ValidityFinding:
-    """The result of a rule; ``value`` is None if it is unknown."""
+    """The result of a rule."""
 
     breached: bool
-    value: float | None
+    value: float | None  # None if unknown
     threshold: float
     flag: str = ""
-    only_warns: bool = False  # whether a breach results in a warning instead of excluding the trial
+    only_warns: bool = False  # whether a breach adds a flag instead of excluding the trial
 
 
 Rule = Callable[[Trial, ValidityContext], ValidityFinding | None]  # returns None if the rule does not apply to the load
@@ -97,8 +98,13 @@ def requested_connections(trial: Trial) -> int:
 
 
 def _errors(trial: Trial) -> float:
-    """Return the number of errors of all kinds. Unfinished requests of an open loop have a separate rule."""
-    return float(max(0, trial.errors.total - (trial.unfinished or 0)))
+    """Return the number of errors, excluding timeouts."""
+    return float(trial.errors.total - trial.errors.timeout)
+
+
+def _timeouts(trial: Trial) -> float:
+    """Return the number of requests that timed out. Unfinished requests have a separate rule."""
+    return float(max(0, trial.errors.timeout - (trial.unfinished or 0)))
 
 
 def _wrong_responses(trial: Trial) -> float:
@@ -113,7 +119,7 @@ def _throttled(trial: Trial) -> float | None:
 
 
 def _generator_share(trial: Trial) -> float | None:
-    """Return the CPU share of the busiest client's threads. Near 1, the generator is the bottleneck."""
+    """Return the CPU utilisation of the busiest client's threads. Near 1, the generator is the bottleneck."""
     used = [(trial.generator_cpu_seconds, trial.duration * trial.generator_threads)]
     if trial.clients:
         used = [(client.cpu_seconds, client.duration * client.threads) for client in trial.clients]
@@ -127,10 +133,7 @@ def _client_wait(trial: Trial) -> float | None:
 
 
 def overlap(clients: Sequence[ClientUsage]) -> float | None:
-    """Return the share of the load during which all clients were active, or None for fewer than two clients.
-
-    The share is a lower bound, because each start is only known to lie within an interval.
-    """
+    """Return a lower bound on the share of the load during which all clients were active, or None for one client."""
     if len(clients) < 2:
         return None
     first_end = min(c.begun - c.begun_within + c.duration for c in clients)
@@ -141,17 +144,17 @@ def overlap(clients: Sequence[ClientUsage]) -> float | None:
 
 def poisson_bound(mean: float) -> float:
     """Return an upper bound for the 99.9 % quantile of a Poisson count. It is valid even for small means."""
-    return mean + POISSON_SIGMAS * math.sqrt(mean) + 1
+    return mean + 3.1 * math.sqrt(mean) + 1
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------
 
 
 def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the bytes per response with the verified size. Truncated or different responses deviate from it.
+    """Compare the bytes per response with the verified size. They differ if responses are truncated or wrong.
 
-    ``value`` is the relative deviation from the nearer end of the verified range. The bytes include unfinished
-    responses, so a difference of a pipeline per connection is tolerated.
+    ``value`` is the relative deviation from the nearer end of the verified range. The bytes also include
+    up to ``depth`` unfinished responses per connection.
     """
     limit = 0.02
     if isinstance(trial.load, Scenario):
@@ -176,10 +179,7 @@ def _connections(trial: Trial, context: ValidityContext) -> ValidityFinding | No
 
 
 def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare the duration with the plan. A stalled or killed generator averages over a different period.
-
-    ``value`` is the difference in seconds.
-    """
+    """Compare the planned length with the duration, and return the difference in seconds as ``value``."""
     if not _is_closed(trial):
         return None
     allowed = max(0.5, 0.05 * trial.asked_duration)
@@ -190,8 +190,8 @@ def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     """Compare throughput X times mean latency R with the number of connections N (Little's law, 1961).
 
-    Each connection sends one request at a time. ``value`` is (X R - N) / N. Requests that are unfinished at the end are
-    not counted, so a deviation of a mean latency is tolerated. Pipelined loads have no latency.
+    Each connection sends one request at a time. ``value`` is (X R - N) / N. A relative deviation of R / duration is
+    tolerated, because requests that are unfinished at the end are not counted. Pipelined loads have no latency.
     """
     limit = 0.10
     if not _is_closed(trial):
@@ -203,10 +203,15 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "Little's law")
 
 
-def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Detect Nagle's algorithm with delayed ACK: every 40 ms, each connection gets a response from an idle server.
+# Run-queue wait as a share of the time during which the server was runnable.
+_contended = _above(lambda trial: trial.server.wait_share, 0.05, "CPU contention")
 
-    ``value`` is throughput / (connections * depth / 0.04 s) - 1. A server that waits for a CPU does not count as idle.
+
+def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
+    """Detect the interaction of Nagle's algorithm with delayed ACK.
+
+    Together, they delay each response by 40 ms although the server is idle. ``value`` is throughput /
+    (connections * depth / 0.04 s) - 1. A server that waits for a CPU does not count as idle.
     """
     limit = 0.15
     if not _is_closed(trial):
@@ -215,15 +220,38 @@ def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | No
         return ValidityFinding(False, None, limit)
     expected = requested_connections(trial) * trial.load.depth / DELAYED_ACK_SECONDS
     deviation = trial.requests / trial.duration / expected - 1
+    contended = _contended(trial, context)
     idle = trial.server.cpu_seconds / (trial.duration * context.server_cpus) < 1 / 2
-    idle = idle and (trial.server.wait_share or 0.0) <= MAX_WAIT_SHARE
+    idle = idle and not (contended and contended.breached)
     return ValidityFinding(abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
 
 
-def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the CPU time per request of both generators; ``value`` is in standard deviations of the difference.
+def _saturated(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
+    """Detect a server that leaves CPUs idle, for example because of a lock, a small pool or a single accept loop.
 
-    With two dozen cells, a cell exceeds the limit by chance in 6 % of runs.
+    ``value`` is the share of the available CPU time during which the server ran or waited for a CPU: (used + waited) /
+    (used + waited + idle). CPU time that other programs used does not count as available. A throttled server passes.
+    The rule requires at least eight requests in flight per CPU. With fewer requests, CPUs are idle while requests and
+    responses are in transit. The rule does not apply to test types that make the server wait.
+    """
+    limit, cpu_seconds, wait = 0.75, trial.server.cpu_seconds, trial.server.wait_share or 0.0
+    in_flight = requested_connections(trial) * trial.load.depth
+    test_type = TEST_TYPES.get(trial.test_type)
+    if not _is_closed(trial) or in_flight < 8 * context.server_cpus or (test_type and test_type.parameter):
+        return None
+    idle, runnable = trial.server.idle_seconds, cpu_seconds / (1 - min(wait, 0.999))
+    if idle is None or runnable + idle <= 0:
+        return ValidityFinding(False, None, limit)
+    throttled = (_throttled(trial) or 0.0) > THROTTLED_SHARE
+    share = runnable / (runnable + idle)
+    return ValidityFinding(share < limit and not throttled, share, limit, "not saturated")
+
+
+def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
+    """Compare the server's CPU time per request under the two generators.
+
+    ``value`` is the difference in standard deviations. In 6 % of runs with two dozen cells, at least one cell exceeds
+    the limit by chance.
     """
     compared, limit = context.compared, 3.0
     if compared is None:
@@ -238,9 +266,8 @@ def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
 def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the responses during an open loop with the due requests; ``value`` is the relative shortfall.
 
-    The number of due requests varies by chance, because arrivals are a Poisson process. Unfinished requests are
-    tolerated as long as connections are available for them. By Little's law, their mean number is throughput times
-    median latency, and the number has a Poisson distribution.
+    The rule tolerates a plausible number of unfinished requests, but at most the number of connections plus one. The
+    number has a Poisson distribution with a mean of throughput times median latency (Little's law).
     """
     limit = context.open_loop.rate_tolerance
     if not isinstance(trial.load, OpenLoop):
@@ -251,15 +278,15 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
     unfinished = 0.0
     if trial.latency:
         unfinished = poisson_bound(trial.requests / trial.duration * trial.latency.percentiles.get("50", 0.0))
-    allowed = limit + min(unfinished, trial.load.connections) / trial.due
+    allowed = limit + min(unfinished, trial.load.connections + 1) / trial.due
     return ValidityFinding(shortfall > allowed, shortfall, allowed, "rate not achieved")
 
 
 def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the generator's lag with the latency that it distorts; ``value`` is p99 of lag / p99 of latency.
 
-    With a hundred requests, a single late request determines the p99. If the number of late requests is plausible for a
-    Poisson count with a mean of 1 %, the median is still valid, and a breach only warns.
+    With a hundred requests, a single late request determines the p99. A breach therefore only warns if the number of
+    late requests is plausible for a Poisson count with a mean of 1 % of the requests. The median is then still valid.
     """
     thresholds = context.open_loop
     if not _has_rate(trial):
@@ -275,7 +302,7 @@ def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _clients_apart(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Detect clients whose loads did not coincide. Their rates cannot be added."""
+    """Detect clients that did not run at the same time. The rates of such clients cannot be added."""
     if not trial.clients:
         return None
     share, limit = overlap(trial.clients), 0.95
@@ -284,9 +311,10 @@ def _clients_apart(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 
 RULES: Mapping[str, Rule] = {
     "errors": _above(_errors, 0.0, "errors"),
+    "timeouts": _above(_timeouts, 0.0, "timeouts"),
     "connections": _connections,
     "response-size": _response_size,
-    # The value is estimated from the bytes on the sockets. Additional responses would inflate the throughput.
+    # Unsolicited responses would inflate the throughput. Their number is estimated from the bytes on the sockets.
     "unasked": _above(lambda trial: trial.responses_per_request, 1.05, "unasked responses", _is_closed),
     "overrun": _overrun,
     "restarted": _above(lambda trial: float(trial.restarted), 0.0, "restarted"),
@@ -300,16 +328,17 @@ RULES: Mapping[str, Rule] = {
     "clients-apart": _clients_apart,
     "client-lag": _above(_client_wait, 0.10, "client lags", lambda trial: trial.clients),
     "link": _above(lambda t: t.link_share, 0.90, "limited by the network", lambda t: t.link_share is not None),
-    "contended": _above(lambda trial: trial.server.wait_share, MAX_WAIT_SHARE, "CPU contention"),
-    "throttled": _above(_throttled, 0.01, "throttled"),
+    "contended": _contended,
+    "throttled": _above(_throttled, THROTTLED_SHARE, "throttled"),
     "steal": _above(lambda trial: trial.steal_share, 0.02, "steal"),
     "littles-law": _littles_law,
     "delayed-ack": _delayed_ack,
+    "saturated": _saturated,
     "idle-servers": _above(lambda trial: trial.idle_cpu_share, IDLE_CPUS, "idle servers busy"),
     "witness": _witness,
 }
 # A breach of these rules excludes the trial from the ranking. A breach of any other rule adds a flag.
 EXCLUDING_RULES = {
-    *("errors", "connections", "response-size", "unasked", "overrun", "restarted", "wrong-answers"),
+    *("errors", "timeouts", "connections", "response-size", "unasked", "overrun", "restarted", "wrong-answers"),
     *("achieved-rate", "unfinished", "generator-lag"),
 }

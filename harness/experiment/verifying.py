@@ -12,22 +12,20 @@ import psycopg
 from harness.errors import ServerDiedError, StartError, TfbError
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_context import MultiMachineRuntime
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.records.loads import Load
-from harness.records.outcome import Outcome
 from harness.records.store import RunStore
-from harness.records.verification_record import VerificationRecord
+from harness.records.verification_record import WHOLE_SERVER, Outcome, VerificationRecord
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import find_errors
 from harness.runtime.database.refusals import RefusalWatch
 from harness.verify import process_conduct
-from harness.verify.checks import SERVER
 from harness.verify.checks.evidence import ConductFacts
 from harness.verify.verifier import Verifier
 
 
 class VerificationSetup(Protocol):
-    """The runtime, database and logs of a verification."""
+    """The runtime, database and logs that a verification uses."""
 
     @property
     def runtime(self) -> Runtime:
@@ -35,7 +33,7 @@ class VerificationSetup(Protocol):
 
     @property
     def database(self) -> SharedDatabase:
-        """The PostgreSQL of all servers."""
+        """The PostgreSQL server that all servers use."""
 
     @property
     def logs(self) -> RunStore:
@@ -48,19 +46,17 @@ def _is_unknown_route(verdict: VerificationRecord) -> bool:
     return any(re.match(r"40[45]\b", status) for status in statuses)
 
 
-def _quoting(logged: str | None, verdict: VerificationRecord) -> VerificationRecord:
+def quote_log(logged: str | None, verdict: VerificationRecord) -> VerificationRecord:
     """Add an error from the server's log to the first failed check of a verdict.
 
-    The error becomes part of the actual value, because problems are grouped by the message.
+    The error goes into ``actual``, because failures are grouped by ``message``.
     """
     failed = next((each for each in verdict.results if each.outcome is Outcome.FAIL), None)
     if failed is None or not logged:
         return verdict
     actual = f"{failed.actual}; server log: {logged}" if failed.actual else f"server log: {logged}"
-    quoting = failed.model_copy(update={"actual": actual})
-    return verdict.model_copy(
-        update={"results": tuple(quoting if each is failed else each for each in verdict.results)}
-    )
+    quoted = failed.model_copy(update={"actual": actual})
+    return verdict.model_copy(update={"results": tuple(quoted if each is failed else each for each in verdict.results)})
 
 
 class Verification:
@@ -70,117 +66,120 @@ class Verification:
         self,
         implementation: Implementation,
         kinds: Mapping[str, Sequence[Load]],
-        made: VerificationSetup,
+        setup: VerificationSetup,
         progress: ProgressTracker,
         *,
         strict: bool,
     ) -> None:
-        self._implementation, self._kinds, self._made = implementation, kinds, made
+        self._implementation, self._kinds, self._setup = implementation, kinds, setup
         self._progress, self._strict = progress, strict
-        self._log: Path = made.logs.log(implementation.name, "verify")
+        self._log: Path = setup.logs.log(implementation.name, "verify")
         self._verifier = Verifier()
         self._verdicts: list[VerificationRecord] = []
         self._stop_seconds: float | None = None
-        self._as_root: tuple[str, ...] | None = None
+        self._root_processes: tuple[str, ...] | None = None
         self._stopped = False
-        self._logged: dict[str, str] = {}  # test type -> error in the server's log while the test type failed
+        self._logged: dict[str, str] = {}  # failed test type -> error that the server logged during its verification
 
     def verdicts(self) -> list[VerificationRecord]:
-        """Return the verdicts, and report problems that prevented further verdicts.
+        """Return the verdicts. Report problems that prevented a verdict.
 
-        The server gets a private database, role and password, so hard-coded values fail. If the server exits, it is
-        restarted for the remaining test types. A fatal request therefore affects only one verdict.
+        The server gets a private database, role and password, so hard-coded values fail. If a request makes the server
+        exit, only the verdict on that test type is affected: the server is restarted for the remaining test types.
         """
-        began = time.monotonic()
+        started_at = time.monotonic()
         mistakes: tuple[str, ...] = ()
         try:
             with ExitStack() as stack:
                 database = self._database(stack)
-                watch = RefusalWatch.start(database.address, self._made.database.log)
+                watch = RefusalWatch.start(database.address, self._setup.database.log)
                 try:
-                    self._all(database)
+                    self._verify_all(database)
                 except (StartError, ServerDiedError):
                     for mistake in watch.find_mistakes(self._log):
                         self._progress.problem(f"{self._implementation.name}: the server {mistake}")
                     raise
                 mistakes = self._mistakes(watch)
         except (TfbError, psycopg.Error) as error:
-            address = self._made.database.address
-            at = f"PostgreSQL at {address.host}:{address.port}"
-            self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
-        if not mistakes:  # the report of a database mistake already quotes the log
-            self._verdicts = [_quoting(self._logged.get(each.test_type), each) for each in self._verdicts]
-        if self._verdicts:  # without verdicts, the server never started, and only the problems matter
-            self._judge_conduct(mistakes, began)
+            address = self._setup.database.address
+            source = f"PostgreSQL at {address.host}:{address.port}"
+            self._progress.problem(str(error) if isinstance(error, TfbError) else f"{source}: {str(error).strip()}")
+        if not mistakes:  # the report of a mistake already quotes the log
+            self._verdicts = [quote_log(self._logged.get(each.test_type), each) for each in self._verdicts]
+        if self._verdicts:  # without verdicts, the server never started, so there is no conduct to judge
+            self._judge_conduct(mistakes, started_at)
         return self._verdicts
 
-    def _judge_conduct(self, mistakes: tuple[str, ...], began: float) -> None:
-        """Add the verdict on the server's process and the implementation's folder."""
-        seen = ConductFacts(
+    def _judge_conduct(self, mistakes: tuple[str, ...], started_at: float) -> None:
+        """Add the verdict on how the server's process behaved and on the implementation's folder."""
+        facts = ConductFacts(
             database_mistakes=mistakes,
             stop_requested=self._stopped,
             stop_seconds=self._stop_seconds,
-            root_processes=self._as_root,
+            root_processes=self._root_processes,
             folder=process_conduct.read_folder(self._implementation, strict=self._strict),
             strict=self._strict,
         )
-        if verdict := process_conduct.verify_conduct(self._implementation, seen, began):
+        if verdict := process_conduct.verify_conduct(self._implementation, facts, started_at):
             self._verdicts.append(verdict)
 
     def _database(self, stack: ExitStack) -> Database:
-        """Return a private database, or the shared database if it cannot be divided or if the names are fixed."""
-        shared = self._made.database
+        """Return a private database, or the shared database if the implementation requires fixed names.
+
+        The shared database is also used if the database server does not support private databases.
+        """
+        shared = self._setup.database
         if not shared.supports_copies or self._implementation.local is None:
             return shared
         empty = self._implementation.is_service
         return stack.enter_context(shared.private_database(f"{self._implementation.name}-verify", empty=empty))
 
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
-        """Return the database variables that the server ignores, if a test type that needs the database failed.
+        """If a test type that reads the database failed, return the database settings that the server ignores.
 
-        If a route does not exist, the failure gives no information about the database.
+        Test types whose route does not exist are ignored, because their failure has nothing to do with the database.
         """
         types = self._implementation.test_types
-        failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER)
+        failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != WHOLE_SERVER)
         failed = [v.test_type for v in failures if not _is_unknown_route(v)]
         reading = any(types[kind].reads_database for kind in failed)
         return watch.find_mistakes(self._log, expected=True) if reading else ()
 
-    def _all(self, database: Database) -> None:
+    def _verify_all(self, database: Database) -> None:
         """Verify all test types. If the server exits unexpectedly, restart it for the remaining test types."""
-        left = [SERVER, *self._kinds]
+        remaining = [WHOLE_SERVER, *self._kinds]
         implementation, path = self._implementation, self._implementation.ready_path
-        while left:
+        while remaining:
             database.restore()
-            with self._made.runtime.start(implementation, database.address, self._log, ready_path=path) as server:
-                name = SERVER
+            with self._setup.runtime.start(implementation, database.address, self._log, ready_path=path) as server:
+                name = WHOLE_SERVER
                 try:
-                    while left:
-                        name = left.pop(0)
+                    while remaining:
+                        name = remaining.pop(0)
                         log_begin = self._log.stat().st_size if self._log.exists() else 0
-                        self._verdicts.append(self._judged(server, name, database))
+                        self._verdicts.append(self._verify(server, name, database))
                         self._keep_error(self._verdicts[-1], log_begin)
                         server.program.require_alive()
-                    self._watch_end(server)
+                    self._stop(server)
                 except ServerDiedError as error:
                     self._progress.problem(f"while {name} was verified: {error}")
 
     def _keep_error(self, verdict: VerificationRecord, log_begin: int) -> None:
-        """Remember the first error in the server's log after byte ``log_begin``, if the test type failed."""
-        failed = verdict.outcome is Outcome.FAIL and verdict.test_type != SERVER
+        """If the test type failed, remember the first error after byte ``log_begin`` of the server's log."""
+        failed = verdict.outcome is Outcome.FAIL and verdict.test_type != WHOLE_SERVER
         if failed and (errors := find_errors(self._log, log_begin)):
             self._logged[verdict.test_type] = errors[0]
 
-    def _judged(self, server: Server, name: str, database: Database) -> VerificationRecord:
+    def _verify(self, server: Server, name: str, database: Database) -> VerificationRecord:
         """Return the verdict on a test type, or on HTTP."""
-        if name == SERVER:
+        if name == WHOLE_SERVER:
             return self._verifier.verify_http(server, process=0, thorough=True)
         kind, loads = self._implementation.test_types[name], self._kinds[name]
         return self._verifier.verify_test_type(server, kind, database.address, process=0, thorough=True, loads=loads)
 
-    def _watch_end(self, server: Server) -> None:
-        """Record the users that the server runs as, and how long it takes to stop."""
-        runtime = self._made.runtime
+    def _stop(self, server: Server) -> None:
+        """Stop the server. Record which of its processes run as root, and how long it takes to stop."""
+        runtime = self._setup.runtime
         if runtime.name == "docker" and not isinstance(runtime, MultiMachineRuntime):
-            self._as_root = process_conduct.find_root_processes(server)
+            self._root_processes = process_conduct.find_root_processes(server)
         self._stop_seconds, self._stopped = server.program.end(), True

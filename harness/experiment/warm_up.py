@@ -1,33 +1,33 @@
-"""Warm-up: decides when a server is steady, and warms several servers with alternating bursts of load.
+"""Decides when a server is warm, and warms up several servers with alternating bursts of load.
 
-A just-in-time compiler competes for CPUs with the load that triggers it. While another server has a burst, the
-compilers of an idle server can catch up.
+A just-in-time compiler competes for CPUs with the load that triggers it. Between two bursts, while other servers are
+under load, the compiler of an idle server can catch up.
 """
 
 import math
 import random
 from collections.abc import Generator, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from harness.experiment.steps import Cell, Failed, OutOfTime, Process, Rest, Step, StepResult, Warm, WarmUpResult
 from harness.plan import profile
 from harness.records.measurements import Window
-from harness.records.trial_record import WarmUp
+from harness.records.trial_record import COMPILING_SHARE, WarmUp
 
-# CPU time per request may decline by this factor between two spans of windows of a steady server.
+# A server is steady if CPU time per request declines by at most this factor from one span of windows to the next.
 MAX_STEADY_DECLINE = 1.05
 BURST_SECONDS = 2.0  # maximum length of a burst
-PAUSE_SECONDS = 1.5  # maximum pause between two bursts if only a single server remains
-FINAL_PAUSE_SECONDS = 8.0  # maximum pause after the last burst
+PAUSE_SECONDS = 1.5  # maximum pause between two bursts if no other server is warming up
 
 
 class WarmUpTracker:
-    """Tracks a test type of a process until the CPU time per request is steady or the cap is reached.
+    """A process's warm-up for a test type, until CPU time per request is steady or the maximum length is reached.
 
-    The state is steady when the median of the latest ``span`` windows is at most 5 % below the median of the ``span``
-    windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM, it stops
-    increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31 to 428
-    % above the final value. ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
+    CPU time per request is steady when the median of the latest ``span`` windows is at most 5 % below the median of the
+    ``span`` windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM, it
+    stops increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31
+    to 428 % above the final value. A server that compiles is not steady, however stable the cost appears.
+    ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
     """
 
     def __init__(self, cell: Cell, limits: profile.WarmUpLimits, *, jit: bool) -> None:
@@ -37,37 +37,40 @@ class WarmUpTracker:
         self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
         self.ended = False  # set if the load failed, the server died, or the time is over
         self.seconds = 0.0  # total length of all loads
-        self.seconds_to_steady: float | None = None  # start of the later of the two spans that agreed
-        self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, seconds before the window)
+        self.seconds_to_steady: float | None = None  # when the steady span started
+        self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, start of the window in seconds)
+        self._compiler_shares: list[float] = []  # CPU time of compiler threads / CPU time of the server, per window
         self._warm_up = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
 
     @property
     def steady(self) -> bool:
-        """Return whether the server has reached a steady state."""
+        """True if the server has reached a steady state."""
         return self.seconds_to_steady is not None
 
     @property
     def done(self) -> bool:
-        """Return whether no further burst is needed."""
+        """True if no further burst is needed."""
         return self.ended or self.steady or self.seconds >= self.cap_seconds
 
     def add_window(self, window: Window) -> bool:
-        """Add the next window, and return whether the server is steady."""
+        """Add the next window and return whether the server is steady."""
         before = self.seconds
         self.seconds += window.duration
+        if window.compiler_cpu is not None and window.server_cpu:
+            self._compiler_shares.append(window.compiler_cpu / window.server_cpu)
         if window.responses == 0:
             self._costs.clear()  # a stalled server is not steady
         elif window.responses is not None and window.server_cpu is not None:
-            # A window that could not be read is skipped: it does not count, and it does not interrupt the span.
+            # A window that could not be read is skipped and does not interrupt the span.
             self._costs.append((window.server_cpu / window.responses, before))
-            if not self.steady and len(self._costs) >= 2 * self.span:
+            if not self.steady and not self.is_compiling and len(self._costs) >= 2 * self.span:
                 earlier, later = self._costs[-2 * self.span : -self.span], self._costs[-self.span :]
                 if 0 < median(cost for cost, _ in earlier) <= MAX_STEADY_DECLINE * median(cost for cost, _ in later):
                     self.seconds_to_steady = later[0][1]
         return self.steady
 
     def add_burst(self, burst: WarmUpResult) -> None:
-        """Add a burst. The whole length counts, even if the windows cover less time."""
+        """Add a burst. Its whole length counts, even if its windows cover less time."""
         before = self.seconds
         windows = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in burst.windows]
         for window in windows:
@@ -84,14 +87,24 @@ class WarmUpTracker:
         )
 
     @property
+    def compiler_share(self) -> float:
+        """The mean share of compiler threads in the server's CPU time over the latest span, or 0 if unknown."""
+        return fmean(self._compiler_shares[-self.span :] or [0.0])
+
+    @property
+    def is_compiling(self) -> bool:
+        """True if the just-in-time compiler was busy in the latest span. False if this is unknown."""
+        return self.compiler_share > COMPILING_SHARE
+
+    @property
     def decline(self) -> float:
-        """Return the factor by which CPU time per request declined in the latest window, or infinity if unknown."""
+        """The factor by which CPU time per request declined in the latest window, or infinity if unknown."""
         costs = [cost for cost, _ in self._costs[-2:]]
         return costs[0] / costs[1] if len(costs) > 1 and costs[1] else math.inf
 
     @property
     def result(self) -> WarmUp | None:
-        """Return the warm-up that consists of all bursts, or None without a burst."""
+        """The record of all bursts, or None without a burst."""
         return self._warm_up if self.seconds else None
 
 
@@ -99,54 +112,48 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 
 
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
-    """Warm up cells in rounds of bursts, and then wait until all processes are idle.
+    """Warm up cells in rounds of bursts. Return all trackers, and the processes that have ended.
 
-    The first round has a random order. Later rounds may run out of time, so they begin with the JIT platforms whose
-    cost declines most. Every cell gets at least one burst.
-
-    Args:
-        cells: Cells, and whether a JIT runtime serves them.
-        rules: The profile.
-        until: Share of the run's time within which bursts must end.
-        seed: Seed of the random order.
-
-    Returns:
-        The trackers of all cells, and the processes that have ended.
+    The first round has a random order and gives every cell a burst. Later rounds may run out of time. They visit only
+    the cells that compile or whose cost declines, as long as there are any. They begin with the JIT platforms (the
+    values of ``cells``) that compile or decline most, and end before the share ``until`` of the run's time has passed.
     """
     trackers = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
     trackers = [tracker for tracker in trackers if tracker.cap_seconds > 0]
     burst_seconds = min(BURST_SECONDS, rules.duration_seconds)
-    gone: set[Process] = set()
+    ended: set[Process] = set()
     number = 0
-    while waiting := [tracker for tracker in trackers if not tracker.done]:
-        random.Random(f"{seed} {number}").shuffle(waiting)
+    while cold_trackers := [tracker for tracker in trackers if not tracker.done]:
+        random.Random(f"{seed} {number}").shuffle(cold_trackers)
         if number:
-            waiting.sort(key=lambda tracker: (tracker.jit, tracker.decline), reverse=True)
-        alone = len({tracker.cell.process for tracker in waiting}) == 1
-        for tracker in waiting:
+            declining = [each for each in cold_trackers if each.is_compiling or each.decline > MAX_STEADY_DECLINE]
+            cold_trackers = declining or cold_trackers
+            cold_trackers.sort(key=lambda each: (each.jit, each.is_compiling, each.decline), reverse=True)
+        is_only_process = len({tracker.cell.process for tracker in cold_trackers}) == 1
+        for tracker in cold_trackers:
             process = tracker.cell.process
-            if tracker.done or process in gone:
+            if tracker.done or process in ended:
                 tracker.ended = True
                 continue
-            result = yield Warm(cell=tracker.cell, seconds=burst_seconds, until=until if number else 2.0)
+            result = yield Warm(cell=tracker.cell, seconds=burst_seconds, until=until if number else None)
             if isinstance(result, WarmUpResult):
                 tracker.add_burst(result)
-                if alone:
+                if is_only_process:
                     yield Rest(seconds=PAUSE_SECONDS, quiet=(process,))
             elif isinstance(result, OutOfTime) and number:
                 _end_process(trackers, process)
             else:
                 tracker.ended = True
-                if isinstance(result, Failed) and result.gone:
-                    gone.add(process)
+                if isinstance(result, Failed) and result.server_exited:
+                    ended.add(process)
         number += 1
     if number:
-        running = {tracker.cell.process for tracker in trackers} - gone
-        yield Rest(seconds=FINAL_PAUSE_SECONDS, quiet=tuple(sorted(running)))
-    return trackers, gone
+        running = {tracker.cell.process for tracker in trackers} - ended
+        yield Rest(seconds=8.0, quiet=tuple(sorted(running)))
+    return trackers, ended
 
 
 def _end_process(trackers: Sequence[WarmUpTracker], process: Process) -> None:
-    """End all warm-ups of a process for which there is no time."""
+    """End all warm-ups of a process, because the run has no time left for them."""
     for tracker in trackers:
         tracker.ended = tracker.ended or tracker.cell.process == process

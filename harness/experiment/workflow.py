@@ -1,4 +1,4 @@
-"""A run as a list of stages; start reading at ``benchmark``."""
+"""The stages of a run. Start reading at ``benchmark``."""
 
 import io
 import logging
@@ -14,7 +14,7 @@ from harness.experiment.stage_build import build
 from harness.experiment.stage_conclude import RunOutcome, conclude, record_end
 from harness.experiment.stage_measure import measure
 from harness.experiment.stage_prepare import prepare_new, prepare_resumed
-from harness.host.clock import Clock
+from harness.host.clock import Clock, heartbeat
 from harness.plan.run_settings import Settings
 from harness.records import safe_write, store
 from harness.records.run_folders import find_run
@@ -26,11 +26,11 @@ logger = logging.getLogger("tfb.workflow")
 def benchmark(settings: Settings, progress: ProgressTracker, dependencies: Dependencies | None = None) -> RunOutcome:
     """Carry out a complete run.
 
-    After an interruption or an error, record it with everything that has been measured, then raise it again.
+    After an interruption or an error, everything that has been measured is recorded, and the exception is raised again.
     """
-    used = dependencies or Dependencies()
-    with open_run(settings, progress, used.clock) as run_store:
-        context = RunContext(settings=settings, progress=progress, dependencies=used, store=run_store)
+    dependencies = dependencies or Dependencies()
+    with open_run(settings, progress, dependencies.clock) as run_store:
+        context = RunContext(settings=settings, progress=progress, dependencies=dependencies, store=run_store)
         prepared = prepare_resumed(context) if settings.resume else prepare_new(context)
         built = build(prepared)
         measured = measure(built)
@@ -39,7 +39,7 @@ def benchmark(settings: Settings, progress: ProgressTracker, dependencies: Depen
 
 @contextmanager
 def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Iterator[RunStore]:
-    """Yield the locked store of a new or resumed run, write the log of the run, and record an early end."""
+    """Yield the locked store of a new or resumed run. Write harness.log. If the run ends early, record why."""
     run_store = _find_store(settings, clock)
     with ExitStack() as stack:
         stack.callback(run_store.discard_if_empty)
@@ -56,6 +56,8 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
         stack.enter_context(run_store.lock())
         stack.callback(progress.close)
         progress.store = run_store
+        # Each heartbeat rewrites progress.json. The dashboard tells from the file's age whether the run was killed.
+        stack.enter_context(heartbeat(lambda _: progress.note("")))
         try:
             yield run_store
         except BaseException as error:
@@ -64,11 +66,7 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
 
 
 def _find_store(settings: Settings, clock: Clock) -> RunStore:
-    """Create the store of a new run, or open the store of the run to resume.
-
-    Raises:
-        UsageError: The run to resume has already ended on its own.
-    """
+    """Create a run's store, or open the store of the run to resume. Raises UsageError if nothing remains to be done."""
     if settings.resume is None:
         return RunStore.new(settings.results, started_at=clock.time())
     folder = find_run(settings.results, settings.resume)
@@ -77,19 +75,19 @@ def _find_store(settings: Settings, clock: Clock) -> RunStore:
         raise UsageError(f"run {folder.name} is complete, so it cannot be resumed. Start a new run")
     if info.status == "incomplete":
         raise UsageError(
-            f"run {folder.name} has no time left, so it cannot be resumed. Start a new run with more --time"
+            f"run {folder.name} has no time left, so it cannot be resumed. Start a new run with a larger --time"
         )
     return RunStore(folder, started_at=info.started_at)
 
 
 def _record_early_end(run_store: RunStore, progress: ProgressTracker, error: BaseException, clock: Clock) -> None:
-    """Record that an error or an interruption ended the run, as far as the disk permits."""
+    """Record that an error or an interruption ended the run. If recording fails, only log the failure."""
     resumable = isinstance(error, KeyboardInterrupt | MachineLostError | StoreError)
     status: Literal["failed", "interrupted"] = "interrupted" if resumable else "failed"
-    if not run_store.has_run_info or isinstance(error, UsageError):  # a run that cannot be resumed remains unchanged
+    if not run_store.has_run_info or isinstance(error, UsageError):  # a run that cannot be resumed stays unchanged
         return
     try:
         record_end(run_store, status, str(error), clock=clock)
         progress.finish(status)
-    except StoreError as second:  # this error is only logged, because the first error is raised
-        logger.error("%s", second)  # noqa: TRY400 - the message is complete without the traceback
+    except StoreError as store_error:  # only logged, because the caller raises ``error``
+        logger.error("%s", store_error)  # noqa: TRY400 - the message is complete without the traceback

@@ -1,1 +1,1 @@
-"""The plugins that are part of tfb. pyproject.toml declares their entry points, and the core does not import them."""
+"""Plugins that tfb includes. pyproject.toml declares their entry points, and the core never imports them."""

@@ -1,8 +1,4 @@
-"""Allocates a uid for each implementation if tfb runs as root. No other program uses these uids.
-
-With separate uids, servers can neither signal nor trace each other. ``tfb clean`` finds all processes of a killed run
-by uid.
-"""
+"""Allocates a uid for each implementation if tfb runs as root, so that servers cannot signal or trace each other."""
 
 import atexit
 import fcntl
@@ -20,15 +16,15 @@ from harness.host import ownership, process
 from harness.host.process import Account
 from harness.paths import state_folder
 
-# systemd leaves this range unused, between the users of systemd-homed and dynamic users.
+# Uids that systemd leaves free. They lie between its ranges for systemd-homed and for dynamic users.
 SERVER_UIDS = range(60578, 61184)
-LOCK_FOLDER = Path("/run/tfb")  # contains a locked file with the owner for each allocated uid; only root may enter
+LOCK_FOLDER = Path("/run/tfb")  # contains a locked file for each allocated uid; the file names the owning process
 READ_CAPABILITY = "dac_read_search"  # lets servers read toolchains and builds in root's folders
-CACHE_FOLDER = ".cache"  # folder in a home that is not shared with root
+CACHE_FOLDER = ".cache"  # the only entry in a server's home folder that is not a link into root's home
 
 
 class AccountPool:
-    """The accounts of a run's servers. Each implementation keeps the same uid, so that it can access earlier files."""
+    """The accounts of a run's servers. An implementation keeps its uid during the run, and thus access to its files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
         self.rights = rights
@@ -37,13 +33,13 @@ class AccountPool:
 
     @contextmanager
     def account(self, name: str) -> Iterator[Account]:
-        """Yield an account for a server. Simultaneous servers of an implementation get different accounts."""
-        existing = self._accounts.setdefault(name, [])
-        account = next((each for each in existing if each.uid not in self._used), None)
+        """Yield an account for a server. An implementation's concurrent servers get different accounts."""
+        accounts = self._accounts.setdefault(name, [])
+        account = next((each for each in accounts if each.uid not in self._used), None)
         if account is None:
             uid = allocate_uid()
             account = Account(name=f"uid {uid}", uid=uid, gid=server_group(), rights=self.rights, alone=True)
-            existing.append(account)
+            accounts.append(account)
         self._used.add(account.uid)
         try:
             yield account
@@ -52,7 +48,10 @@ class AccountPool:
 
 
 def server_accounts(port: int | None) -> AccountPool | None:
-    """Return the accounts for servers that listen on a port, or None if tfb is not root."""
+    """Return a pool of accounts for servers that listen on ``port``, or None if tfb is not root.
+
+    Accounts for a port below 1024 may bind privileged ports.
+    """
     if os.geteuid() != 0:
         return None
     return AccountPool(
@@ -62,27 +61,24 @@ def server_accounts(port: int | None) -> AccountPool | None:
 
 @cache
 def server_group() -> int:
-    """Return the group of this tfb process's servers, which gives them access to shared scratch folders."""
+    """Return the id of the group that lets all servers of this process access shared scratch folders."""
     return allocate_uid()
 
 
 def allocate_uid() -> int:
-    """Allocate a uid that no account, process or other tfb process uses, until this process exits.
-
-    Raises EnvironmentLacksError if all uids are in use.
-    """
+    """Reserve an unused uid until this process exits. Raises EnvironmentLacksError if none is free."""
     busy = _uids_of_processes()
     first = os.getpid() % len(SERVER_UIDS)
     for uid in chain(SERVER_UIDS[first:], SERVER_UIDS[:first]):
         if uid not in busy and not _is_assigned(uid) and _try_lock(uid):
             return uid
     raise EnvironmentLacksError(
-        f"all uids from {SERVER_UIDS[0]} to {SERVER_UIDS[-1]} are in use: ./tfb clean --leftovers"
+        f"all uids from {SERVER_UIDS[0]} to {SERVER_UIDS[-1]} are in use: run ./tfb clean --leftovers"
     )
 
 
 def allocated_uids() -> Iterator[tuple[int, str]]:
-    """Yield all allocated uids with their owners, including killed owners."""
+    """Yield each allocated uid with the identity of the tfb process that allocated it, even if that was killed."""
     for folder in _lock_folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -91,7 +87,7 @@ def allocated_uids() -> Iterator[tuple[int, str]]:
 
 
 def release_uid(uid: int, owner: str) -> None:
-    """Release the uid of a killed owner."""
+    """Release the uid of a tfb process that was killed."""
     for folder in _lock_folders():
         with suppress(OSError), open(folder / str(uid), "r+", encoding="ascii") as file:  # noqa: PTH123
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,23 +96,23 @@ def release_uid(uid: int, owner: str) -> None:
 
 
 def _lock_folders() -> tuple[Path, ...]:
-    return (LOCK_FOLDER, state_folder() / "uids")  # the second folder is used if /run is not writable
+    return (LOCK_FOLDER, state_folder() / "uids")  # the second folder is for machines on which /run is not writable
 
 
 def _try_lock(uid: int) -> bool:
-    """Lock the file of a uid, and write this process's identity to it. Return whether the lock was free."""
+    """Lock a uid's file and write this process's identity to it. Return whether the lock was free."""
     file = os.open(_lock_folder() / str(uid), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
         return False
-    if os.fstat(file).st_size:  # a killed tfb process had this uid, and may have left processes; tfb clean releases it
+    if os.fstat(file).st_size:  # a killed run's processes may still be using this uid; `tfb clean` releases it
         os.close(file)
         return False
     os.ftruncate(file, 0)
     os.write(file, ownership.own_identity().encode())
-    atexit.register(os.ftruncate, file, 0)  # file and lock remain until exit
+    atexit.register(os.ftruncate, file, 0)  # empty the file at exit; it stays locked until then
     return True
 
 
@@ -125,16 +121,16 @@ def _lock_folder() -> Path:
     for folder in _lock_folders():
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            facts = folder.lstat()
-            if facts.st_uid == os.geteuid() and facts.st_mode & 0o170077 == 0o040000:
+            status = folder.lstat()
+            if status.st_uid == os.geteuid() and status.st_mode & 0o170077 == 0o040000:
                 return folder
     raise EnvironmentLacksError(
-        f"{LOCK_FOLDER}: the uids of servers need a folder here that root alone may enter: remove it"
+        f"tfb records servers' uids in {LOCK_FOLDER}, which must be a folder that only root may enter: remove it"
     )
 
 
 def _is_assigned(number: int) -> bool:
-    """Return whether an account or a group has this number."""
+    """Return whether a user or a group has this id."""
     for lookup in (pwd.getpwuid, grp.getgrgid):
         with suppress(KeyError):
             lookup(number)
@@ -153,7 +149,7 @@ def _uids_of_processes() -> set[int]:
 
 
 def describe_account(pool: AccountPool | None) -> str:
-    """Describe the accounts for records. None means tfb's account."""
+    """Describe the servers' accounts for run.json. If ``pool`` is None, servers use tfb's account."""
     if pool is not None:
         return f"a uid for each implementation ({', '.join(pool.rights)})"
     try:
@@ -162,27 +158,27 @@ def describe_account(pool: AccountPool | None) -> str:
         return f"uid {os.geteuid()}"
 
 
-def share_folder(folder: Path, *, listed: bool = True) -> None:
-    """Let this process's servers enter a scratch folder of root. ``listed`` also lets them list the content."""
+def share_folder(folder: Path, *, list_content: bool = True) -> None:
+    """Let this process's servers enter a scratch folder that root owns, and list it if ``list_content`` is set."""
     if os.geteuid() == 0:
-        with suppress(OSError):  # in some containers, root cannot change groups, but then servers run as root, too
+        with suppress(OSError):  # some containers forbid this; servers then run as root and need no access
             os.chown(folder, -1, server_group())
-            folder.chmod(0o750 if listed else 0o710)
+            folder.chmod(0o750 if list_content else 0o710)
 
 
 @contextmanager
 def server_home(account: Account | None) -> Iterator[dict[str, str]]:
-    """Create a home folder for a server's account, and yield the environment variables that name it.
+    """Create a home folder for a server's account and yield environment variables that point to it.
 
     The folder contains links to the entries of root's home, where toolchains look for installed files. It is writable,
-    because GraalVM's languages unpack libraries there. Without these libraries, code would be interpreted.
+    because GraalVM's languages unpack libraries into it. Without these libraries, they would not compile code.
     """
     if account is None:
         yield {}
         return
     with ownership.make_scratch_folder("home") as folder:
-        # GraalVM requires access to the folder without CAP_DAC_READ_SEARCH.
-        share_folder(folder, listed=False)
+        # GraalVM must be able to access the folder even without CAP_DAC_READ_SEARCH.
+        share_folder(folder, list_content=False)
         home = folder / "home"
         (home / CACHE_FOLDER).mkdir(parents=True)
         with suppress(OSError):  # root's home is missing or unreadable
@@ -196,7 +192,7 @@ def server_home(account: Account | None) -> Iterator[dict[str, str]]:
 
 
 def account_obstacle() -> str:
-    """Return why servers cannot have separate accounts, for example in a container. Empty if they can."""
+    """Return why servers cannot have separate accounts, or an empty string if they can. Some containers forbid it."""
     try:
         process.run(
             ["true"],

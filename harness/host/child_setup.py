@@ -1,4 +1,4 @@
-"""Replaces a fork of the guardian by the requested program, with restricted privileges and file access.
+"""Turns a forked process of the guardian into the requested program, with restricted privileges and file access.
 
 This module imports only the standard library, because the guardian imports it.
 """
@@ -9,6 +9,7 @@ import errno
 import os
 import resource
 import signal
+import stat
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,25 +20,24 @@ IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 28, 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
 _AMBIENT_RAISE, _AMBIENT_CLEAR = 2, 4
-_CAPABILITY_VERSION_3 = 0x20080522
 # System calls; the numbers are the same on all architectures.
 _LANDLOCK_CREATE, _LANDLOCK_ALLOW, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_VERSION, _PATH_BENEATH, _SCOPE_SIGNAL = 1, 1, 2
-_REFER = 1 << 13  # right to move and link files between folders, which a domain denies by default
+_REFER = 1 << 13  # right to move and link files between folders; a Landlock domain denies it unless granted
 _REFER_SINCE, _SIGNALS_SINCE = 2, 6  # minimum ABI versions of Landlock: Linux 5.19 and 6.12
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 1 << 17, 1 << 27, 1 << 28
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1  # Linux 5.12
 
+STABLE_HOME = "/tmp/tfb-home"  # noqa: S108 - a mount point in a private folder; the same path for all programs
+KINDS = ("writable", "covered", "protected", "private", "hidden")  # kinds of folders in a mount namespace
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def exec_program(request: dict[str, Any], files: list[int]) -> None:
-    """Replace this process with the requested program. ``files`` become stdin, stdout and stderr.
-
-    Raises OSError if the program cannot be executed.
-    """
+    """Replace this process with the requested program. ``files`` become stdin, stdout and stderr. Raises OSError."""
     os.setsid()
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -49,11 +49,15 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
         os.sched_setaffinity(0, request["cpus"])
     if request["enclosure"]:
         enter_mount_namespace(**request["enclosure"])
+    elif request["temporary"]:
+        enter_temporary_namespace(**request["temporary"])
+    if request["replaced"]:
+        replace_folder(**request["replaced"])
     os.chdir(_encode(request["cwd"]))
     if request["uid"] is not None or request["isolated"]:
         _call(libc.prctl, _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if request["isolated"] and not enter_landlock_domain() and request["enclosure"]:
-        # Without Landlock, the program could access files outside through the /proc/PID/root of other processes.
+        # Without Landlock, the program could reach hidden files through /proc/PID/root of other processes.
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if request["uid"] is not None:
         drop_privileges(request["uid"], request["gid"], [CAPABILITIES[right] for right in request["rights"]])
@@ -62,24 +66,26 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
     os.execvpe(command[0], command, environment)  # noqa: S606
 
 
-def drop_privileges(uid: int, gid: int, kept: list[int]) -> None:
-    """Change permanently to an account without supplementary groups. Keep only the capabilities in ``kept``."""
+def drop_privileges(uid: int, gid: int, capabilities: list[int]) -> None:
+    """Change permanently to an account without supplementary groups. Keep only the given capabilities."""
     if os.geteuid() == 0:
-        # Capabilities must apply to access(2), because gcc uses it to find the linker. Some containers forbid the call.
+        # Make capabilities apply to access(2), because gcc uses it to find the linker. Some containers forbid this
+        # call.
         libc.prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP, 0, 0, 0)
         for capability in range(64):
-            if capability not in kept and libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-                break  # the kernel has no further capabilities
+            if capability not in capabilities and libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+                break  # the number exceeds the kernel's last capability
         os.setgroups([])
     _call(libc.prctl, _PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
-    mask = sum(1 << capability for capability in kept)
-    # struct __user_cap_data_struct[2]: effective, permitted and inheritable, with the low 32 bits first.
-    header, low, high = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), mask & 0xFFFFFFFF, mask >> 32
+    mask = sum(1 << capability for capability in capabilities)
+    # _LINUX_CAPABILITY_VERSION_3, and struct __user_cap_data_struct[2]: effective, permitted and inheritable, with the
+    # low 32 bits first.
+    header, low, high = (ctypes.c_uint32 * 2)(0x20080522, 0), mask & 0xFFFFFFFF, mask >> 32
     _call(libc.capset, header, (ctypes.c_uint32 * 6)(low, low, low, high, high, high))
     _call(libc.prctl, _PR_CAP_AMBIENT, _AMBIENT_CLEAR, 0, 0, 0)
-    for capability in kept:
+    for capability in capabilities:
         _call(libc.prctl, _PR_CAP_AMBIENT, _AMBIENT_RAISE, capability, 0, 0)
 
 
@@ -107,7 +113,7 @@ def enter_landlock_domain() -> bool:
 
 
 def _allow_refer(rules: int) -> None:
-    """Allow renames and links everywhere, so that the domain does not restrict access to files."""
+    """Allow renames and links between all folders, so that the domain does not restrict access to files."""
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         # struct landlock_path_beneath_attr, packed: allowed_access (64 bits), parent_fd (32 bits).
@@ -117,44 +123,159 @@ def _allow_refer(rules: int) -> None:
         os.close(root)
 
 
-def enter_mount_namespace(
-    writable: list[str], protected: list[str], private: list[str], hidden: list[str], home: str, overlay: str
-) -> None:
+def enter_mount_namespace(folders: dict[str, list[str]], home: str, overlay: str) -> None:
     """Enter a mount namespace with a mostly read-only file system.
 
     Args:
-        writable: Folders that the program may write to.
-        protected: Subfolders of writable folders that remain read-only.
-        private: Writable folders that only this program uses.
-        hidden: Folders and sockets that appear empty.
-        home: A folder with changes that go to ``overlay`` (overlayfs), or an empty string.
-        overlay: A folder with the subfolders ``changes``, ``work`` and ``empty``.
+        folders: Paths by kind. "writable": folders that the program may write to. "covered": temporary folders in
+            which the program's changes are private. "protected": subfolders of writable folders that remain read-only.
+            "private": writable folders that only this program uses. "hidden": folders and sockets that appear empty.
+        home: A folder whose changes go to ``overlay`` (overlayfs), or an empty string.
+        overlay: A folder with the subfolders ``changes``, ``work``, ``empty`` and ``temporary``.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: The kernel does not permit the namespaces or mounts.
     """
     _enter_user_namespace()
     _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE)
-    folders = _open_folders((*writable, *protected, *private, overlay))  # before mounts cover them
+    writable, covered, protected, private, hidden = map(folders.__getitem__, KINDS)
+    descriptors = _open_folders((*writable, *protected, *private, overlay))  # before mounts cover them
+    _cover(covered, f"{overlay}/temporary")
+    unlocked = [*_cover_shared_memory(covered), *writable, *covered, *private]
     for path in (*writable, *protected, overlay):
-        if path in folders:
+        if path in descriptors and path != _SHARED_MEMORY:
             with contextlib.suppress(FileNotFoundError):
-                _bind(folders[path], path)
-    unlocked = [*writable, *private]
+                _bind(descriptors[path], path)
     if home:
         _mount_overlay(home, overlay)
         unlocked.append(home)
     for path in private:
-        _bind(folders[path], path)
+        _bind(descriptors[path], path)
     for path in hidden:
         empty = f"{overlay}/empty" if os.path.isdir(path) else "/dev/null"  # noqa: PTH112
         _mount(_encode(empty), _encode(path), None, _MS_BIND)
-    if os.path.isdir(_SHARED_MEMORY):  # noqa: PTH112
-        _mount(b"tmpfs", _SHARED_MEMORY.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777")
-        unlocked.append(_SHARED_MEMORY)
     _lock_all_but(unlocked, optional=writable)
-    for descriptor in folders.values():
+    for descriptor in descriptors.values():
         os.close(descriptor)
+
+
+def enter_temporary_namespace(covered: list[str], shared: list[str], staging: str, home: str) -> None:
+    """Enter mount and IPC namespaces in which changes to temporary folders are private. Requires root.
+
+    Args:
+        covered: Temporary folders whose content stays visible, but in which the program's changes are private.
+        shared: Folders below ``covered`` in which changes are visible to all programs.
+        staging: An empty folder, over which the tmpfs for the changes is mounted.
+        home: The program's home, which also appears as ``STABLE_HOME``.
+
+    Raises:
+        OSError: The kernel does not permit the namespaces or mounts.
+    """
+    _call(libc.unshare, _CLONE_NEWNS | _CLONE_NEWIPC)
+    _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE)
+    folders = _open_folders((*shared, home))
+    _cover(covered, staging)
+    _cover_shared_memory(covered)
+    if home in folders and os.path.dirname(STABLE_HOME) in covered:  # noqa: PTH120
+        if os.path.islink(STABLE_HOME) or os.path.isfile(STABLE_HOME):  # noqa: PTH113, PTH114
+            os.unlink(STABLE_HOME)  # noqa: PTH108 - only the overlay changes
+        os.makedirs(STABLE_HOME, exist_ok=True)  # noqa: PTH103
+        _bind(folders[home], STABLE_HOME)
+    for path, folder in folders.items():
+        _bind(folder, path)
+        os.close(folder)
+
+
+def replace_folder(place: str, content: str, without: str) -> None:
+    """Show ``content`` at ``place`` in this mount namespace, together with the entries of ``place``.
+
+    Args:
+        place: The folder to replace.
+        content: The folder that clients outside the namespace use. A socket must not be in an overlay.
+        without: Path of a socket in ``content``. An entry of ``place`` with the same first component is not shown.
+
+    Raises:
+        OSError: The kernel does not permit the mounts.
+    """
+    os.makedirs(_encode(place), exist_ok=True)  # noqa: PTH103 - shared memory is empty in this namespace
+    target, flags = _encode(place), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    former, folder = os.open(target, flags), os.open(_encode(content), flags)
+    below = b"/proc/self/fd/%d" % former
+    names = [name for name in os.listdir(below) if name != _encode(without).partition(b"/")[0]]  # noqa: PTH208
+    _bind(folder, place)
+    for name in names:
+        source, shown = b"%s/%s" % (below, name), b"%s/%s" % (target, name)
+        with contextlib.suppress(OSError):  # the entry was removed, or a program created an entry with this name
+            mode = os.lstat(source).st_mode
+            if stat.S_ISLNK(mode):
+                os.symlink(os.readlink(source), shown)  # noqa: PTH115, PTH211
+                continue
+            with contextlib.suppress(FileExistsError):  # created for the account's previous program
+                if stat.S_ISDIR(mode):
+                    os.mkdir(shown)  # noqa: PTH102
+                else:
+                    os.close(os.open(shown, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            _mount(source, shown, None, _MS_BIND | _MS_REC)
+    for descriptor in (former, folder):
+        os.close(descriptor)
+
+
+def _cover_shared_memory(covered: Sequence[str]) -> list[str]:
+    """Mount an empty tmpfs over /dev/shm, unless this folder is covered. Return the mounted folders."""
+    if _SHARED_MEMORY in covered or not os.path.isdir(_SHARED_MEMORY):  # noqa: PTH112
+        return []
+    _mount(b"tmpfs", _SHARED_MEMORY.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777")
+    return [_SHARED_MEMORY]
+
+
+def _cover(paths: Sequence[str], staging: str) -> None:
+    """Mount an overlay over each temporary folder, so that changes go to memory. Sockets stay usable."""
+    if not paths:
+        return
+    _mount(b"tmpfs", _encode(staging), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=0755,size=25%")
+    memory = os.open(_encode(staging), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # overlays may cover the path
+    for number, path in enumerate(paths):
+        sockets = dict[str, int]()
+        for socket_path in _sockets(path):
+            with contextlib.suppress(OSError):  # the socket's program may have exited
+                sockets[socket_path] = os.open(socket_path, os.O_PATH | os.O_CLOEXEC)
+        upper, work = f"/proc/self/fd/{memory}/upper{number}", f"/proc/self/fd/{memory}/work{number}"
+        for folder in (upper, work):
+            os.mkdir(folder)  # noqa: PTH102
+        os.chmod(upper, 0o1777)  # noqa: PTH101, S103 - as in /tmp
+        options = ",".join((f"lowerdir={path}", f"upperdir={upper}", f"workdir={work}", "userxattr"))
+        _mount(b"overlay", _encode(path), b"overlay", _MS_NOSUID | _MS_NODEV, _encode(options))
+        for socket_path, descriptor in sockets.items():  # sockets cannot be reached through an overlay
+            with contextlib.suppress(FileNotFoundError):
+                _bind(descriptor, socket_path)
+            os.close(descriptor)
+    os.close(memory)
+
+
+def _sockets(folder: str) -> list[str]:
+    """Return the Unix sockets in a folder and in the subfolders that all users may open.
+
+    Private subfolders are omitted, because their sockets (for example ssh-agent's) give access to the user's programs.
+    """
+    paths = []
+    for place in (folder, *(each.path for each in _entries(folder) if _is_open_folder(each))):
+        for each in _entries(place):
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(each.stat(follow_symlinks=False).st_mode):
+                    paths.append(each.path)
+    return paths[:200]
+
+
+def _is_open_folder(entry: "os.DirEntry[str]") -> bool:
+    with contextlib.suppress(OSError):
+        return entry.is_dir(follow_symlinks=False) and bool(entry.stat(follow_symlinks=False).st_mode & stat.S_IXOTH)
+    return False
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
 
 
 def _enter_user_namespace() -> None:
@@ -167,7 +288,7 @@ def _enter_user_namespace() -> None:
 
 
 def _open_folders(paths: Iterable[str]) -> dict[str, int]:
-    """Open the folders that exist. Other tfb processes may have removed some of them."""
+    """Open the folders that exist. Skip missing folders, which another tfb process may have removed."""
     folders: dict[str, int] = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
@@ -176,7 +297,9 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Mount an open folder at the same path, so that the folder has separate mount flags."""
+    """Bind-mount an open folder at ``path``, so that it has separate mount flags and no overlay hides it."""
+    if path.startswith(f"{_SHARED_MEMORY}/") and not os.path.lexists(path):
+        os.makedirs(_encode(path), exist_ok=True)  # noqa: PTH103
     _mount(b"/proc/self/fd/%d" % folder, _encode(path), None, _MS_BIND | _MS_REC)
 
 
@@ -191,7 +314,7 @@ def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options
 
 
 def _lock_all_but(paths: Sequence[str], *, optional: Sequence[str]) -> None:
-    """Make all mounts read-only except ``paths``. In a container, ``optional`` paths may remain read-only."""
+    """Make all mounts read-only except ``paths``. Do not fail if a path in ``optional`` cannot be made writable."""
     _set_read_only("/", True)
     for path in paths:
         try:
@@ -202,7 +325,7 @@ def _lock_all_but(paths: Sequence[str], *, optional: Sequence[str]) -> None:
 
 
 def _set_read_only(path: str, on: bool) -> None:
-    """Make a mount and all mounts below it read-only, or make a single mount writable."""
+    """If ``on``, make a mount and all mounts below it read-only. Otherwise, make a single mount writable."""
     attributes = (ctypes.c_uint64 * 4)(_RDONLY if on else 0, 0 if on else _RDONLY, 0, 0)  # struct mount_attr
     size = ctypes.sizeof(attributes)
     _call(libc.syscall, _MOUNT_SETATTR, _AT_FDCWD, _encode(path), _AT_RECURSIVE if on else 0, attributes, size)
@@ -214,5 +337,5 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a functi
 
 
 def _encode(text: str) -> bytes:
-    """Encode text from a request, in which each character represents a byte."""
+    """Return the bytes of a text from a request. Each character stands for a byte."""
     return text.encode("latin-1")

@@ -1,4 +1,4 @@
-"""The clock of a run. Tests replace it, so that hours pass instantly."""
+"""The clock that a run uses. Tests replace it with a clock that does not wait."""
 
 import threading
 import time
@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from harness.errors import StoreError
 from harness.host import interruption
 
-CLOCK_JUMP_SECONDS = 0.25  # NTP adjusts a clock by at most 0.5 ms per second, so a larger change is a jump
-MAX_CLOCK_JUMPS = 3  # maximum number of times that a step is repeated because the clock jumped
+CLOCK_JUMP_SECONDS = 0.25  # larger changes of the clock count as jumps; NTP adjusts it by at most 0.5 ms per second
+MAX_CLOCK_JUMPS = 3  # if the clock jumps during a step, tfb repeats the step at most this often
 
 
 class Clock:
@@ -29,7 +29,7 @@ class Clock:
 
 
 def wall_clock_offset(clock: Clock) -> float:
-    """Return the difference between wall clock and monotonic time. It changes if the wall clock is set."""
+    """Return the wall clock minus monotonic time. This difference changes only if the wall clock is set."""
     return clock.time() - clock.monotonic()
 
 
@@ -44,7 +44,7 @@ def heartbeat(notify: Callable[[float], None], interval: float = 5.0) -> Iterato
     def beat() -> None:
         count = 1
         while not ended.wait(interval):
-            with suppress(StoreError):  # the disk is full, which the next record reports
+            with suppress(StoreError):  # the disk may be full; the next attempt to write a record reports it
                 notify(count * interval)
             count += 1
 

@@ -1,22 +1,21 @@
 """Selects the environment variables that builds and servers inherit from the caller.
 
 The caller's environment contains secrets (``GITHUB_TOKEN``, ``AWS_SECRET_ACCESS_KEY``), and builds and servers run
-third-party code. They therefore inherit only the variables listed here and those named in ``TFB_PASS_ENV``.
+third-party code. They therefore inherit only the variables listed here or named in ``TFB_PASS_ENV``.
 """
 
 import os
 import re
-from collections.abc import Mapping
 
-PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - further names, separated by commas, for builds and servers
+PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - lists the names of further variables to inherit, separated by commas
+CALLER_PREFIX = "TFB_CALLER_"  # prefix of variables with the caller's values of variables that tfb changes for itself
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-# Python variables that change which code is imported. PYTHONUTF8 and similar variables are harmless.
+# Python variables that change which code is imported. Other variables, such as PYTHONUTF8, are harmless.
 PYTHON_VARIABLES = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
-WORLD_WRITABLE = 0o002  # mode bit; other users must not be able to change programs that tfb builds and runs
-# Variables of libpq. For example, PGHOSTADDR would connect tfb to a different database.
+# Variables of libpq. For example, PGHOSTADDR would make tfb connect to the wrong database.
 POSTGRES_VARIABLES = re.compile(r"PG[A-Z]+")
 SERVER_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
@@ -44,42 +43,52 @@ BUILD_VARIABLES = re.compile(
 
 
 def server_environment() -> dict[str, str]:
-    """Return the caller's variables for a server: folders, language and certificate authorities."""
+    """Return the caller's variables that servers inherit: folders, locale and certificate authorities."""
     return _select(SERVER_VARIABLES)
 
 
 def build_environment() -> dict[str, str]:
-    """Return the caller's variables for a build: a server's variables, proxies, registries and compiler settings."""
+    """Return the caller's variables that builds inherit.
+
+    They are the servers' variables, and settings for proxies, registries and compilers.
+    """
     return _select(re.compile(f"{SERVER_VARIABLES.pattern}|{BUILD_VARIABLES.pattern}"))
 
 
 def helper_environment() -> dict[str, str]:
-    """Return the minimal environment of the guardian, which drops privileges for children."""
-    kept = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Python installations need LD_LIBRARY_PATH
-    return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in kept if name in os.environ}}
+    """Return a minimal environment for the guardian, which may run as root."""
+    names = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Python installations need LD_LIBRARY_PATH
+    return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in names if name in os.environ}}
 
 
 def secure_process() -> None:
-    """Secure this process's environment and umask against other users and files in the current folder."""
+    """Protect this process against code from other users and from the current folder.
+
+    Change environment variables, PATH and the umask.
+    """
     libpq = {name for name in os.environ if POSTGRES_VARIABLES.fullmatch(name)} - _passed_names()
     for name in (*PYTHON_VARIABLES, *libpq):
-        os.environ.pop(name, None)
+        if value := os.environ.pop(name, ""):
+            os.environ.setdefault(f"{CALLER_PREFIX}{name}", value)
     os.environ["PYTHONSAFEPATH"] = "1"
-    os.umask(os.umask(0o077) | WORLD_WRITABLE)
-    os.environ["PATH"] = remove_relative_folders(os.environ.get("PATH", os.defpath))
+    # Other users must not be able to change programs that tfb builds and runs.
+    os.umask(os.umask(0o077) | 0o002)
+    os.environ["PATH"] = absolute_search_path()
 
 
-def remove_relative_folders(path: str) -> str:
-    """Return a search path without relative folders."""
-    return os.pathsep.join(folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117
+def absolute_search_path() -> str:
+    """Return PATH without relative folders, because these could belong to an untrusted repository."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if folder.startswith("/"))
 
 
 def _select(names: re.Pattern[str]) -> dict[str, str]:
     passed = _passed_names()
-    variables: Mapping[str, str] = os.environ
-    return {name: value for name, value in variables.items() if names.fullmatch(name) or name in passed}
+    own = {name: value for name, value in os.environ.items() if names.fullmatch(name)}
+    original = {name: os.environ.get(f"{CALLER_PREFIX}{name}", os.environ.get(name, "")) for name in passed}
+    return own | {name: value for name, value in original.items() if value}
 
 
 def _passed_names() -> set[str]:
-    """Return the names of the variables that the caller passes on explicitly."""
+    """Return the names of the variables that the caller lists in ``TFB_PASS_ENV``."""
     return {name.strip() for name in os.environ.get(PASS_VARIABLE, "").split(",")}

@@ -1,4 +1,4 @@
-"""Runs git on untrusted repositories: as the repository's owner, and without the programs it configures."""
+"""Runs git on untrusted repositories, as the owner of the files and with every configured program disabled."""
 
 import os
 import pwd
@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.host import interruption, ownership, process
+from harness.host import environment, interruption, ownership, process
 from harness.host.process import Account
+from harness.plain_text import printable
 from harness.records import confined
 
-SECONDS = 120.0  # time limit of a command
+SECONDS = 120.0  # time limit for each command
 STDERR_BYTES = 64 << 10
-# Limits, because a few compressed kilobytes could fill the disk or the memory.
+# Size limits for a commit and for a file. They prevent a small compressed file from filling the disk or memory.
 MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30
-KEPT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
-# Repository settings that make git start a program or fetch data. Each command overrides all of them.
+INHERITED_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
+# Every git command overrides these repository settings, which make git start a program or fetch data.
 OVERRIDES = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -55,7 +56,7 @@ VARIABLES = {
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
     "GIT_SSH_COMMAND": "false",
-    # Forbids all transports, so that a partial clone fetches no objects, even before git 2.45.
+    # Forbid all transports, so that git fetches no objects in a partial clone (needed before git 2.45).
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_PROTOCOL_FROM_USER": "0",
     "GIT_NO_LAZY_FETCH": "1",
@@ -66,8 +67,10 @@ VARIABLES = {
 }
 FILTER_KEY = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)", re.DOTALL | re.IGNORECASE)
 ENTRY = re.compile(rb"(?P<mode>\d{6}) (?P<kind>\w+) (?P<object>[0-9a-f]+) +(?P<size>\d+|-)\t(?P<name>.+)", re.DOTALL)
+INDEX_ENTRY = re.compile(r"(?P<tag>\S) (?P<mode>\d{6}) (?P<object>[0-9a-f]+) \d\t(?P<name>.+)", re.DOTALL)
+NOT_IN_WORKING_TREE = "S"  # tag with which ``git ls-files`` marks files that a sparse checkout leaves out
 SUBMODULE, LINK = "160000", "120000"
-# The first bytes of pointers that filters (Git LFS, git-crypt) store instead of a file's content.
+# First bytes of the files that Git LFS and git-crypt commit in place of the original content.
 STORED_ELSEWHERE = (b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0")
 
 
@@ -81,18 +84,18 @@ class GitResult:
 
     @property
     def text(self) -> str:
-        """The standard output as text. File names preserve bytes that are not UTF-8."""
+        """Return standard output as text. Preserve bytes that are not UTF-8, which file names may contain."""
         return os.fsdecode(self.stdout)
 
     @property
     def names(self) -> list[str]:
-        """The items of NUL-separated output (option ``-z``)."""
+        """Return the items of NUL-separated output (option ``-z``)."""
         return [name for name in self.text.split("\0") if name]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEntry:
-    """A file in a commit."""
+    """A file or submodule in a commit."""
 
     mode: str
     object: str
@@ -102,7 +105,7 @@ class TreeEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """A repository: the folder that contains ``.git``, and the account that runs git (None: tfb's account)."""
+    """A git repository. The folder ``top`` contains ``.git``. If ``account`` is None, git runs under tfb's account."""
 
     top: Path
     account: Account | None = None
@@ -111,7 +114,7 @@ class Repository:
     def containing(cls, folder: Path) -> "Repository":
         """Return the repository that contains a folder.
 
-        Raises UsageError if there is no repository, or if the files have several owners.
+        Raises UsageError if no repository contains it, or if the folder and the repository have different owners.
         """
         folder = folder.resolve()
         if not folder.is_dir():
@@ -123,36 +126,35 @@ class Repository:
 
     @cached_property
     def overrides(self) -> tuple[str, ...]:
-        """Options that disable all programs in the configuration, including filters."""
+        """Return options that disable every program in the repository's configuration, including filters."""
         fixed = tuple(word for key, value in OVERRIDES for word in ("-c", f"{key}={value}"))
         result = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
         if result.status not in (0, 1):  # 1: there are no filters
             raise UsageError(f"git cannot read the configuration of {self.top}: {result.stderr.strip()[-300:]}")
         names = {match[1] for key in result.names if (match := FILTER_KEY.fullmatch(key))}
-        if odd := sorted(name for name in names if "=" in name):
+        if invalid := sorted(name for name in names if "=" in name):
             raise UsageError(
-                f"{self.top}/.git/config: filter {odd[0]!r}: a filter name must not contain '='. Rename the filter"
+                f"{self.top}/.git/config: filter {invalid[0]!r}: a filter name must not contain '='. Rename the filter"
             )
         keys = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
         filters = (f"filter.{name}.{key}={value}" for name in sorted(names) for key, value in keys)
         return (*fixed, *(word for setting in filters for word in ("-c", setting)))
 
-    def run(self, *arguments: str, stdin: Path | None = None, seconds: float = SECONDS) -> GitResult:
-        """Run a git command, and return the result even if it fails. Raises EnvironmentLacksError if git is missing."""
-        return self._run((*self.overrides, *arguments), stdin, seconds)
+    def run(
+        self, *arguments: str, stdin: Path | None = None, seconds: float = SECONDS, output: BinaryIO | None = None
+    ) -> GitResult:
+        """Run a git command and return the result even if it fails. Raises EnvironmentLacksError if git is missing."""
+        return self._run((*self.overrides, *arguments), stdin, seconds, output)
 
-    def read(self, *arguments: str, stdin: Path | None = None) -> GitResult:
+    def read(self, *arguments: str, stdin: Path | None = None, output: BinaryIO | None = None) -> GitResult:
         """Run a git command. Raises UsageError with git's error output if it fails."""
-        result = self.run(*arguments, stdin=stdin)
+        result = self.run(*arguments, stdin=stdin, output=output)
         if result.status != 0:
             raise UsageError(f"git {arguments[0]} in {self.top}: {result.stderr.strip()[-300:] or 'failed'}")
         return result
 
     def commit(self, revision: str) -> str:
-        """Return the commit id of a revision, which may also be a branch of ``origin``.
-
-        Raises UsageError if the revision is unknown.
-        """
+        """Return the commit id of a revision or of a branch on ``origin``. Raises UsageError if it is unknown."""
         for name in (revision, f"origin/{revision}"):
             result = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             if result.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := result.text.strip()):
@@ -163,55 +165,95 @@ class Repository:
             if shallow
             else "run git fetch, or use a name that git branch -a shows"
         )
-        raise UsageError(f"{revision!r} is no commit of {self.top}: {hint}")
+        raise UsageError(f"{revision!r} is not a commit in {self.top}: {hint}")
+
+    def submodule(self, name: str) -> "Repository | None":
+        """Return a submodule's repository, or None if the submodule is not checked out."""
+        folder = self.top.resolve() / name
+        is_inside = folder.resolve() == folder  # False if a symbolic link points outside the repository
+        return Repository.containing(folder) if is_inside and os.path.lexists(folder / ".git") else None
+
+    def tracked(self) -> tuple[list[str], list[str]]:
+        """Return tracked files and submodules. Raises UsageError if a sparse checkout leaves out files."""
+        listed = self.read("ls-files", "-z", "-t", "--stage").names
+        entries = [match for line in listed if (match := INDEX_ENTRY.fullmatch(line))]
+        absent = [entry["name"] for entry in entries if entry["tag"] == NOT_IN_WORKING_TREE]
+        if absent := [name for name in absent if not os.path.lexists(self.top / name)]:
+            raise UsageError(
+                f"{self.top} is a sparse checkout, which lacks {printable(absent[0])} ({len(absent)} files): run git "
+                "sparse-checkout disable, or compare commits with --head HEAD"
+            )
+        files = dict.fromkeys(entry["name"] for entry in entries if entry["mode"] != SUBMODULE)
+        submodules = dict.fromkeys(entry["name"] for entry in entries if entry["mode"] == SUBMODULE)
+        return list(files), list(submodules)
 
     def entries(self, commit: str, *under: str) -> list[TreeEntry]:
-        """Return the files of a commit, including submodules. Raises UsageError for an unsafe file name."""
-        listed = self.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
-        if listed.status != 0:
+        """Return a commit's files, including submodules. Raises UsageError for an unsafe file name."""
+        completed = self.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
+        if completed.status != 0:
             raise UsageError(
-                f"{self.top}: this clone lacks files of commit {commit[:12]} ({listed.stderr.strip()[-200:]}): make a "
-                "full clone"
+                f"{self.top}: this clone lacks files of commit {commit[:12]} ({completed.stderr.strip()[-200:]}): "
+                "run git fetch there, or make a full clone"
             )
         entries = []
-        for line in filter(None, listed.stdout.split(b"\0")):
+        for line in filter(None, completed.stdout.split(b"\0")):
             if (match := ENTRY.fullmatch(line)) is None:
                 raise UsageError(f"git ls-tree in {self.top}: cannot read {line!r:.200}")
             name = os.fsdecode(match["name"])
             if any(part.lower() in ("", ".", "..", ".git") for part in name.split("/")):
-                raise UsageError(f"commit {commit[:12]} of {self.top}: {name!r} is not a name for a file")
+                raise UsageError(f"commit {commit[:12]} of {self.top}: {name!r} is not a valid file name")
             size = 0 if match["size"] == b"-" else int(match["size"])
             entries.append(
                 TreeEntry(mode=match["mode"].decode(), object=match["object"].decode(), size=size, name=name)
             )
         return entries
 
-    def export(self, commit: str, place: Path, *under: str) -> list[str]:
-        """Write the files of a commit to ``place`` as git stores them. Return notes on missing content.
+    def export(self, commit: str, target: Path, *under: str) -> list[str]:
+        """Write the files of a commit and its submodules to ``target``. Return notes about missing content.
 
-        Filters, attributes and line-end conversion are not applied. Nothing in the repository is executed.
+        Write files as git stores them, without filters, attributes or line-end conversion. The repository therefore
+        cannot make tfb execute code.
         """
+        target.mkdir(parents=True, exist_ok=True)
+        return self._export(commit, target, "", under)
+
+    def _export(self, commit: str, target_folder: Path, prefix: str, under: Sequence[str]) -> list[str]:
+        """Export a commit to ``prefix`` below ``target_folder``. The prefix is empty or ends with a slash."""
         entries = self.entries(commit, *under)
         files = [entry for entry in entries if entry.mode != SUBMODULE]
         if sum(entry.size for entry in files) > MAX_COMMIT_BYTES:
             raise UsageError(f"commit {commit[:12]} of {self.top} has more than {MAX_COMMIT_BYTES >> 30} GiB of files")
         if large := next((entry.name for entry in files if entry.size > MAX_FILE_BYTES), ""):
             raise UsageError(f"commit {commit[:12]} of {self.top}: {large} is larger than {MAX_FILE_BYTES >> 30} GiB")
-        place.mkdir(parents=True, exist_ok=True)
         links: list[tuple[str, bytes]] = []
         pointers: list[str] = []
         for entry, content in self._contents(files):
+            name = f"{prefix}{entry.name}"
             if entry.mode == LINK:
-                links.append((entry.name, content))
+                links.append((name, content))
                 continue
             if content.startswith(STORED_ELSEWHERE):
-                pointers.append(entry.name)
-            with self._writing(entry.name):
-                confined.write(place, entry.name, content, 0o755 if entry.mode == "100755" else 0o644)
-        for name, target in links:  # links are created last, so that no file is written through a link
+                pointers.append(name)
             with self._writing(name):
-                confined.link(place, name, target)
-        return [*_notes(pointers)]
+                confined.write(target_folder, name, content, 0o755 if entry.mode == "100755" else 0o644)
+        notes = []
+        if pointers:
+            more = f" and {len(pointers) - 3} more" if pointers[3:] else ""
+            notes.append(
+                f"tfb does not run git filters (for example Git LFS), so {', '.join(pointers[:3])}{more} contain "
+                "pointers instead of the content. If the content is needed, compare two folders (--base dir:A --head "
+                "dir:B)"
+            )
+        for entry in entries:
+            if entry.mode == SUBMODULE:
+                name, inner = f"{prefix}{entry.name}", self.submodule(entry.name)
+                notes += (
+                    inner._export(entry.object, target_folder, f"{name}/", ()) if inner else [not_checked_out(name)]
+                )
+        for name, target in links:  # last, so that no file is written through a link
+            with self._writing(name):
+                confined.link(target_folder, name, target)
+        return notes
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
@@ -219,7 +261,7 @@ class Repository:
         try:
             yield
         except OSError as error:
-            raise UsageError(f"{self.top}: {name} cannot be written: {error.strerror}") from error
+            raise UsageError(f"cannot write {name} from {self.top}: {error.strerror}") from error
 
     def _contents(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, bytes]]:
         """Yield the content of each entry. Raises UsageError for an entry that is missing in this clone."""
@@ -243,35 +285,34 @@ class Repository:
     def _run(
         self, arguments: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None
     ) -> GitResult:
-        """Run git in the repository's folder with a separate environment."""
+        """Run git in the repository's folder, with the environment from ``_environment``."""
         command = [git_program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *arguments]
         deadline = time.monotonic() + seconds
         with ownership.make_scratch_folder("git") as folder:
             out_path, err_path = folder / "stdout", folder / "stderr"
             with (
-                out_path.open("wb") as out,
+                out_path.open("wb") as stdout_file,
                 err_path.open("wb") as err,
                 (stdin or Path(os.devnull)).open("rb") as input_file,
             ):
                 options = process.ProcessOptions(cwd=Path("/"), env=self._environment(), account=self.account)
-                child = process.Child(command, options, stdin=input_file.fileno(), stdout=output or out, stderr=err)
+                child = process.Child(
+                    command, options, stdin=input_file.fileno(), stdout=output or stdout_file, stderr=err
+                )
                 with process.running(child, grace=2.0):
                     while (status := child.wait(min(process.POLL_SECONDS, deadline - time.monotonic()))) is None:
                         interruption.raise_if_pending()
                         if time.monotonic() > deadline:
-                            raise process.CommandTimeoutError(
-                                f"git {arguments[-1]}: still running after {seconds:.0f} s"
-                            )
+                            raise process.CommandTimeoutError(f"git {arguments[-1]} exceeded {seconds:.0f} s")
             with err_path.open("rb") as file:
                 stderr = file.read(STDERR_BYTES).decode(errors="replace")
             return GitResult(status=status, stdout=out_path.read_bytes(), stderr=stderr)
 
     def _environment(self) -> Mapping[str, str]:
-        """Return the environment of all commands. It contains no GIT_* variable of the caller."""
-        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        kept["PATH"] = os.pathsep.join(_absolute_path())
+        """Return the environment for all commands. It contains none of the caller's GIT_* variables."""
         variables = {
-            **kept,
+            **{name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
+            "PATH": environment.absolute_search_path(),
             **VARIABLES,
             "GIT_WORK_TREE": str(self.top),
             "GIT_CEILING_DIRECTORIES": str(self.top.parent),
@@ -281,28 +322,34 @@ class Repository:
         return variables
 
 
+def not_checked_out(name: str) -> str:
+    """Return a note about a submodule that is missing from the working tree."""
+    return (
+        f"submodule {printable(name)} is left out because it is not checked out: "
+        "run git submodule update --init --recursive"
+    )
+
+
 def git_program() -> str:
     """Return the absolute path of git. Raises EnvironmentLacksError if git is not installed."""
-    path = shutil.which("git", path=os.pathsep.join(_absolute_path()))
+    path = shutil.which("git", path=environment.absolute_search_path())
     if path is None:
         raise EnvironmentLacksError("git is not installed: install it, for example with apt-get install git")
     return path
 
 
-def _absolute_path() -> list[str]:
-    """Return the absolute folders in PATH. Programs in relative folders could come from the repository."""
-    return [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")]
+def _owner(folder: Path, root: Path) -> Account | None:
+    """Return the account of the repository's owner. Return None if tfb need not switch to a different account.
 
-
-def _owner(folder: Path, top: Path) -> Account | None:
-    """Return the account of a repository's owner if tfb is root. Raises UsageError if there are several owners."""
+    Raises UsageError if the folder, the repository's root and ``.git`` have different owners.
+    """
     if os.geteuid() != 0:
-        return None  # git itself refuses repositories of other users
-    owners = {place: place.stat().st_uid for place in (top / ".git", top, folder)}
-    uid = owners[top / ".git"]
+        return None  # git itself refuses other users' repositories
+    owners = {place: place.stat().st_uid for place in (root / ".git", root, folder)}
+    uid = owners[root / ".git"]
     if other := next((place for place, owner in owners.items() if owner != uid), None):
         raise UsageError(
-            f"{other} belongs to uid {owners[other]} and {top / '.git'} to uid {uid}: give both to the same "
+            f"{other} belongs to uid {owners[other]} and {root / '.git'} to uid {uid}: give both to the same "
             "account (chown -R), or run tfb as the user who owns the repository"
         )
     if uid == 0:
@@ -310,14 +357,5 @@ def _owner(folder: Path, top: Path) -> Account | None:
     try:
         gid = pwd.getpwuid(uid).pw_gid
     except KeyError:
-        gid = top.stat().st_gid
+        gid = root.stat().st_gid
     return Account(name=f"uid {uid}", uid=uid, gid=gid)
-
-
-def _notes(pointers: Sequence[str]) -> Iterator[str]:
-    if pointers:
-        more = f" and {len(pointers) - 3} more" if pointers[3:] else ""
-        yield (
-            f"tfb does not run git filters (for example Git LFS), so {', '.join(pointers[:3])}{more} contain pointers "
-            "instead of the content. If the content is needed, compare two folders (--base dir:A --head dir:B)"
-        )

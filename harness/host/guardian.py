@@ -1,11 +1,11 @@
 """The guardian: a small process that starts all children of tfb, and kills them if tfb is killed.
 
-``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER FOLDER``. FOLDER is the folder from
-which tfb is imported. Besides ``child_setup``, the guardian imports only the standard library. It has a single thread,
-so it can fork safely. A child drops privileges before it receives the environment.
+``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER FOLDER``. tfb's modules are imported
+from FOLDER. The guardian imports only ``child_setup`` and the standard library. It has a single thread, so it can fork
+safely. A child drops privileges before it receives the environment.
 
 The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. The
-ledger lists all descendants, so that ``tfb clean`` finds them if the guardian is killed together with tfb.
+ledger is a file that lists all descendants. It lets ``tfb clean`` find them if the guardian is killed as well.
 """
 
 import array
@@ -23,17 +23,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.append(sys.argv[4])  # at the end, so that the folder cannot replace modules of the standard library
+    sys.path.append(sys.argv[4])  # last, so that the folder cannot shadow standard modules
 
 from harness.host import child_setup
 
 SHUTDOWN_SECONDS = 5.0  # time limit of PostgreSQL's immediate shutdown
 LEDGER_SECONDS = 3.0  # interval between updates of the ledger
-KILL_ATTEMPTS = 3  # each attempt kills all processes of an account in a single step
-HEADER_BYTES = 4  # length of the header, which gives the length of the request
-MAX_FILES = 4  # descriptors in a request: stdin, stdout, stderr, and the pipe that reports pid and exit status
+KILL_ATTEMPTS = 3  # number of times that the guardian kills all processes of an account
+HEADER_BYTES = 4  # length of a request's header, which states the length of the body
+MAX_FILES = 4  # descriptors in a request: stdin, stdout, stderr, and a pipe for pid and exit status
 GOODBYE = b"bye"  # request that ends the guardian
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 class Guardian:
@@ -42,10 +41,10 @@ class Guardian:
     def __init__(self, control: socket.socket, ledger: str) -> None:
         self._control, self._ledger = control, ledger
         self._pipes: dict[int, int] = {}  # pid -> pipe that reports the exit status
-        self._reported: set[int] = set()  # zombies that keep their pid until tfb closes the pipe
+        self._reported: set[int] = set()  # exited children that are reaped as soon as tfb closes the pipe
         self._postmasters: set[int] = set()
-        self._uids: set[int] = set()  # uids that only servers use
-        self._listed: set[tuple[int, str]] = set()
+        self._uids: set[int] = set()  # uids of accounts that only servers use
+        self._listed: set[tuple[int, str]] = set()  # pid and start time of the processes in the ledger
         self._poll = select.poll()
 
     def serve(self) -> bool:
@@ -73,16 +72,16 @@ class Guardian:
                 listed_at = time.monotonic()
 
     def _receive(self) -> tuple[bytes, list[int]] | None:
-        """Return the next request and the descriptors sent with it, or None if tfb has closed the socket."""
+        """Return the next request with its descriptors, or None if tfb has closed the socket."""
         size = array.array("i").itemsize
         try:
-            header, sent, _, _ = self._control.recvmsg(
+            header, ancillary, _, _ = self._control.recvmsg(
                 HEADER_BYTES, socket.CMSG_SPACE(MAX_FILES * size), socket.MSG_CMSG_CLOEXEC
             )
         except ConnectionError:
             return None
         files = array.array("i")
-        for level, kind, data in sent:
+        for level, kind, data in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 files.frombytes(data[: len(data) - len(data) % size])
         header += self._read(HEADER_BYTES - len(header)) if header else b""
@@ -100,7 +99,7 @@ class Guardian:
         return bytes(data)
 
     def _handle(self, request: dict[str, Any], files: list[int]) -> None:
-        """Start a program, or kill all processes of an account."""
+        """Start a program or kill all processes of an account."""
         if "kill_account" not in request:
             self._start(request, files)
             return
@@ -109,7 +108,7 @@ class Guardian:
             os.close(descriptor)
 
     def _kill_account(self, uid: int) -> None:
-        """Kill all processes of an account, and reap those that the guardian has adopted."""
+        """Kill all processes of an account and reap the processes that the guardian has adopted."""
         for _ in range(KILL_ATTEMPTS):
             kill_account(uid)
             self._reap()
@@ -122,7 +121,7 @@ class Guardian:
         try:
             reader, writer = os.pipe2(os.O_CLOEXEC)
             pid = os.fork()
-        except OSError as error:  # no memory, or too many processes or files
+        except OSError as error:  # too little memory, or too many processes or files
             _report(pipe, b"E%d\n" % (error.errno or errno.EAGAIN))
             for descriptor in files:
                 os.close(descriptor)
@@ -137,7 +136,7 @@ class Guardian:
                 os.write(writer, b"%d" % reason)
                 os._exit(127)
         os.close(writer)
-        error_number = os.read(reader, 100)  # empty after a successful exec
+        error_number = os.read(reader, 100)  # empty if exec succeeded, which closes the pipe
         for descriptor in (reader, *streams):
             os.close(descriptor)
         if error_number:
@@ -146,7 +145,7 @@ class Guardian:
             os.close(pipe)
             return
         self._pipes[pid] = pipe
-        self._poll.register(pipe, 0)  # POLLERR: tfb has closed the other end
+        self._poll.register(pipe, 0)  # no events: poll then only reports (POLLERR) that tfb has closed the other end
         if request["postmaster"]:
             self._postmasters.add(pid)
         if request["own_uid"]:
@@ -180,7 +179,7 @@ class Guardian:
                     self._postmasters.discard(pid)
 
     def _update_ledger(self) -> None:
-        """Write pid and start time of each descendant to the ledger, a process per line."""
+        """Write the pid and start time of each descendant to the ledger, one process per line."""
         current = {(pid, start) for pid, start in descendants(os.getpid())}
         if current == self._listed:
             return
@@ -195,15 +194,15 @@ class Guardian:
     def kill_all(self) -> None:
         """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes its shared memory.
 
-        Orphans become children of the guardian. When the guardian has no children, there are thus no descendants left.
-        Each step kills children first, because a process that keeps forking could escape the slower search for
-        descendants.
+        Orphans become children of the guardian. When the guardian has no children, it therefore has no descendants.
+        Each step kills children first, because the search for other descendants is slow. A process that keeps forking
+        could escape it.
         """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)
         kill_at = time.monotonic() + (SHUTDOWN_SECONDS if self._postmasters else 0.0)
         while self._reap_all() and time.monotonic() < kill_at + SHUTDOWN_SECONDS:
-            spared = set() if time.monotonic() > kill_at else {*self._postmasters, *_below(self._postmasters)}
+            spared = set() if time.monotonic() > kill_at else {*self._postmasters, *_descendant_pids(self._postmasters)}
             own_children = {*children(os.getpid())} - spared
             for pid in own_children or {pid for pid, _ in descendants(os.getpid())} - spared:
                 _kill(pid, signal.SIGKILL)
@@ -234,8 +233,8 @@ def _kill(pid: int, number: signal.Signals) -> None:
 def kill_account(uid: int) -> None:
     """Kill all processes of an account that only servers use.
 
-    The kernel signals all of them in a single step, so that a process cannot escape by forking. For this, a child
-    changes to the account and calls ``kill(-1)``, which reaches only processes of this account.
+    A child of the guardian switches to the account and calls ``kill(-1)``, which signals only this account's processes.
+    The kernel signals all of them in a single step, so that no process can escape by forking.
     """
     if uid <= 0 or os.geteuid() != 0:
         return
@@ -276,39 +275,39 @@ def process_table() -> dict[int, tuple[int, str]]:
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
     """Yield the pid and start time of each descendant of a process."""
     processes = process_table()
-    for each in _below([pid], processes):
-        yield each, processes[each][1]
+    for descendant in _descendant_pids([pid], processes):
+        yield descendant, processes[descendant][1]
 
 
-def _below(roots: Iterable[int], processes: dict[int, tuple[int, str]] | None = None) -> set[int]:
+def _descendant_pids(roots: Iterable[int], processes: dict[int, tuple[int, str]] | None = None) -> set[int]:
     """Return the pids of all descendants of ``roots``."""
     by_parent: dict[int, list[int]] = {}
     for pid, (parent, _) in (process_table() if processes is None else processes).items():
         by_parent.setdefault(parent, []).append(pid)
-    below, queue = set[int](), list(roots)
+    pids, queue = set[int](), list(roots)
     while queue:
-        new = [pid for pid in by_parent.get(queue.pop(), ()) if pid not in below]
-        below.update(new)
-        queue += new
-    return below
+        children_of_first = [pid for pid in by_parent.get(queue.pop(), ()) if pid not in pids]
+        pids.update(children_of_first)
+        queue += children_of_first
+    return pids
 
 
 def main(control: int, ledger: str, owner: str, import_folder: str) -> None:
-    """Serve a tfb process. If it is killed, kill all children, and let ``host.leftovers`` remove the folders."""
+    """Serve a tfb process. If it is killed, kill all children and run ``host.leftovers`` to remove the folders."""
     for number in child_setup.IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    os.set_inheritable(control, False)  # otherwise all children could send requests
+    os.set_inheritable(control, False)  # so that children cannot send requests
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))  # the guardian has a pipe for each child
-    child_setup.libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))  # the guardian has one pipe per child
+    child_setup.libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     guardian = Guardian(socket.socket(fileno=control), ledger)
     if guardian.serve():
         return
     guardian.kill_all()
     environment = {"PYTHONPATH": import_folder, "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "LANG") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "LANG") if name in os.environ}
     command = [sys.executable, "-P", "-m", "harness.host.leftovers", owner]
-    os.execve(sys.executable, command, kept | environment)  # noqa: S606
+    os.execve(sys.executable, command, inherited | environment)  # noqa: S606
 
 
 if __name__ == "__main__":

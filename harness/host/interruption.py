@@ -1,10 +1,11 @@
-"""Converts signals to a single KeyboardInterrupt, and raises it where tfb can stop in an orderly way.
+"""Turns signals into a single KeyboardInterrupt, which is raised only where tfb can stop cleanly.
 
-The first signal asks all children to stop. After ``KILL_DELAY_SECONDS`` they are killed, so that no thread waits for a
-server in vain. Further signals have no effect.
+The first signal asks all children to stop. After ``KILL_DELAY_SECONDS``, tfb kills them, so that no thread waits
+forever for a server. Further signals have no effect.
 
-During a run, interrupts are ``deferred``: only ``raise_if_pending`` and ``sleep`` raise them, between two steps. A
-library is thus never interrupted. However, a step that takes longer than twice ``KILL_DELAY_SECONDS`` is interrupted.
+During a run, interrupts are ``deferred``: only ``raise_if_pending`` and ``sleep`` raise KeyboardInterrupt. tfb calls
+them between steps. Library code is therefore interrupted only if a step takes longer than twice
+``KILL_DELAY_SECONDS``.
 """
 
 import signal
@@ -14,23 +15,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-KILL_DELAY_SECONDS = 3.0  # time for children to stop before they are killed
-LOADING_CPU_SECONDS = 30.0  # ten times the CPU time for loading all libraries
+KILL_DELAY_SECONDS = 3.0  # children are killed if they have not stopped after this time
+LOADING_CPU_SECONDS = 30.0  # limit on the CPU time for loading libraries; loading usually takes 3 s
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_held = 0  # nesting depth of ``held`` and ``deferred``
-_deferred = 0  # nesting depth of ``deferred``
+_held = 0  # number of active ``held`` and ``deferred`` blocks
+_deferred = 0  # number of active ``deferred`` blocks
 _pending = False
 _signalled_at: float | None = None  # time.monotonic() of the first signal
 
 
 def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
-    """Install handlers for all signals except those that the parent process ignores (nohup).
-
-    Args:
-        ask: Asks all children to stop.
-        kill: Kills the children that are still running.
-    """
+    """Install signal handlers that stop, and later kill, the children. Signals that nohup ignores stay ignored."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         global _signalled_at, _pending  # noqa: PLW0603 - signals concern the whole process
@@ -59,7 +55,7 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
 
 
 def hold_until_exit() -> None:
-    """Hold back interrupts until the process exits, because children are being stopped."""
+    """Hold back interrupts until the process exits, so that tfb can stop all children."""
     global _held  # noqa: PLW0603
     _held += 1
 
@@ -73,10 +69,10 @@ def disarm() -> None:
 
 @contextmanager
 def held_while_loading() -> Iterator[None]:
-    """Hold back an interrupt while libraries are loaded, because it could break them.
+    """Hold back an interrupt while libraries are loaded, because an interrupted import could leave a library broken.
 
-    If memory is insufficient, OpenBLAS retries forever in C code, where Python handles no signals. In this case, the
-    kernel ends this process with SIGPROF.
+    If memory is insufficient, OpenBLAS retries an allocation forever. This loop is C code, in which Python handles no
+    signals. The kernel then ends this process with SIGPROF.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,6 +1,7 @@
-"""Finds and removes processes, accounts and scratch folders that killed runs have left on this machine.
+"""Finds and removes processes, accounts and scratch folders that killed runs have left behind on this machine.
 
-The guardian runs ``python -m harness.host.leftovers OWNER`` to remove the leftovers of the tfb process that it served.
+The owner of a leftover is the tfb process that created it. If that process is killed, the guardian runs ``python -m
+harness.host.leftovers OWNER``.
 """
 
 import contextlib
@@ -21,18 +22,18 @@ from harness.plain_text import printable
 from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
-SEARCHES = 10  # repetitions of the search for processes, because processes may start during a search
-# Minimum age of a leftover folder without an owner; a newer folder may still be under construction.
+SEARCHES = 10  # search at most this often, because processes may start others during a search
+# A folder without an owner file counts as a leftover once it is this old. Its owner may be about to write the file.
 UNMARKED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that the owner has not removed. ``certain`` means that the owner has definitely exited."""
+    """A resource that its owner has not removed. If ``certain``, the owner has definitely exited."""
 
     kind: str  # process, account, folder, container, network or volume
     name: str  # name in messages, for example ``postgres (pid 812)``
-    certain: bool
+    is_certain: bool
     remove: Callable[[], None]
 
     def __str__(self) -> str:
@@ -40,43 +41,43 @@ class Leftover:
 
 
 def local_leftovers() -> tuple[Leftover, ...]:
-    """Return the leftovers of exited owners. Processes come first, because they use the folders."""
+    """Return the leftovers from exited owners. Processes come first, because they use the folders."""
     return (*_processes(), *folder_leftovers())
 
 
 def remove_leftovers(leftovers: Sequence[Leftover]) -> tuple[str, ...]:
     """Remove leftovers in the given order. Return a message for each leftover that could not be removed."""
-    kept = []
+    messages = []
     for leftover in leftovers:
         try:
             leftover.remove()
         except (OSError, psutil.Error) as error:
-            kept.append(f"{leftover}: {error}")
-    return tuple(kept)
+            messages.append(f"{leftover}: {error}")
+    return tuple(messages)
 
 
-def _processes(of: str | None = None) -> Iterator[Leftover]:
-    """Yield the processes of an owner, or of all exited owners. They are found by uid, ledger or mark."""
-    yield from _accounts(of)
-    recorded = set(_listed(of))
+def _processes(owner: str | None = None) -> Iterator[Leftover]:
+    """Yield the processes of the owner ``of``, or of all exited owners.
+
+    A process belongs to an owner if its uid, the guardian's ledger, or a variable in its environment says so.
+    """
+    yield from _accounts(owner)
+    recorded = set(_listed(owner))
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             start = ownership.process_start(candidate.pid)
-            is_leftover = (str(candidate.pid), start) in recorded or _marked(candidate, of)
+            is_leftover = (str(candidate.pid), start) in recorded or _marked(candidate, owner)
             if is_leftover and candidate.pid != os.getpid() and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
-                yield Leftover(kind="process", name=name, certain=True, remove=partial(_end, candidate))
+                yield Leftover(kind="process", name=name, is_certain=True, remove=partial(_end, candidate))
 
 
 def _accounts(of: str | None) -> Iterator[Leftover]:
-    """Yield the accounts that an owner allocated and did not release, with all their processes.
-
-    An account is a leftover even if no process is found, because a process that keeps forking is easily missed.
-    """
+    """Yield an owner's accounts. Include accounts without visible processes, because a search can miss processes."""
     for uid, owner in accounts.allocated_uids() if os.geteuid() == 0 else ():
         if owner and _gone(owner, of):
             remove = partial(_end_account, uid, owner)
-            yield Leftover(kind="account", name=f"uid {uid} with its processes", certain=True, remove=remove)
+            yield Leftover(kind="account", name=f"uid {uid} with its processes", is_certain=True, remove=remove)
 
 
 def _end_account(uid: int, owner: str) -> None:
@@ -97,7 +98,7 @@ def _marked(candidate: psutil.Process, of: str | None) -> bool:
 
 
 def _listed(of: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the pid and start time of processes in the ledgers of an owner, or of all exited owners."""
+    """Yield the pid and start time of each process in the ledgers of one owner, or of all exited owners."""
     for scratch in ownership.find_scratch_folders():
         if scratch.path.name.startswith(f"{ownership.SCRATCH_PREFIX}guardian-") and _gone(scratch.owner, of):
             with contextlib.suppress(OSError, ValueError):
@@ -107,11 +108,11 @@ def _listed(of: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _lines(ledger: Path) -> list[str]:
-    """Return the lines of a ledger. Raises OSError unless it is a regular file."""
+    """Return a ledger's lines. Return no lines if it is not a regular file of this user. Raises OSError for a link."""
     file = os.open(ledger, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as opened:
-        facts = os.fstat(file)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             return []
         return opened.read(LEDGER_BYTES).decode("ascii", errors="replace").splitlines()
 
@@ -123,27 +124,27 @@ def _end(candidate: psutil.Process) -> None:
         try:
             candidate.wait(process.STOP_SECONDS)
         except psutil.TimeoutExpired:
-            if candidate.status() != psutil.STATUS_ZOMBIE:  # a zombie has exited
+            if candidate.status() != psutil.STATUS_ZOMBIE:  # a zombie counts as exited
                 raise
 
 
 def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
-    """Yield this user's scratch folders of exited owners, and old folders without an owner."""
+    """Yield this user's scratch folders whose owners have exited, and old folders without an owner."""
     for scratch in ownership.find_scratch_folders():
         if of:
-            gone = scratch.belongs_to(of)
+            is_abandoned = scratch.belongs_to(of)
         elif scratch.owner:
             earlier_boot = ownership.boot_id(scratch.owner) != ownership.boot_id(ownership.own_identity())
-            gone = earlier_boot or ownership.owner_state(scratch.owner) == "dead"
+            is_abandoned = earlier_boot or ownership.owner_state(scratch.owner) == "dead"
         else:
-            gone = time.time() - scratch.changed_at > UNMARKED_SECONDS
-        if gone:
+            is_abandoned = time.time() - scratch.changed_at > UNMARKED_SECONDS
+        if is_abandoned:
             remove = partial(remove_tree, scratch.path, expected=scratch.identity)
-            yield Leftover(kind="folder", name=printable(str(scratch.path)), certain=True, remove=remove)
+            yield Leftover(kind="folder", name=printable(str(scratch.path)), is_certain=True, remove=remove)
 
 
 def main(owner: str) -> None:
-    """Kill the processes of an owner until no process remains, then remove the folders."""
+    """Kill an owner's processes until none remains, then remove the owner's folders."""
     for _ in range(SEARCHES):
         if not (processes := list(_processes(owner))):
             break

@@ -1,6 +1,6 @@
-"""Describes a machine, and grades how much it could disturb measurements. No function requires root.
+"""Describes a machine and grades how much it could disturb measurements. This module does not require root.
 
-A ``FileReader`` returns the kernel's files, either of this machine or as sent by a remote machine.
+A ``FileReader`` returns the contents of kernel files, either from this machine or as sent by a remote machine.
 """
 
 import os
@@ -8,26 +8,30 @@ import platform
 import re
 import resource
 import socket
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from harness.errors import EnvironmentLacksError
-from harness.records.machine_record import Machine
+from harness.records.run_info import Machine
 
 CPU = Path("/sys/devices/system/cpu")
 CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc/pressure/cpu")
 PRODUCT = Path("/sys/class/dmi/id/product_name")
 GOVERNOR, SMT = CPU / "cpu0/cpufreq/scaling_governor", CPU / "smt/active"
 NO_TURBO, BOOST = CPU / "intel_pstate/no_turbo", CPU / "cpufreq/boost"
-# The files that ``add_kernel_facts`` reads. Their content is the same inside a container.
+# The files that ``add_kernel_facts`` reads. They have the same contents in a container as on its host.
 FILES = (CPUINFO, STAT, PRESSURE, PRODUCT, GOVERNOR, SMT, NO_TURBO, BOOST)
+CALLER_OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)  # soft and hard limits before tfb raises them
 FileReader = Callable[[Path], str | None]  # returns the stripped text of a file, or None if it does not exist
 
 
 def read_machine() -> Machine:
-    """Return current facts about this machine, and the grade."""
+    """Return current facts about this machine and its grade."""
+    groups = ControlGroups()
     machine = Machine(
         hostname=socket.gethostname(),
         os=_os_name(),
@@ -35,28 +39,28 @@ def read_machine() -> Machine:
         cpu_model=platform.processor() or platform.machine(),
         cpus_online=os.cpu_count() or 1,
         cpus_usable=usable_cpus(),
-        memory_bytes=psutil.virtual_memory().total,
+        memory_bytes=min(psutil.virtual_memory().total, int(groups.memory_limit() or sys.maxsize)),
         nofile_soft=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         nofile_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         load_average=os.getloadavg()[0],
-        cpu_quota=_cpu_quota(),
+        cpu_quota=groups.cpu_quota(),
     )
     return with_grade(add_kernel_facts(machine, _read))
 
 
-def add_kernel_facts(machine: Machine, read: FileReader) -> Machine:
-    """Return ``machine`` with the facts from the kernel's files."""
-    cpuinfo, ticks = read(CPUINFO) or "", steal_ticks(read)
+def add_kernel_facts(machine: Machine, read_file: FileReader) -> Machine:
+    """Return ``machine`` with the facts that the files in ``FILES`` contain."""
+    cpuinfo, ticks = read_file(CPUINFO) or "", steal_ticks(read_file)
     model = re.search(r"^model name\s*: (.+)$", cpuinfo, re.MULTILINE)
     guest = re.search(r"^flags\b.* hypervisor\b", cpuinfo, re.MULTILINE)
-    no_turbo, boost, smt = (read(path) for path in (NO_TURBO, BOOST, SMT))
+    no_turbo, boost, smt = (read_file(path) for path in (NO_TURBO, BOOST, SMT))
     return machine.model_copy(
         update={
-            "governor": read(GOVERNOR),
+            "governor": read_file(GOVERNOR),
             "turbo": no_turbo != "1" if no_turbo else boost == "1" if boost else None,
             "smt": smt == "1" if smt else None,
-            "virtualised": (read(PRODUCT) or "hypervisor") if guest else None,
-            "pressure_cpu": cpu_pressure(read),
+            "virtualised": (read_file(PRODUCT) or "hypervisor") if guest else None,
+            "pressure_cpu": cpu_pressure(read_file),
             "steal_share": ticks[0] / ticks[1] if ticks and ticks[1] else None,
             "cpu_model": model[1] if model else machine.cpu_model,
         }
@@ -64,9 +68,9 @@ def add_kernel_facts(machine: Machine, read: FileReader) -> Machine:
 
 
 def with_grade(machine: Machine) -> Machine:
-    """Return ``machine`` with concerns and grade.
+    """Return ``machine`` with its concerns and its grade.
 
-    The grades are A (no concern), B (1 concern), C (2 or more) and D (busy, or fewer than 4 CPUs).
+    Grade A means no concern, B one, and C more. Grade D means that the machine is busy or has fewer than 4 CPUs.
     """
     cpus = len(machine.cpus_usable)
     concerns = (*_hardware_concerns(machine, cpus), *_load_concerns(machine, cpus))
@@ -85,12 +89,14 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 def free_memory() -> float:
-    """Return the memory that is available without swapping (``MemAvailable``), in bytes."""
-    return float(psutil.virtual_memory().available)
+    """Return how many bytes of memory are available without swapping. Respect the limits of control groups."""
+    within = ControlGroups().free_memory()
+    available = float(psutil.virtual_memory().available)
+    return available if within is None else min(available, within)
 
 
-def steal_ticks(read: "FileReader | None" = None) -> tuple[float, float] | None:
-    """Return the stolen and the total CPU ticks since boot, from the first line of /proc/stat."""
+def steal_ticks(read: FileReader | None = None) -> tuple[float, float] | None:
+    """Return the CPU ticks since boot (stolen by the hypervisor, total) from the first line of /proc/stat."""
     line = (read or _read)(STAT)
     if not line:
         return None
@@ -98,21 +104,21 @@ def steal_ticks(read: "FileReader | None" = None) -> tuple[float, float] | None:
     return float(ticks[7]), float(sum(ticks))
 
 
-def cpu_pressure(read: "FileReader | None" = None) -> float | None:
+def cpu_pressure(read: FileReader) -> float | None:
     """Return the percentage of the last ten seconds during which a task waited for a CPU (PSI)."""
-    text = (read or _read)(PRESSURE)
+    text = read(PRESSURE)
     return float(text.split("avg10=")[1].split()[0]) if text and "avg10=" in text else None
 
 
 def raise_open_file_limit() -> int:
-    """Raise the soft limit of open files to the hard limit for this process and all children. Return the limit."""
+    """Raise the soft limit on open files to the hard limit for this process and all children. Return the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def _hardware_concerns(machine: Machine, cpus: int) -> Iterator[str]:
-    """Yield properties of CPUs and hypervisor that could disturb a measurement."""
+    """Yield properties of the CPUs and the hypervisor that could disturb a measurement."""
     if machine.governor not in (None, "performance"):
         yield f"CPU governor is {machine.governor}, not performance: clock speed follows the load"
     if machine.turbo:
@@ -126,7 +132,7 @@ def _hardware_concerns(machine: Machine, cpus: int) -> Iterator[str]:
 
 
 def _load_concerns(machine: Machine, cpus: int) -> Iterator[str]:
-    """Yield signs of other programs or limits that could disturb a measurement."""
+    """Yield limits, and signs of other programs, that could disturb a measurement."""
     if machine.load_average is not None and machine.load_average > 0.3 * cpus:
         yield f"load average {machine.load_average:.1f} before the run: other programs are running"
     if machine.pressure_cpu is not None and machine.pressure_cpu > 5:
@@ -139,21 +145,104 @@ def _load_concerns(machine: Machine, cpus: int) -> Iterator[str]:
         yield f"at most {machine.nofile_hard} open files: not enough for 16,384 connections"
 
 
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None
-
-
 def _os_name() -> str:
     match = re.search(r'^PRETTY_NAME="?([^"\n]+)', _read(Path("/etc/os-release")) or "", re.MULTILINE)
     return match[1] if match else platform.system()
 
 
-def _cpu_quota() -> float | None:
-    """Return the number of CPUs that the cgroup's quota (v2 or v1) allows, or None if there is no limit."""
-    v1 = Path("/sys/fs/cgroup/cpu")
-    v1_limits = f"{_read(v1 / 'cpu.cfs_quota_us')} {_read(v1 / 'cpu.cfs_period_us')}"
-    quota, period = (_read(Path("/sys/fs/cgroup/cpu.max")) or v1_limits).split()
-    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else None
+@dataclass(frozen=True, kw_only=True)
+class ControlGroups:
+    """A process's control groups. The lowest limit among a group and its parents applies."""
+
+    proc: Path = Path("/proc/self")
+    root: Path = Path("/sys/fs/cgroup")
+
+    def cpu_quota(self) -> float | None:
+        """Return the number of CPUs that the quotas allow, or None without a limit."""
+        quotas = [*self._smallest("", _quota_v2), *self._smallest("cpu", _quota_v1)]
+        return min(quotas, default=None)
+
+    def throttled_seconds(self) -> float | None:
+        """Return the time that the most throttled group lost, summed over CPUs, or None without a quota."""
+        return max((*self._smallest("", _throttled_v2), *self._smallest("cpu", _throttled_v1)), default=None)
+
+    def memory_limit(self) -> float | None:
+        """Return the memory limit in bytes, or None without a limit."""
+        limits = [*self._smallest("", _limit("memory.max")), *self._smallest("memory", _limit("memory.limit_in_bytes"))]
+        return min(limits, default=None)
+
+    def free_memory(self) -> float | None:
+        """Return how many bytes of memory the limits leave, or None without a limit."""
+        v2 = self._smallest("", _free("memory.max", "memory.current", "inactive_file"))
+        v1 = self._smallest("memory", _free("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+        return min([*v2, *v1], default=None)
+
+    def _smallest(self, controller: str, read: Callable[[Path], float | None]) -> Iterator[float]:
+        """Yield the results of ``read`` for each group of a controller. The name of the controller is empty for v2."""
+        for folder in self._folders(controller):
+            if (value := read(folder)) is not None:
+                yield value
+
+    def _folders(self, controller: str) -> Iterator[Path]:
+        """Yield the folders of the process's group and of all parent groups."""
+        mounts = [self.root / controller] if controller else [self.root, self.root / "unified"]
+        for line in (_read(self.proc / "cgroup") or "").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controller not in controllers.split(","):
+                continue
+            mounts += [self.root / controllers] if controller else []
+            group = Path(path.lstrip("/"))
+            for mount in mounts:
+                # In a container, parents of the mounted group are not visible, so some paths may not exist.
+                yield from (mount / part for part in (group, *group.parents))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None  # the text for "no limit" is "max" or, in v1, "-1"
+
+
+def _quota_v2(folder: Path) -> float | None:
+    words = (_read(folder / "cpu.max") or "").split()
+    quota, period = map(_number, words) if len(words) == 2 else (None, None)
+    return quota / period if quota and period else None
+
+
+def _quota_v1(folder: Path) -> float | None:
+    quota, period = (_number(_read(folder / f"cpu.cfs_{name}_us")) for name in ("quota", "period"))
+    return quota / period if quota and period else None
+
+
+def _throttled_v2(folder: Path) -> float | None:
+    return None if _quota_v2(folder) is None else _statistics(folder / "cpu.stat").get("throttled_usec", 0) / 1e6
+
+
+def _throttled_v1(folder: Path) -> float | None:
+    return None if _quota_v1(folder) is None else _statistics(folder / "cpu.stat").get("throttled_time", 0) / 1e9
+
+
+def _statistics(path: Path) -> dict[str, int]:
+    lines = (line.split() for line in (_read(path) or "").splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) == 2}
+
+
+def _limit(name: str) -> Callable[[Path], float | None]:
+    return lambda folder: _number(_read(folder / name))
+
+
+def _free(limit: str, usage: str, reclaimable: str) -> Callable[[Path], float | None]:
+    """Return a function that reads how much memory a group has left, including reclaimable memory (inactive files)."""
+
+    def read(folder: Path) -> float | None:
+        limit_bytes, used_bytes = _number(_read(folder / limit)), _number(_read(folder / usage))
+        if limit_bytes is None or used_bytes is None:
+            return None
+        return float(max(0, limit_bytes - used_bytes + _statistics(folder / "memory.stat").get(reclaimable, 0)))
+
+    return read

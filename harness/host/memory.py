@@ -2,14 +2,14 @@
 
 import resource
 
-# `./tfb report` needs at most 290 MiB of address space if OpenBLAS uses a single thread. With less memory, OpenBLAS
-# keeps trying to allocate buffers while it is loaded, and no signal ends the process.
+# `./tfb report` needs up to 290 MiB of address space, with a single OpenBLAS thread. With too little memory, OpenBLAS
+# retries allocations forever while it is loaded, and no signal ends the process.
 MIN_BYTES = 400 << 20
 LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 
 
 def describe_shortage() -> str:
-    """Return a message that names the limit to raise, or an empty string if the limits suffice."""
+    """Return a message that names the limit to raise, or an empty string if the limits are high enough."""
     for name, limit in LIMITS.items():
         soft, hard = resource.getrlimit(limit)
         if resource.RLIM_INFINITY != soft < MIN_BYTES:

@@ -1,7 +1,4 @@
-"""Identifies the process that owns a resource by pid, start time, pid namespace and boot.
-
-This identity is never reused.
-"""
+"""Identifies the tfb processes that own resources. Unlike a pid, an identity is never reused, even after a reboot."""
 
 import os
 import stat
@@ -18,10 +15,9 @@ from harness.records import safe_write
 from harness.records.remove_tree import remove_tree_if_possible
 
 OwnerState = Literal["alive", "dead", "unknown"]
-SCRATCH_PREFIX = "tfb-scratch-"  # prefix of names of scratch folders
+SCRATCH_PREFIX = "tfb-scratch-"  # prefix of each scratch folder's name
 OWNER_FILE = "owner"  # file in a scratch folder that identifies the owner
-MAX_OWNER_BYTES = 200  # maximum number of bytes that are read from this file
-_parents: list[Path] = []  # parents of new scratch folders; empty: the temporary folder
+_parents: list[Path] = []  # create scratch folders in the last entry, or in the temporary folder if the list is empty
 
 
 def own_identity() -> str:
@@ -30,7 +26,7 @@ def own_identity() -> str:
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Return whether an owner is running. The state is unknown on other machines and in other containers."""
+    """Return whether an owner is alive or dead, or "unknown" if it is on another machine or in another container."""
     pid, start, namespace_and_boot = (*owner.split(".", 2), "", "")[:3]
     if namespace_and_boot != _namespace_and_boot() or not pid.isdecimal() or len(pid) > 9:
         return "unknown"
@@ -68,10 +64,7 @@ def scratch_within(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make_scratch_folder(kind: str) -> Iterator[Path]:
-    """Yield a new folder with mode 0700, and remove it afterwards.
-
-    The owner file identifies the folders of killed runs.
-    """
+    """Yield a new folder with mode 0700. If this process is killed, the folder's owner file marks it as a leftover."""
     parent = _parents[-1] if _parents else None
     owner = own_identity()
     folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-{_digest(owner)}-", dir=parent)).resolve()
@@ -90,7 +83,7 @@ class ScratchFolder:
     path: Path
     owner: str  # identity of the owning process; empty if unknown
     changed_at: float  # epoch seconds
-    identity: tuple[int, int]  # device and inode, which change if a different folder replaces this folder
+    identity: tuple[int, int]  # device and inode, which reveal whether the folder has been replaced
 
     def belongs_to(self, owner: str) -> bool:
         """Return whether a process owns the folder. If the owner file is missing, the folder's name decides."""
@@ -98,10 +91,10 @@ class ScratchFolder:
 
 
 def find_scratch_folders() -> Iterator[ScratchFolder]:
-    """Yield the scratch folders of this user's processes, ordered by name. Ignore those of other users, even as root.
+    """Yield the scratch folders of this user's processes, sorted by name. Ignore other users' folders, even as root.
 
-    If tfb runs as root, a folder can belong to the account of a server or of PostgreSQL. The owner file still belongs
-    to root, so no other account can forge it.
+    If tfb runs as root, a folder can belong to a server's or PostgreSQL's account. The owner file still belongs to
+    root, so no other account can forge it.
     """
     temporary = Path(tempfile.gettempdir())
     with os.scandir(temporary) as entries:
@@ -125,11 +118,11 @@ def _read_scratch_folder(path: Path) -> ScratchFolder | None:
 
 
 def _read_owner(folder: int) -> str:
-    """Return the owner of an open scratch folder. Empty if this user has not written an owner file."""
+    """Return the owner of an open scratch folder. Return "" if there is no owner file that this user wrote."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         if not stat.S_ISREG(os.lstat(OWNER_FILE, dir_fd=folder).st_mode):
-            return ""  # opening a device can have side effects
+            return ""  # do not open a device, because that can have side effects
         descriptor = os.open(OWNER_FILE, flags, dir_fd=folder)
     except OSError:
         return ""
@@ -137,7 +130,7 @@ def _read_owner(folder: int) -> str:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink > 1:
             return ""
-        return file.read(MAX_OWNER_BYTES).decode("ascii", "replace").strip()
+        return file.read(200).decode("ascii", "replace").strip()
 
 
 def process_start(pid: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Starts all other programs: logs each command, limits the time, and stops the program with all descendants."""
+"""Starts all other programs. It logs each command, limits its time, and stops the program with all descendants."""
 
 import contextlib
 import ctypes
@@ -20,20 +20,31 @@ import psutil
 
 from harness.errors import EnvironmentLacksError, TfbError
 from harness.host import guardian, interruption, ownership, spawn
-from harness.host.spawn import DEVNULL, PIPE, Account, Enclosure
+from harness.host.spawn import DEVNULL, PIPE, Account, Enclosure, PrivateTemporary, ReplacedFolder
 from harness.plain_text import printable
 from harness.records import safe_write
 
-__all__ = ["DEVNULL", "PIPE", "Account", "Child", "CompletedCommand", "Enclosure", "ProcessOptions", "run", "running"]
+__all__ = [
+    "DEVNULL",
+    "PIPE",
+    "Account",
+    "Child",
+    "CompletedCommand",
+    "Enclosure",
+    "PrivateTemporary",
+    "ProcessOptions",
+    "ReplacedFolder",
+    "run",
+    "running",
+]
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # time for a server to stop after SIGTERM
 MARK_VARIABLE = "TFB_CHILD"  # environment variable that identifies the child from which a daemon descends
-MAX_LOG_BYTES = 20 << 20  # maximum size of logs and command output, as for containers
-POLL_SECONDS = 1.0  # interval between checks of a command's output
-_PR_SET_CHILD_SUBREAPER = 36
+MAX_LOG_BYTES = 20 << 20  # maximum size of a log, or of a command's output
+POLL_SECONDS = 1.0  # interval between checks of the size of a command's output
 _numbers = itertools.count(1)
-_starting = threading.Lock()  # prevents threads from mistaking a child that is being started for an orphan
+_starting = threading.Lock()  # held while a child is started, so that other threads do not mistake it for an orphan
 _living: dict[int, "Child"] = {}  # children that have not been stopped, by pid
 
 
@@ -46,7 +57,7 @@ class CompletedCommand:
 
 
 class CommandTimeoutError(TfbError):
-    """A command exceeded the time limit, and was stopped with all descendants."""
+    """A command that exceeded its time limit and was stopped with all descendants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +69,8 @@ class ProcessOptions:
         env: The complete environment. The default is tfb's environment.
         account: The account that the program runs as. The default is tfb's account.
         cpus: The CPUs that the program may use. The default is tfb's CPUs.
-        isolated: Whether to prevent the program from tracing or signalling processes that it has not started, if the
-            kernel supports this.
+        isolated: Whether to prevent the program from tracing or signalling processes that it has not started. This
+            requires kernel support.
         stop_signal: The signal that asks the program to stop. SIGINT is PostgreSQL's fast shutdown.
     """
 
@@ -72,9 +83,9 @@ class ProcessOptions:
 
 
 class Child:
-    """A running program in a separate session. Ctrl-C thus reaches only tfb, which then stops all children.
+    """A running program in a separate session. Ctrl-C therefore reaches only tfb, which then stops all children.
 
-    The guardian starts the program, and kills it with all descendants if tfb is killed.
+    The guardian starts the program and kills it with all descendants if tfb is killed.
     """
 
     def __init__(
@@ -86,19 +97,10 @@ class Child:
         stdout: IO[bytes] | int = DEVNULL,
         stderr: IO[bytes] | int = spawn.STDOUT,
     ) -> None:
-        """Start a program. Raises EnvironmentLacksError if it cannot be run.
-
-        Args:
-            command: The program and the arguments. A name without a slash is looked up on the PATH in ``options.env``.
-            options: Account, environment and limits.
-            stdin: DEVNULL, PIPE or a descriptor.
-            stdout: DEVNULL, PIPE, a file or a descriptor.
-            stderr: As for ``stdout``. By default, errors go to ``stdout``.
-        """
+        """Start a program, looked up on the PATH in ``options.env``. Raises EnvironmentLacksError if it cannot run."""
         logger.info("start: %s", shlex.join(command))
         self.command, self.account, self.stop_signal = tuple(command), options.account, options.stop_signal
-        # The start time in clock ticks since boot, or slightly earlier. After the program has exited, it is
-        # unavailable.
+        # Clock ticks from boot until just before the start. The kernel forgets the start time when the program exits.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.own_identity()}.{next(_numbers)}"
         cwd = options.cwd
@@ -135,12 +137,12 @@ class Child:
         return self._spawned.wait(seconds)
 
     def interrupt(self) -> None:
-        """Send SIGINT to the program, but not to child processes. wrk then prints the results so far."""
+        """Send SIGINT to the program but not to its children. For example, wrk then prints the results so far."""
         if self.poll() is None:
             self._spawned.send_signal(signal.SIGINT)
 
     def adopted(self) -> list[int]:
-        """Return the pids of this child's descendants that were adopted because their parents exited."""
+        """Return the pids of this child's orphaned descendants, which the guardian or tfb has adopted."""
         return [pid for pid in _orphans() if _find_child_of(pid) is self]
 
     def terminate(self) -> None:
@@ -162,7 +164,7 @@ class Child:
                 logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
                 self.terminate()
                 if self.wait(grace) is None:
-                    logger.warning("pid %d ignored %s for %.0f s: killed", self.pid, self.stop_signal.name, grace)
+                    logger.warning("killed pid %d, which ignored %s for %.0f s", self.pid, self.stop_signal.name, grace)
         except KeyboardInterrupt:
             self.wait(grace)
             raise
@@ -174,23 +176,19 @@ class Child:
         tree = _tree(self.pid)[1:]
         self.kill()
         self.wait(STOP_SECONDS)
-        # When a daemon is killed, the children are adopted, too.
+        # Killing a daemon makes its children orphans, so search repeatedly.
         for _ in range(10):
             _kill(tree)
             tree = [process for pid in self.adopted() for process in _tree(pid)]
             if not tree:
                 break
-            logger.warning("%d processes outlived their parents: killed", len(tree))
+            logger.warning("killed %d processes that outlived their parents", len(tree))
         _living.pop(self.pid, None)
-        if self.account and self.account.alone and self.account.uid not in _uids():
+        used_uids = {child.account.uid for child in _living.values() if child.account}
+        if self.account and self.account.alone and self.account.uid not in used_uids:
             spawn.kill_account_processes(self.account.uid)
         self._spawned.close()
         self._stopped = True
-
-
-def _uids() -> set[int]:
-    """Return the uids of living children."""
-    return {child.account.uid for child in _living.values() if child.account}
 
 
 def _tree(pid: int) -> list[psutil.Process]:
@@ -209,28 +207,26 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
 
 
 def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
-    """Return why a program could not be run. For some reasons, the kernel's message would be misleading."""
+    """Return why a program could not be run. Replace misleading kernel messages."""
     path = Path(cwd or "", program)
     if error.errno == errno.ENOENT:
         if "/" not in program:
             return f"{program}: not found on PATH; ./tfb doctor shows what is missing"
         if path.exists():
-            return f"{program}: cannot be run: the interpreter in the first line does not exist"
+            return f"cannot run {program}: the interpreter in the first line does not exist"
         return f"{program}: not found: {path} does not exist"
     if error.errno == errno.ENOEXEC:
-        return (
-            f"{program}: cannot be run: {error.strerror}: the file is neither a program for this machine nor a script"
-        )
+        return f"cannot run {program}: {error.strerror}: the file is neither a program for this machine nor a script"
     if error.errno == errno.EACCES and "/" in program:
         reason = "it is a folder" if path.is_dir() else f"Permission denied: chmod +x {path}"
-        return f"{program}: cannot be run: {reason}"
-    return f"{program}: cannot be run: {error.strerror}"
+        return f"cannot run {program}: {reason}"
+    return f"cannot run {program}: {error.strerror}"
 
 
 def _orphans() -> list[int]:
     """Return the pids of processes that the guardian or this process has adopted.
 
-    Each child has a separate session. Processes in tfb's session are therefore not descendants of a child.
+    Each child has its own session, so processes in tfb's session do not descend from a child.
     """
     pids: list[int] = []
     with _starting:
@@ -246,12 +242,12 @@ def _orphans() -> list[int]:
 
 
 def _find_child_of(pid: int) -> Child | None:
-    """Return the child that an orphan descends from, according to the account or the mark in the environment.
+    """Return the child from which an orphan descends. Its account or the mark in its environment identifies the child.
 
-    Servers become daemons when they start. An orphan without a mark is therefore attributed to the last child that was
-    started before it.
+    If the orphan has no mark, it belongs to the last child that started before it. This works because servers become
+    daemons right after they start.
     """
-    mark, born, uid = None, int(ownership.process_start(pid) or 0), None
+    mark, started_at, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited
         uid = psutil.Process(pid).uids().real
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited, or belongs to a different user
@@ -260,7 +256,7 @@ def _find_child_of(pid: int) -> Child | None:
     def is_ancestor(child: Child) -> bool:
         if child.account and child.account.alone:
             return child.account.uid == uid
-        return child.mark == mark if mark else child.born <= born
+        return child.mark == mark if mark else child.born <= started_at
 
     return next((child for child in reversed(list(_living.values())) if is_ancestor(child)), None)
 
@@ -275,9 +271,9 @@ def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
 
 
 def terminate_all() -> None:
-    """Ask all living children to stop, without waiting. Threads that wait for a server then get an error."""
+    """Ask all running children to stop, without waiting. A thread that waits for a server then gets an error."""
     for child in list(_living.values()):
-        if child.stop_signal is signal.SIGTERM:  # PostgreSQL stops last
+        if child.stop_signal is signal.SIGTERM:  # PostgreSQL (SIGINT) stops last, in ``stop_all``
             child.terminate()
 
 
@@ -298,8 +294,8 @@ def stop_all() -> None:
 
 @cache
 def _adopt_orphans() -> None:
-    """Make this process adopt orphaned descendants (prctl(2)), so that it can find them."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    """Make this process the parent of orphaned descendants (prctl(2)), so that it can find them."""
+    ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 def run(
@@ -311,11 +307,9 @@ def run(
     log: Path | None = None,
     account: Account | None = None,
 ) -> CompletedCommand:
-    """Run a command until it exits. Append the output to ``log``, or return it if there is no log.
+    """Run a command until it exits. Append its output to ``log`` or, if there is no log, return the output.
 
-    Raises:
-        CommandTimeoutError: The command was still running after ``seconds``, and has been stopped.
-        EnvironmentLacksError: The program cannot be run.
+    Raises CommandTimeoutError if it still runs after ``seconds``, or EnvironmentLacksError if it cannot be run.
     """
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
@@ -331,13 +325,13 @@ def run(
             interruption.raise_if_pending()
             if time.monotonic() > deadline:
                 hint = f"; its output is in {log}" if log else ""
-                raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{hint}")
+                raise CommandTimeoutError(f"{shlex.join(command)} exceeded {seconds:.0f} s and was stopped{hint}")
         interruption.raise_if_pending()
         return CompletedCommand(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
 
 
 def truncate_log(log: Path) -> None:
-    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. Writers must append."""
+    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. Its writers must have opened it for appending."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return
@@ -350,7 +344,7 @@ def truncate_log(log: Path) -> None:
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """Return the last lines of a log, or an empty string if it cannot be read."""
+    """Return the last lines of a log, or an empty string if the log is unreadable."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 64 * 1024))

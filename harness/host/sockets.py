@@ -1,10 +1,9 @@
-"""Reads byte counters of any load generator's sockets with sock_diag(7).
+"""Reads the byte counters of a load generator's sockets with sock_diag(7).
 
-The kernel returns ``struct tcp_info`` for each socket. The sum of ``tcpi_bytes_received`` divided by the size of a
-response is the number of responses. The sum of ``tcpi_bytes_acked`` divided by the size of a request is the number of
-requests.
+The kernel returns ``struct tcp_info`` for each socket. The number of responses is the sum of ``tcpi_bytes_received``
+divided by the size of a response. Requests are counted in the same way from ``tcpi_bytes_acked``.
 
-The image of ``toolset/meter`` contains this module without third-party packages.
+``toolset/meter`` copies this module into its image, which has no third-party packages.
 """
 
 import contextlib
@@ -18,13 +17,13 @@ NLM_F_REQUEST_DUMP = 0x001 | 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 INET_DIAG_INFO = 2
 TCP_ESTABLISHED = 1
-# Offset in struct tcp_info: 8 bytes of flags, 24 u32 and two pacing rates precede it; bytes_received follows.
+# Offset of bytes_acked in struct tcp_info, after 8 bytes of flags, 24 u32 and two pacing rates. bytes_received follows.
 BYTES_ACKED = 120
-DIAG_MESSAGE = 72  # struct inet_diag_msg
+DIAG_MESSAGE = 72  # size of struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
-# Codes for "at least" and "at most": for destination ports, and (True) for source ports of served connections.
+# Codes of the kernel filter's instructions "at least" and "at most", for destination ports (False) or source ports.
 COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 
@@ -34,19 +33,21 @@ class SocketCounters:
 
     connections: int
     bytes_received: int
-    bytes_sent: int = 0  # acknowledged by the server's kernel
+    bytes_sent: int = 0  # bytes that the server's kernel has acknowledged
 
 
 class SocketMeter:
-    """A meter of the TCP connections from this machine to a port. Closed connections count with their last values.
+    """A meter of TCP connections to a port. If ``served`` is set, this machine is the server, otherwise the client.
 
-    If ``served`` is set, it meters connections from clients to a port of this machine.
+    For closed connections, their last values count. Port 0 is never metered.
     """
 
     def __init__(self, port: int, *, served: bool = False) -> None:
         self.port, self.served = port, served
-        self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes that the client sent and received
+        self._bytes: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes that the client sent and received
         self._netlink: socket.socket | None = None
+        if not port:
+            return  # nothing can be metered
         with contextlib.suppress(OSError, AttributeError):
             self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
             self._netlink.settimeout(1.0)
@@ -63,11 +64,11 @@ class SocketMeter:
         except OSError:
             self.close()
             return None
-        sent, received = (sum(counts) for counts in zip(*self._seen.values(), strict=True)) if self._seen else (0, 0)
+        sent, received = (sum(counts) for counts in zip(*self._bytes.values(), strict=True)) if self._bytes else (0, 0)
         return SocketCounters(connections=established, bytes_received=received, bytes_sent=sent)
 
     def _dump(self, netlink: socket.socket, family: int) -> int:
-        """Update the counters of an address family. Return the number of established connections."""
+        """Update the counters for an address family. Return the number of established connections."""
         # struct inet_diag_req_v2: family, protocol, extensions, padding, states, and the id: ports, addresses,
         # interface, cookie. A dump ignores the port in the id. The attached bytecode therefore filters by port.
         identity = struct.pack(">HH", 0, 0) + bytes(32) + struct.pack("=L", 0) + b"\xff" * 8
@@ -77,19 +78,19 @@ class SocketMeter:
         established = 0
         while True:
             data = netlink.recv(1 << 18)
-            at = 0
-            while at + 16 <= len(data):
-                length, kind, _, _, _ = HEADER.unpack_from(data, at)
+            offset = 0
+            while offset + 16 <= len(data):
+                length, kind, _, _, _ = HEADER.unpack_from(data, offset)
                 if kind == NLMSG_DONE:
                     return established
                 if kind == NLMSG_ERROR:
                     raise OSError("sock_diag refused the request")
-                if counters := _byte_counters(data, at + 16, at + length):
+                if counters := _byte_counters(data, offset + 16, offset + length):
                     cookie, acknowledged, received = counters
-                    sent = max(0, acknowledged - 1)  # the client's SYN counts as a byte
-                    self._seen[cookie] = (received, acknowledged) if self.served else (sent, received)
+                    sent = max(0, acknowledged - 1)  # do not count the client's SYN, which the kernel counts as a byte
+                    self._bytes[cookie] = (received, acknowledged) if self.served else (sent, received)
                     established += 1
-                at += (length + 3) & ~3
+                offset += (length + 3) & ~3
 
     def close(self) -> None:
         """Close the netlink socket."""
@@ -99,7 +100,7 @@ class SocketMeter:
 
 
 def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
-    """Return INET_DIAG_REQ_BYTECODE that accepts only the sockets of a port.
+    """Return a kernel filter (INET_DIAG_REQ_BYTECODE) that accepts only the sockets of a port.
 
     An instruction consists of a code and two jump offsets, for true and false. A jump to four bytes beyond the end
     rejects the socket.
@@ -113,11 +114,11 @@ def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
 def _byte_counters(data: bytes, start: int, end: int) -> tuple[bytes, int, int] | None:
     """Return cookie, acknowledged bytes and received bytes of an inet_diag_msg, or None if the kernel is too old."""
     cookie = data[start + 44 : start + 52]
-    at = start + DIAG_MESSAGE
-    while at + 4 <= end:
-        length, kind = ATTRIBUTE.unpack_from(data, at)
+    offset = start + DIAG_MESSAGE
+    while offset + 4 <= end:
+        length, kind = ATTRIBUTE.unpack_from(data, offset)
         if kind == INET_DIAG_INFO and length >= 4 + BYTES_ACKED + COUNTERS.size:
-            acknowledged, received = COUNTERS.unpack_from(data, at + 4 + BYTES_ACKED)
+            acknowledged, received = COUNTERS.unpack_from(data, offset + 4 + BYTES_ACKED)
             return cookie, acknowledged, received
-        at += (length + 3) & ~3 if length >= 4 else 4
+        offset += (length + 3) & ~3 if length >= 4 else 4
     return None

@@ -1,4 +1,4 @@
-"""Starts programs through the guardian, which kills all of them if tfb is killed."""
+"""Starts programs through the guardian, which kills them if tfb is killed."""
 
 import array
 import contextlib
@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import IO
 
 import harness
-from harness.host import environment, guardian, ownership
+from harness.host import child_setup, environment, guardian, ownership
 
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # the guardian imports tfb's modules from here
 LEDGER_FILE = "descendants"  # file in the guardian's scratch folder with pid and start time of each descendant
-END_SECONDS = 5.0
-# Only root can place files here. In other working directories, files could make Cargo, rustup and version managers run
-# programs.
+END_SECONDS = 5.0  # time limit for the guardian to report an exit status, or to exit
+# Default working directory, in which only root can place files. In other folders, files could make Cargo, rustup and
+# version managers run programs.
 NEUTRAL_FOLDER = Path("/")
 _request_lock = threading.Lock()
 _current: list["_Guardian"] = []  # the running guardian, or empty
@@ -35,17 +35,37 @@ _current: list["_Guardian"] = []  # the running guardian, or empty
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
-    """The folders that a program may write to. All other folders are read-only.
+    """The folders that a program may write to. All others are read-only.
 
     ``child_setup.enter_mount_namespace`` describes the fields.
     """
 
     writable: tuple[Path, ...]
+    covered: tuple[Path, ...]
     protected: tuple[Path, ...]
     private: tuple[Path, ...]
     home: Path | None
     overlay: Path
     hidden: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateTemporary:
+    """Temporary folders in which a program's changes are private; see ``child_setup.enter_temporary_namespace``."""
+
+    covered: tuple[Path, ...]
+    shared: tuple[Path, ...]
+    staging: Path
+    home: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedFolder:
+    """A folder that a program sees at a different place; see ``child_setup.replace_folder``."""
+
+    place: Path
+    content: Path
+    without: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +75,18 @@ class Account:
     name: str
     uid: int
     gid: int
-    rights: tuple[str, ...] = ()  # capabilities that children keep and cannot extend, by the kernel's names
-    alone: bool = False  # only a single server uses the account, so all processes of the account are killed with it
+    rights: tuple[str, ...] = ()  # kernel names of the capabilities that the started program keeps
+    alone: bool = False  # whether a single server uses the account; all its processes are killed when the server stops
     enclosure: Enclosure | None = None
-    isolated: bool = False  # all programs of the account are isolated, see ``SpawnRequest``
+    temporary: PrivateTemporary | None = None  # only if tfb is root
+    replaced: ReplacedFolder | None = None  # requires enclosure or temporary
+    isolated: bool = False  # whether all programs of the account are isolated as ``SpawnRequest`` describes
+    open_files: tuple[int, int] | None = None  # soft and hard limits on open files; None: tfb's limits
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpawnRequest:
-    """A program to start. If ``isolated``, it can trace and signal only processes that it has started."""
+    """A program to start. If it is ``isolated``, it can trace and signal only processes that it has started."""
 
     command: Sequence[str]
     env: Mapping[str, str]
@@ -75,13 +98,13 @@ class SpawnRequest:
 
 
 class Spawned:
-    """A started program. It is a child of the guardian, or of tfb after the guardian has exited."""
+    """A started program. Its parent is the guardian, or tfb after the guardian has exited."""
 
     def __init__(self, *, pid: int, stdin: IO[bytes] | None, stdout: IO[bytes] | None, report: int, pidfd: int) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
         self._report, self._pidfd = report, pidfd  # the guardian writes the exit status to ``report``
         self._status: int | None = None
-        self._lock = threading.RLock()  # a signal handler may poll while this thread polls
+        self._lock = threading.RLock()  # reentrant, because a signal handler may poll while this thread polls
 
     def poll(self) -> int | None:
         """Return the exit status (negative: number of the signal), or None while the program is running."""
@@ -89,7 +112,7 @@ class Spawned:
             if self._status is None and self._report >= 0 and select.select([self._report], [], [], 0)[0]:
                 line = os.read(self._report, 100)
                 self._status = int(line[1:]) if line else self._own_status()
-                if line:  # when the pipe is closed, the guardian reaps the zombie
+                if line:  # close the pipe, so that the guardian reaps the zombie
                     os.close(self._report)
                     self._report = -1
             return self._status
@@ -98,23 +121,20 @@ class Spawned:
         """Return the exit status of a program that this process has adopted."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # a different process has adopted the program, and reads the status
+        except ChildProcessError:  # a different process has adopted the program and reads its status
             return -signal.SIGKILL if ownership.process_start(self.pid) is None else None
         return os.waitstatus_to_exitcode(status) if pid else None
 
     def wait(self, seconds: float) -> int | None:
         """Wait for the program. Return the exit status, or None if it is still running after ``seconds``."""
         if self.poll() is None:
-            select.select([self._pidfd], [], [], max(0.0, seconds))  # readable after the exit
-            if self._exited() and (report := self._report) >= 0:
-                select.select([report], [], [], END_SECONDS)  # the status follows
+            exited = select.select([self._pidfd], [], [], max(0.0, seconds))[0]  # readable after the program has exited
+            if exited and (report := self._report) >= 0:
+                select.select([report], [], [], END_SECONDS)  # the guardian reports the status shortly afterwards
         return self.poll()
 
-    def _exited(self) -> bool:
-        return bool(select.select([self._pidfd], [], [], 0)[0])
-
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program, but not to child processes. Ignore a program that has exited."""
+        """Send a signal to the program, but not to its children. Do nothing if the program has exited."""
         if self._pidfd >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self._pidfd, number)
@@ -145,8 +165,8 @@ class _Guardian:
             str(IMPORT_FOLDER),
         ]
         with guardian_end:
-            # The guardian stays in tfb's session, because other sessions belong to children. The terminal does not
-            # signal its process group.
+            # The guardian stays in tfb's session, because other sessions belong to children. It has its own process
+            # group, so that Ctrl-C does not reach it.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", guardian.__file__, *arguments],
                 cwd="/",
@@ -160,7 +180,7 @@ class _Guardian:
         self.socket = own_end
 
     def close(self) -> None:
-        """Announce tfb's normal exit to the guardian, and wait until the guardian exits."""
+        """Tell the guardian that tfb exits normally, and wait until the guardian exits."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.GOODBYE))
         self.socket.close()
@@ -198,7 +218,7 @@ def _running_guardian() -> _Guardian:
 def spawn(
     order: SpawnRequest, *, stdin: int = DEVNULL, stdout: IO[bytes] | int = DEVNULL, stderr: IO[bytes] | int = STDOUT
 ) -> Spawned:
-    """Start a program. Raises OSError with the reason if it cannot be executed."""
+    """Start a program. If it cannot be executed, raise OSError with the reason."""
     request = _framed(json.dumps(_request(order)).encode("ascii"))
     with contextlib.ExitStack() as passed:
         own_in, their_in = _stream(stdin, passed, write=True)
@@ -212,7 +232,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # After the exit, a program stays a zombie until poll() or close(). The pid cannot be reused before.
+            # Until poll() or close(), a program that exits stays a zombie, so its pid cannot be reused.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -222,7 +242,7 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account that was used only by a single server."""
+    """Kill all processes of an account. Only one server may have used this account."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:
@@ -241,7 +261,7 @@ def _send(control: socket.socket, request: bytes, files: Sequence[int]) -> None:
 
 
 def _line(pipe: int) -> bytes:
-    """Read the guardian's first line, byte by byte, because the exit status may follow immediately."""
+    """Read the guardian's first line byte by byte, because the exit status may follow it immediately."""
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(pipe, 1)
@@ -254,7 +274,7 @@ def _line(pipe: int) -> bytes:
 def _pid(line: bytes) -> int:
     """Parse the pid that the guardian reports. Raises OSError if the program did not start."""
     if not line:
-        raise OSError(errno.ECHILD, "the guardian of tfb's children was killed; run again")
+        raise OSError(errno.ECHILD, "the guardian, which starts tfb's children, was killed: run again")
     if line[:1] != b"P":
         raise OSError(int(line[1:]), os.strerror(int(line[1:])))
     return int(line[1:])
@@ -271,31 +291,48 @@ def _request(order: SpawnRequest) -> dict[str, object]:
         "env": {_text(key): _text(value) for key, value in order.env.items()},
         "cwd": _text(str(order.cwd.absolute())),
         "cpus": list(order.cpus or ()),
-        "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "nofile": (account and account.open_files) or resource.getrlimit(resource.RLIMIT_NOFILE),
         "uid": account.uid if account else None,
         "gid": account.gid if account else None,
         "rights": list(account.rights) if account else [],
         "own_uid": bool(account and account.alone),
         "isolated": order.isolated or bool(account and (account.isolated or account.enclosure)),
         "enclosure": _enclosure(account.enclosure) if account and account.enclosure else None,
+        "temporary": _temporary(account.temporary) if account and account.temporary else None,
+        "replaced": _replaced(account.replaced) if account and account.replaced else None,
         "postmaster": order.postmaster,
+    }
+
+
+def _temporary(temporary: PrivateTemporary) -> dict[str, object]:
+    return {
+        "covered": [_text(str(path)) for path in temporary.covered],
+        "shared": [_text(str(path)) for path in temporary.shared],
+        "staging": _text(str(temporary.staging)),
+        "home": _text(str(temporary.home)),
+    }
+
+
+def _replaced(folder: ReplacedFolder) -> dict[str, str]:
+    return {
+        "place": _text(str(folder.place)),
+        "content": _text(str(folder.content)),
+        "without": _text(folder.without),
     }
 
 
 def _enclosure(enclosure: Enclosure) -> dict[str, object]:
     protected = (*enclosure.protected, *(guardian.folder for guardian in _current))
+    kinds = {kind: getattr(enclosure, kind) for kind in child_setup.KINDS} | {"protected": protected}
     return {
-        "writable": [_text(str(path)) for path in enclosure.writable],
-        "protected": [_text(str(path)) for path in protected],
-        "private": [_text(str(path)) for path in enclosure.private],
-        "hidden": [_text(str(path)) for path in enclosure.hidden],
+        "folders": {kind: [_text(str(path)) for path in paths] for kind, paths in kinds.items()},
         "home": _text(str(enclosure.home)) if enclosure.home else "",
         "overlay": _text(str(enclosure.overlay)),
     }
 
 
 def _text(argument: str) -> str:
-    """Encode an argument for JSON, with a character for each byte. Raises OSError if no program can receive it."""
+    """Encode an argument for JSON, with one character per byte. Raises OSError if no program can receive it."""
     try:
         encoded = os.fsencode(argument)
     except UnicodeEncodeError as error:
@@ -306,7 +343,7 @@ def _text(argument: str) -> str:
 
 
 def _stream(stream: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
-    """Return tfb's end of the stream if it is a pipe, and the descriptor to pass to the program."""
+    """Return tfb's end of a stream, and the descriptor to pass to the program. tfb has an end only if it is a pipe."""
     if stream == DEVNULL:
         null = os.open(os.devnull, os.O_RDWR)
         passed.callback(os.close, null)

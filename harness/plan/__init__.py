@@ -1,1 +1,1 @@
-"""Everything that is decided before a run: flags, profile, implementations, test types and plan. Uses no network."""
+"""Plans a run from flags, profiles and implementations. This package does not use the network."""

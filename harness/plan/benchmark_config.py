@@ -1,4 +1,4 @@
-"""Models of benchmark_config.json: the keys of TechEmpower, and the optional ``local`` block of tfb.
+"""Models of benchmark_config.json: TechEmpower's keys, and tfb's optional ``local`` block.
 
 Values such as ``"Realistic"`` and ``"postgres"`` are case-insensitive, as in TechEmpower. Run
 ``python -m harness.plan.benchmark_config`` to generate the JSON Schema in config/ from these models.
@@ -28,10 +28,10 @@ SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
 DATABASES = ("postgres", "mysql", "mongodb", "none")
 DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
 OperatingSystem = Literal["Linux", "Windows"]
-# These names become path components and parts of image names.
-NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # framework or variant
+# Names of frameworks and variants, which become parts of paths and image names.
+NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")
 NAME_DESCRIPTION = "a name of at most 100 characters that starts with a letter or digit and contains no /"
-NAME_BYTES = 100  # bytes; a path component has at most 255: two names, a suffix and a number
+NAME_BYTES = 100  # low enough that two names, a suffix and a number fit into a path component of 255 bytes
 
 
 def require_short(name: str) -> str:
@@ -43,12 +43,11 @@ def require_short(name: str) -> str:
 
 ConfigName = Annotated[str, Field(pattern=NAME.pattern, description=NAME_DESCRIPTION), AfterValidator(require_short)]
 ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
-# A word of a command. Files that contain NUL or invalid Unicode are rejected when they are read.
+# No check for NUL and invalid Unicode is needed, because the reader rejects files that contain them.
 CommandWord = Annotated[str, Field(max_length=1 << 16)]
 URL_DESCRIPTION = "a path that starts with / and contains no spaces, such as /json"
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_DESCRIPTION)]
-# A program or package. Because apt interprets a trailing ``-`` or ``+`` as a command, only the suffix ``++`` of ``g++``
-# is allowed.
+# apt interprets a trailing ``-`` or ``+`` as a command. Only the suffix ``++`` of ``g++`` is allowed.
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
 CONDITION_DESCRIPTION = "a condition such as >=20 or ==20.11"
 VersionCondition = Annotated[
@@ -59,9 +58,8 @@ RelativePath = Annotated[
     str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300, description=PATH_DESCRIPTION)
 ]
 Command = Annotated[tuple[CommandWord, ...], Field(min_length=1, max_length=1000)]
-# Package names of npm.
-PACKAGE_NAME = r"^(@[a-z0-9~][a-z0-9._~-]*/)?[a-zA-Z0-9~][a-zA-Z0-9._~-]*$"
-PackageName = Annotated[str, Field(pattern=PACKAGE_NAME, max_length=214)]
+NPM_PACKAGE_NAME = r"^(@[a-z0-9~][a-z0-9._~-]*/)?[a-zA-Z0-9~][a-zA-Z0-9._~-]*$"
+PackageName = Annotated[str, Field(pattern=NPM_PACKAGE_NAME, max_length=214)]
 EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
 
 
@@ -72,24 +70,24 @@ def _no_bool(value: object) -> object:
     return value
 
 
-# Strings are also accepted because TechEmpower's tree contains them.
+# Strings such as "8080" are accepted, because TechEmpower's tree contains them.
 Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=65535)]
 
 
 class LocalRun(ConfigSection):
-    """Commands that build and run an implementation without Docker; the working directory is its folder.
+    """Commands that build and run an implementation without Docker, in the implementation's folder.
 
-    ``requires`` maps any program, such as ``java``, ``maven`` or ``go``, to a version condition such as ``>=21``.
-    tfb puts the chosen program first on PATH, and sets JAVA_HOME. To find the version of a program, tfb tries
-    ``--version``, ``version``, ``-V`` and ``-version``. Uncommon programs run only when they are needed.
-    ``build`` is a command or a list of commands. Only npm packages in ``install_scripts`` may run install scripts.
+    ``requires`` maps a program, such as ``java``, ``maven`` or ``go``, to a version condition such as ``>=21``. tfb
+    runs the program with ``--version``, ``version``, ``-V`` or ``-version`` to find the version. It puts the chosen
+    program first on PATH and sets JAVA_HOME. ``build`` is a command or a list of commands. Only npm packages in
+    ``install_scripts`` may run install scripts.
     """
 
-    requires: dict[ToolName, VersionCondition] = Field(default={})
-    build: tuple[Command, ...] = ()
-    run: Command
-    install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()
-    env: dict[EnvironmentKey, CommandWord] = Field(default={})
+    requires: dict[ToolName, VersionCondition] = Field(default={})  # programs and versions: {"go": ">=1.25"}
+    build: tuple[Command, ...] = ()  # commands that run in the folder before the first start
+    run: Command  # command that starts the server in the foreground
+    install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()  # npm packages whose scripts run
+    env: dict[EnvironmentKey, CommandWord] = Field(default={})  # environment of `run`; containers do not get it
 
     @field_validator("build", mode="before")
     @classmethod
@@ -98,39 +96,39 @@ class LocalRun(ConfigSection):
 
 
 class TestEntry(ConfigSection):
-    """An implementation: an entry of ``tests``."""
+    """An entry in ``tests``, which describes one implementation."""
 
-    __test__ = False  # not a test class of pytest
+    __test__ = False  # tells pytest that this is not a test class
 
-    urls: dict[str, Url] = Field(default={}, exclude=True)  # URL key of a test type, for example json_url -> path
-    port: Port = 8080
-    debug_port: Port | None = None
-    approach: Literal["Realistic", "Stripped"] = "Realistic"
-    classification: Literal["Fullstack", "Micro", "Platform"] = "Micro"
-    database: DatabaseName = "none"
-    framework: ConfigText | None = None
-    language: ConfigText
-    flavor: ConfigText | None = None
-    orm: Literal["Full", "Micro", "Raw", "none"] = "none"
-    platform: ConfigText | None = None
-    webserver: ConfigText | None = None
-    os: OperatingSystem = "Linux"
-    database_os: OperatingSystem = "Linux"
-    display_name: ConfigText | None = None
-    notes: ConfigText | None = None
-    versus: ConfigText | None = None
+    urls: dict[str, Url] = Field(default={}, exclude=True)  # path by URL key, for example json_url; at least one entry
+    port: Port = 8080  # port of the server in a container; a local server gets its port in PORT
+    debug_port: Port | None = None  # not used by tfb
+    approach: Literal["Realistic", "Stripped"] = "Realistic"  # shown in results
+    classification: Literal["Fullstack", "Micro", "Platform"] = "Micro"  # shown in results
+    database: DatabaseName = "none"  # tfb measures only implementations with postgres or none
+    framework: ConfigText | None = None  # shown in results; default: the file's framework
+    language: ConfigText  # decides whether the warm-up expects a JIT compiler
+    flavor: ConfigText | None = None  # shown in results
+    orm: Literal["Full", "Micro", "Raw", "none"] = "none"  # shown in results
+    platform: ConfigText | None = None  # shown in results
+    webserver: ConfigText | None = None  # shown in results
+    os: OperatingSystem = "Linux"  # shown in results
+    database_os: OperatingSystem = "Linux"  # shown in results
+    display_name: ConfigText | None = None  # name in TechEmpower's results; default: the implementation's name
+    notes: ConfigText | None = None  # shown in results
+    versus: ConfigText | None = None  # implementation to compare with; shown in results
+    # The tag "core" marks implementations that are measured by default, and "broken" those that are never run.
     tags: Annotated[tuple[ConfigText, ...], Field(max_length=100)] = ()
-    dockerfile: RelativePath | None = None
-    docker_cmd: CommandWord | None = None
-    wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = (
-        None  # seconds
-    )
-    local: LocalRun | None = None
+    dockerfile: RelativePath | None = None  # default: the implementation's name, followed by .dockerfile
+    docker_cmd: CommandWord | None = None  # command that replaces the image's CMD
+    # Seconds between the server's first response and the first measurement.
+    wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = None
+    local: LocalRun | None = None  # commands for the local runtime; without this key, only Docker can run it
 
     @field_validator("database")
     @classmethod
     def _check_database(cls, value: str, info: ValidationInfo) -> str:
-        """Return the database in lower case. Unknown databases are valid only with ``any_database`` in the context."""
+        """Return the database in lower case. If ``any_database`` is set in the context, accept any name."""
         if value.lower() in DATABASES or (info.context or {}).get("any_database"):
             return value.lower()
         raise ValueError(f"Input should be {', '.join(map(repr, DATABASES[:-1]))} or {DATABASES[-1]!r}")
@@ -170,13 +168,14 @@ Tests = Annotated[dict[ConfigName, TestEntry], Field(min_length=1)]  # "default"
 class BenchmarkConfig(ConfigSection):
     """A benchmark_config.json: a framework with a ``default`` test and named variants."""
 
-    framework: ConfigName
-    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()
+    framework: ConfigName  # name of the default implementation and prefix of the variants' names
+    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()  # accounts to ask about the folder
+    # Implementations by the key "default" or the name of a variant.
     tests: Annotated[tuple[Tests, ...], Field(min_length=1, max_length=500)]
 
 
 def url_keys() -> tuple[str, ...]:
-    """Return the keys in benchmark_config.json that contain the URLs of test types."""
+    """Return the keys of benchmark_config.json that declare URLs, such as json_url."""
     return tuple(test_type.url_key for test_type in TEST_TYPES.values())
 
 

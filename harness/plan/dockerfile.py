@@ -9,28 +9,29 @@ from pathlib import Path
 
 from harness.records import safe_read
 
-# [ \t] instead of \s: with \s, a file with many empty lines would take quadratic time.
+# [ \t] instead of \s, because \s takes quadratic time for a file with many empty lines.
 FROM = re.compile(
     r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
 )
 ARG = re.compile(r"^[ \t]*ARG[ \t]+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
 COPYING = ("COPY", "RUN", "ADD")
-NAME_CHARACTERS = 1000  # maximum length of an image's name; nested arguments can grow exponentially
+MAX_IMAGE_NAME = 1000  # characters; without a limit, an ARG that repeats another ARG could grow exponentially
 
 
 def base_images(text: str) -> tuple[str, ...]:
-    """Return the distinct external images of a Dockerfile in order. Build stages and ``scratch`` are excluded."""
+    """Return the external images that a Dockerfile uses, without duplicates. Exclude build stages and ``scratch``."""
     first = FROM.search(text)
     arguments: dict[str, str] = {}
     for name, default in ARG.findall(text[: first.start()] if first else text):
-        arguments[name] = _filled(default, arguments)  # a default may contain earlier arguments
+        arguments[name] = _substitute(default, arguments)  # a default may refer to an earlier ARG
     stages = {"scratch"}
     images = []
-    for image, stage in FROM.findall(text):
-        images += [_filled(image, arguments)] if _filled(image, arguments).lower() not in stages else []
+    for base, stage in FROM.findall(text):
+        image = _substitute(base, arguments)
+        images += [image] if image.lower() not in stages else []
         stages.add(stage.lower())
-    copied = (_filled(image, arguments) for image in _copied(text))
-    images += [image for image in copied if image.lower() not in stages and not image.isdigit()]
+    sources = (_substitute(image, arguments) for image in _source_images(text))
+    images += [image for image in sources if image.lower() not in stages and not image.isdigit()]
     return tuple(dict.fromkeys(images))
 
 
@@ -42,8 +43,8 @@ def base_images_of_file(path: Path) -> tuple[str, ...]:
         return ()
 
 
-def _copied(text: str) -> Iterator[str]:
-    """Yield the images that ``--from=IMAGE`` and ``--mount=type=bind,from=IMAGE`` take files from."""
+def _source_images(text: str) -> Iterator[str]:
+    """Yield each IMAGE in ``--from=IMAGE`` and ``--mount=type=bind,from=IMAGE``."""
     for line in text.splitlines():
         words = line.split()
         if words and words[0].upper() in COPYING:
@@ -53,13 +54,13 @@ def _copied(text: str) -> Iterator[str]:
                 yield from (option.removeprefix("from=") for option in options if option.startswith("from="))
 
 
-def _filled(word: str, arguments: dict[str, str]) -> str:
-    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}``, and truncate the result to ``NAME_CHARACTERS``."""
+def _substitute(word: str, arguments: dict[str, str]) -> str:
+    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}``. Truncate the result to ``MAX_IMAGE_NAME``."""
 
     def value(match: re.Match[str]) -> str:
         return arguments.get(match[1] or match[3]) or match[2] or ""
 
-    return re.sub(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))", value, word[:NAME_CHARACTERS]).strip("\"'")[:NAME_CHARACTERS]
+    return re.sub(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))", value, word[:MAX_IMAGE_NAME]).strip("\"'")[:MAX_IMAGE_NAME]
 
 
 # ---- the image that a Dockerfile describes ---------------------------------------------------------------------------
@@ -69,13 +70,13 @@ def _filled(word: str, arguments: dict[str, str]) -> str:
 class ImageRecipe:
     """Properties of the image that the last stage builds, and the files that all stages copy."""
 
-    command: tuple[str, ...] = ()  # ENTRYPOINT and CMD; empty: inherited from the base image
-    user: str | None = None  # last USER; None: inherited from the base image
-    copied: tuple[str, ...] = ()  # paths in the build context, as written
+    command: tuple[str, ...] = ()  # ENTRYPOINT and CMD; empty if inherited from the base image
+    user: str | None = None  # last USER; None if inherited from the base image
+    source_paths: tuple[str, ...] = ()  # paths in the build context, as written
 
 
 def parse_instructions(text: str) -> list[tuple[str, str]]:
-    """Return the instructions as (upper-case name, arguments), with continuation lines joined and without comments."""
+    """Return the instructions as (upper-case name, arguments). Join continuation lines and omit comments."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\[ \t]*\n", " ", "\n".join(lines))
     parts = (line.strip().split(None, 1) for line in joined.splitlines() if line.strip())
@@ -88,35 +89,35 @@ def parse_recipe(text: str) -> ImageRecipe:
     command: list[str] = []
     stages: dict[str, str | None] = {}
     stage, user = "", None
-    copied: list[str] = []
-    for name, rest in parse_instructions(text):
+    source_paths: list[str] = []
+    for name, arguments in parse_instructions(text):
         if name == "FROM":
-            match = FROM.match(f"FROM {rest}")
+            match = FROM.match(f"FROM {arguments}")
             image, stage = (match[1].lower(), (match[2] or "").lower()) if match else ("", "")
             user = stages.get(image)
             entry, command = [], []
         elif name == "USER":
-            user = rest.strip().strip("\"'")
+            user = arguments.strip().strip("\"'")
         elif name == "ENTRYPOINT":
-            entry, command = split_command(rest), []  # an ENTRYPOINT resets the CMD of the base image
+            entry, command = split_command(arguments), []  # an ENTRYPOINT discards the base image's CMD
         elif name == "CMD":
-            command = split_command(rest)
+            command = split_command(arguments)
         elif name in ("COPY", "ADD"):
-            copied += _sources(rest)
+            source_paths += _source_paths(arguments)
         stages[stage] = user
-    return ImageRecipe(command=(*entry, *command), user=user, copied=tuple(copied))
+    return ImageRecipe(command=(*entry, *command), user=user, source_paths=tuple(source_paths))
 
 
 def environment_variables(text: str) -> dict[str, str]:
-    """Return the variables that ENV sets in the last stage and in the stages that it is based on."""
+    """Return the variables that ENV sets in the last stage and in the stages on which it is based."""
     stages: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
-    for name, rest in parse_instructions(text):
-        if name == "FROM" and (match := FROM.match(f"FROM {rest}")):
+    for name, arguments in parse_instructions(text):
+        if name == "FROM" and (match := FROM.match(f"FROM {arguments}")):
             current = dict(stages.get(match[1].lower(), {}))
             stages[(match[2] or "").lower()] = current
         elif name == "ENV":
-            parts = split_command(rest)
+            parts = split_command(arguments)
             old_form = len(parts) > 1 and "=" not in parts[0]
             current |= {parts[0]: " ".join(parts[1:])} if old_form else parse_assignments(parts)
     return current
@@ -147,11 +148,11 @@ def split_command(text: str) -> list[str]:
         return text.split()
 
 
-def _sources(rest: str) -> list[str]:
-    """Return the sources of COPY or ADD in the build context. Images, URLs and inline files are excluded."""
-    flags = re.match(r"(?:--\S+\s+)*", rest)
+def _source_paths(arguments: str) -> list[str]:
+    """Return the paths in the build context that COPY or ADD reads. Exclude images, URLs and inline files."""
+    flags = re.match(r"(?:--\S+\s+)*", arguments)
     options = flags[0] if flags else ""
     if "--from=" in options:
         return []
-    sources = split_command(rest[len(options) :])[:-1]
+    sources = split_command(arguments[len(options) :])[:-1]
     return [word for word in sources if not re.match(r"<<|\$|\w+://|git@", word)]

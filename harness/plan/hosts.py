@@ -1,8 +1,8 @@
-"""The machines that a run uses: server, database and clients. Flags or a layout file name them.
+"""The machines for a run's server, database and clients, as named by flags or a layout file.
 
-A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` for a context of the Docker client.
-Give ``=address`` if other machines reach the host at a different address. ``postgresql://host:port`` is a database
-server that is already running.
+A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` for a Docker context. ``=address`` is
+the address at which the other machines reach this host, if it differs from ``name``. ``postgresql://host:port`` is a
+database server that is already running.
 """
 
 import re
@@ -16,7 +16,7 @@ from harness.plan.profile import ConfigSection, read_toml
 
 LAYOUT_FOLDER = REPOSITORY / "config" / "hosts"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # a leading dash is excluded because ssh would read it as an option
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # no leading dash, because ssh would read it as an option
 SSH = re.compile(
     rf"(?:ssh://)?(?P<login>(?:{NAME}@)?(?P<name>{NAME}))(?::(?P<port>\d{{1,5}}))?(?:=(?P<address>{NAME}))?"
 )
@@ -32,7 +32,7 @@ class Host:
     reached_by: Literal["here", "ssh", "context"]
     name: str  # [user@]name for ssh, or the name of the context
     port: int | None = None
-    address: str | None = None  # None: taken from ssh's configuration
+    address: str | None = None  # None if ssh's configuration determines it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Hosts:
 
 
 def parse_host(text: str, flag: str) -> Host:
-    """Parse a HOST. Raises UsageError that names ``flag``."""
+    """Parse a HOST. Raises a UsageError that names ``flag``."""
     if text in LOOPBACK:
         return HERE
     if match := CONTEXT.fullmatch(text):
@@ -93,29 +93,29 @@ def parse_database(text: str) -> Host | ExistingDatabase:
 
 
 def hosts_from_flags(server: str | None, database: str | None, clients: tuple[str, ...]) -> Hosts:
-    """Return the machines given by flags. Roles without a flag use this machine.
+    """Return the machines that flags name. A role without a flag uses this machine.
 
-    Raises UsageError for combinations that cannot work.
+    Raises UsageError if a client is named twice, or if a remote machine would need this machine's loopback address.
     """
-    named = Hosts(
+    hosts = Hosts(
         server=parse_host(server, "--server-host") if server else HERE,
         database=parse_database(database) if database else HERE,
         clients=tuple(parse_host(client, "--client-host") for client in clients) or (HERE,),
     )
-    if len(set(named.clients)) < len(named.clients):
+    if len(set(hosts.clients)) < len(hosts.clients):
         raise UsageError(
             "--client-host: a machine is named twice; name each client once, because clients share the connections"
         )
-    if HERE in named.machines and named.uses_remote_machines:
+    if HERE in hosts.machines and hosts.uses_remote_machines:
         raise UsageError(
-            "roles without a machine use the loopback address of this machine, which other machines cannot reach: "
-            "give --server-host, --database-host and --client-host, for this machine as name=address"
+            "other machines cannot reach this machine's loopback address, which roles without a flag use. "
+            "Give all of --server-host, --database-host and --client-host; write this machine as name=address"
         )
-    return named
+    return hosts
 
 
 class HostLayoutFile(ConfigSection):
-    """A file of config/hosts."""
+    """A file in config/hosts."""
 
     server: str | None = None
     database: str | None = None
@@ -123,7 +123,7 @@ class HostLayoutFile(ConfigSection):
 
 
 def read_layout(name: str) -> Hosts:
-    """Read ``config/hosts/NAME.toml`` or a different .toml file. Raises ConfigError."""
+    """Read ``config/hosts/NAME.toml`` or any other .toml file. Raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else LAYOUT_FOLDER / f"{name}.toml"
     available = ", ".join(sorted(each.stem for each in LAYOUT_FOLDER.glob("*.toml"))) or "none"
     file = read_toml(path, HostLayoutFile, f"--hosts {name}: {path} does not exist; available: {available}")

@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Any]
 
-MAX_VALUES = 20_000  # number of values in a schema
-MAX_DEPTH = 100  # nesting depth of objects and arrays
-MAX_MIXED_ENTRIES = 1_000  # array length; longer arrays may contain only strings or only numbers
+MAX_VALUES = 20_000  # values in a schema
+MAX_DEPTH = 100  # levels of nested objects and arrays
+MAX_MIXED_ENTRIES = 1_000  # a longer array must contain only strings or only numbers
 MAX_PATTERN = 2_000  # characters of a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords with subschemas that apply to the same part of a document as the schema itself.
+# Keywords whose subschemas validate the same value as the schema itself.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-NO_DIALECT: Any = None  # the library's result for an unknown dialect
 IN_PLACE = ("not", "if", "then", "else")
 
 
 def check_schema(schema: Schema) -> None:
-    """Check a schema without fetching remote references. Raises ConfigError that names the invalid keyword."""
+    """Check a schema without fetching remote references. Raises a ConfigError that names the invalid keyword."""
     _require_bounded(schema)
     _require_valid(schema)
     _SchemaWalker(schema).check()
@@ -49,12 +48,13 @@ def _dialect(schema: Schema) -> "type[Validator]":
     """Return the validator class of the schema's dialect. Raises ConfigError for an unknown dialect."""
     from jsonschema import validators
 
-    dialect: Any = None  # Any, because the library's type stubs do not allow None
+    dialect: Any = None
+    no_default: Any = None  # typed as Any, because the type stubs do not allow None
     if "$schema" not in schema:
         dialect = validators.Draft202012Validator
     elif isinstance(schema["$schema"], str):
         with contextlib.suppress(ValueError):  # not a URL
-            dialect = validators.validator_for({"$schema": schema["$schema"]}, default=NO_DIALECT)
+            dialect = validators.validator_for({"$schema": schema["$schema"]}, default=no_default)
     if dialect is None:
         raise ConfigError(
             f"$schema: unknown dialect {schema['$schema']!r:.80}; use https://json-schema.org/draft/2020-12/schema"
@@ -71,25 +71,27 @@ def _require_bounded(schema: object) -> None:
         value, depth = stack.pop()
         values += 1
         if depth > MAX_DEPTH:
-            raise ConfigError(f"is nested more than {MAX_DEPTH} levels deep: refer to parts of it by $ref")
+            raise ConfigError(f"is nested more than {MAX_DEPTH} levels deep: move parts to $defs, and use $ref")
         children = list(value.values()) if isinstance(value, Mapping) else value
         if not isinstance(children, list | tuple):
             continue
         if values + len(stack) + len(children) > MAX_VALUES:
-            raise ConfigError(f"contains more than {MAX_VALUES:,} values: split it between requests")
+            raise ConfigError(f"contains more than {MAX_VALUES:,} values: divide the schema among several requests")
         if isinstance(value, list) and len(value) > MAX_MIXED_ENTRIES and not _comparable(value):
-            raise ConfigError(f"an array has more than {MAX_MIXED_ENTRIES:,} entries that are not all strings")
+            raise ConfigError(
+                f"an array has more than {MAX_MIXED_ENTRIES:,} entries of different types: use only strings or numbers"
+            )
         stack += [(child, depth + 1) for child in children]
 
 
 def _comparable(values: Sequence[object]) -> bool:
-    """Return whether all values are strings or all are numbers, so that comparing them takes linear time."""
+    """Return whether all values are strings, or all are numbers, so that they can be compared in linear time."""
     kinds = {type(value) for value in values}
     return kinds <= {str} or kinds <= {int, float}
 
 
 def _require_valid(schema: Schema) -> None:
-    """Raise ConfigError if the dialect's meta-schema forbids the value of a keyword."""
+    """Raise ConfigError if a keyword's value violates the dialect's meta-schema."""
     from jsonschema import FormatChecker
     from jsonschema.exceptions import SchemaError
 
@@ -101,18 +103,18 @@ def _require_valid(schema: Schema) -> None:
     except SchemaError as error:
         raise ConfigError(f"{error.json_path}: {error.message[:300]}") from error
     except RecursionError as error:
-        raise ConfigError("is nested too deeply: refer to parts of it by $ref") from error
+        raise ConfigError("is nested too deeply: move parts to $defs, and use $ref") from error
 
 
 class _SchemaWalker:
-    """Visits each subschema and each referenced schema once."""
+    """A walk that visits every subschema and every referenced schema once."""
 
     def __init__(self, schema: Schema) -> None:
         from referencing.jsonschema import specification_with
 
         self.specification = specification_with(str(_dialect(schema).META_SCHEMA["$schema"]))
         self.root = self.specification.create_resource(schema)
-        # id() of a schema -> subschemas that apply to the same part of a document
+        # id() of a schema -> subschemas that validate the same value
         self.in_place: dict[int, list[object]] = {}
 
     def check(self) -> None:
@@ -125,7 +127,7 @@ class _SchemaWalker:
         except ConfigError:
             raise
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ConfigError(f"cannot be read: {type(error).__name__}: {error}"[:300]) from error
+            raise ConfigError(f"cannot read the schema: {type(error).__name__}: {error}"[:300]) from error
         self._require_finite(self.root.contents)
 
     def _visit(self, resolver: "Resolver[Any]") -> None:
@@ -165,26 +167,27 @@ class _SchemaWalker:
         return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
 
     def _require_finite(self, root: object) -> None:
-        """Raise ConfigError if references form a cycle without descending into the document."""
-        done: set[int] = set()
+        """Raise ConfigError if references form a cycle for the same value, so that validation would never end."""
+        checked: set[int] = set()
         for start in [id(root), *self.in_place]:
             path: dict[int, Iterator[object]] = {start: iter(self.in_place.get(start, ()))}
-            while path and start not in done:
-                here = next(reversed(path))
-                inner = next(path[here], None)
+            while path and start not in checked:
+                current = next(reversed(path))
+                inner = next(path[current], None)
                 if inner is None:
-                    done.add(here)
-                    del path[here]
+                    checked.add(current)
+                    del path[current]
                 elif id(inner) in path:
                     raise ConfigError(
-                        "$ref: a schema refers to itself for the same part of a document: add properties or items"
+                        "$ref: a schema refers to itself for the same value, so validation would never "
+                        "end: put the reference below properties or items"
                     )
-                elif id(inner) not in done:
+                elif id(inner) not in checked:
                     path[id(inner)] = iter(self.in_place.get(id(inner), ()))
 
 
 def _in_place(contents: Mapping[str, Any]) -> Iterator[object]:
-    """Yield the subschemas that apply to the same part of a document as ``contents``."""
+    """Yield the subschemas that validate the same value as ``contents``."""
     for keyword in IN_PLACE_LISTS:
         if isinstance(inner := contents.get(keyword), list):
             yield from inner
@@ -204,12 +207,12 @@ def _require_patterns(contents: Mapping[str, Any]) -> None:
         if not isinstance(pattern, str):
             continue
         if len(pattern) > MAX_PATTERN:
-            raise ConfigError(f"{keyword}: a regular expression has more than {MAX_PATTERN:,} characters")
+            raise ConfigError(f"{keyword}: a regular expression has more than {MAX_PATTERN:,} characters: shorten it")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             raise ConfigError(
-                f"{keyword}: {pattern!r:.80} is not a regular expression of Python's re: {error}"
+                f"{keyword}: {pattern!r:.80} is not a regular expression that Python accepts: {error}"
             ) from error

@@ -1,7 +1,7 @@
-"""Lenient reading of a benchmark_config.json from TechEmpower's tree: invalid keys are ignored with a warning.
+"""Reads a benchmark_config.json from TechEmpower's tree and ignores invalid keys with a warning.
 
-TechEmpower's toolset ignores unknown keys, and several hundred folders rely on that. A ``local`` block shows that a
-file was written for tfb. In such a file, each invalid key or value is an error.
+TechEmpower's toolset ignores unknown keys, and several hundred folders rely on that. A file with a ``local`` block was
+written for tfb, so each invalid key or value in it is an error.
 """
 
 from collections.abc import Mapping
@@ -18,15 +18,9 @@ ANY_DATABASE = {"any_database": True}  # validation context that accepts databas
 
 
 def parse_leniently(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
-    """Return the configuration, warnings about ignored keys, and problems of unusable tests.
+    """Return the configuration, a warning for each ignored key, and a problem for each unusable test.
 
-    Args:
-        document: The parsed file.
-        folder: Name of the implementation's folder; default value of ``framework``.
-        language: Name of the language's folder; default value of ``language``.
-
-    Raises:
-        ConfigError: The document contains no usable tests.
+    The folders' names are the defaults of ``framework`` and ``language``. Raises ConfigError if no usable test remains.
     """
     if not isinstance(document, dict):
         raise ConfigError("the whole file: must be an object with framework and tests")
@@ -41,9 +35,9 @@ def parse_leniently(document: object, *, folder: str, language: str) -> tuple[Be
     problems = []
     for variant, raw in entries:
         if not NAME.fullmatch(variant):
-            problems.append(f"tests.{variant!r:.80}: not a name: start with a letter or digit, and use no /")
+            problems.append(f"tests.{variant!r:.80}: invalid name: start with a letter or digit, and use no /")
         elif variant in tests:
-            problems.append(f"tests.{variant}: is defined twice; the first definition is used")
+            problems.append(f"tests.{variant}: is defined twice; tfb uses the first definition")
         else:
             strict_path = f"tests.{variant}" if strict else None
             try:
@@ -61,16 +55,9 @@ def parse_leniently(document: object, *, folder: str, language: str) -> tuple[Be
 def _validate_leniently(
     model: type[Model], raw: object, defaults: Mapping[str, str], strict_path: str | None
 ) -> tuple[Model, list[str]]:
-    """Validate an object, and return the model with a warning for each ignored key.
+    """Validate an object. Return the model and a warning for each ignored key. ``defaults`` replace missing keys.
 
-    Args:
-        model: Class of the result.
-        raw: The parsed object.
-        defaults: Values for required keys that are missing or invalid.
-        strict_path: Path of the object within its file if invalid keys are errors, otherwise None.
-
-    Raises:
-        ConfigError: A required key is missing, or a key of a strict object is invalid.
+    If ``strict_path``, the object's path in the file, is given, an invalid key raises ConfigError.
     """
     if not isinstance(raw, dict):
         raise ConfigError(f"{strict_path + ': ' if strict_path else ''}must be an object (found {raw!r:.40})")
@@ -105,12 +92,12 @@ def _validate_leniently(
             entry = {**defaults, **entry}
 
 
-def _validate_strictly(model: type[Model], entry: Mapping[str, object], within: str) -> Model:
-    """Validate an object, and return the model. Raises ConfigError for any invalid key or value."""
+def _validate_strictly(model: type[Model], entry: Mapping[str, object], key_path: str) -> Model:
+    """Validate an object and return the model. Raises ConfigError for any invalid key or value."""
     try:
         return model.model_validate(entry)
     except ValidationError as error:
-        raise ConfigError("; ".join(explain_violations(error, json_schema(), within))) from error
+        raise ConfigError("; ".join(explain_violations(error, json_schema(), key_path))) from error
 
 
 @cache

@@ -4,13 +4,14 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.profile import Profile
 from harness.records.loads import Load, Scenario
+from harness.records.run_info import Part
 
 OTHER_LOAD_SECONDS = 1.0  # length of trials at loads other than the headline load
-MAX_WITNESS_SECONDS = 4.0  # maximum length of a trial by the witness
-# Memory assumed for servers that were never measured. Key: whether the server uses a JIT compiler.
+MAX_WITNESS_SECONDS = 4.0  # maximum length of a witness trial
+# Whether a server uses a JIT compiler -> memory assumed until the server has been measured.
 DEFAULT_MEMORY_BYTES = {True: 1024e6, False: 256e6}
 
 
@@ -25,22 +26,23 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The input of a design, complete before the first server starts."""
+    """A description of what a run measures, and how. It does not change after the first server has started."""
 
     candidates: tuple[Candidate, ...]
     profile: Profile
     implementations: tuple[Implementation, ...] = ()
     problems: tuple[str, ...] = ()  # broken configuration files, and selections that cannot be measured
-    skipped: tuple[tuple[str, str], ...] = ()  # selected implementations that will not be measured, and why
-    # Implementation -> resident bytes measured in an earlier run.
+    skipped: tuple[tuple[str, str], ...] = ()  # (selected implementation that cannot be measured, reason)
+    # Implementation -> resident bytes, as measured in an earlier run.
     memory_sizes: Mapping[str, float] = field(default_factory=dict)
-    memory_limit: float = float("inf")  # bytes, for all servers that run at the same time
+    memory_limit: float = float("inf")  # bytes for all concurrent servers together
     side_by_side: bool = True
-    reverse: bool = False  # descending order of names instead of random order
+    part: Part | None = None  # None: the whole selection
+    reverse: bool = False  # measure implementations in reverse alphabetical order instead of random order
 
     @property
     def cells(self) -> int:
-        """Number of cells: implementation x test type x load."""
+        """Number of cells."""
         return sum(len(loads) for candidate in self.candidates for loads in candidate.test_types.values())
 
     def candidate(self, implementation: str) -> Candidate:
@@ -60,37 +62,34 @@ class Plan:
 
     @property
     def witness_seconds(self) -> float:
-        """Length of a trial by the witness, in seconds."""
+        """Length of a witness trial in seconds."""
         return min(self.profile.duration_seconds, MAX_WITNESS_SECONDS)
 
 
 def headline_load(loads: Sequence[Load]) -> Load:
-    """Return the load with the longest trials: the highest number of queries, or the (lower) middle load."""
+    """Return the load to measure for longer: the load with the most queries or, without queries, the middle load."""
     return loads[-1] if loads[-1].queries is not None else loads[(len(loads) - 1) // 2]
 
 
-def concurrent_groups(plan: Plan, seed: int, alone: frozenset[str] = frozenset()) -> list[list[Candidate]]:
-    """Group candidates so that the servers of each group fit into memory together.
-
-    Args:
-        plan: The plan. The order is random, except for the design "techempower" or if ``plan.reverse`` is set.
-        seed: Seed of the random order.
-        alone: Names of implementations that must not share a group.
-    """
+def concurrent_groups(plan: Plan, seed: int, exclusive: frozenset[str] = frozenset()) -> list[list[Candidate]]:
+    """Group candidates whose servers fit into memory together. The order is random unless the plan fixes it."""
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
     if not plan.reverse and plan.profile.design != "techempower":
         random.Random(seed).shuffle(order)
-    if plan.profile.design == "gate":  # the regression gate compares implementations within rounds
+    if plan.profile.design == "gate":  # one group, because the regression gate compares implementations within a round
         return [order]
     max_size = len(order) if plan.side_by_side else 1
     result: list[list[Candidate]] = []
     free_memory = 0.0
     for candidate in order:
         size = plan.memory_sizes.get(candidate.implementation, DEFAULT_MEMORY_BYTES[candidate.jit])
-        if candidate.implementation in alone:
+        if candidate.implementation in exclusive:
             result.insert(0, [candidate])
         elif (
-            result and free_memory >= size and len(result[-1]) < max_size and result[-1][0].implementation not in alone
+            result
+            and free_memory >= size
+            and len(result[-1]) < max_size
+            and result[-1][0].implementation not in exclusive
         ):
             result[-1].append(candidate)
             free_memory -= size

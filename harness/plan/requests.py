@@ -1,4 +1,4 @@
-"""Requests that a service declares, random values for their placeholders, and expected responses."""
+"""A service's declared requests, with random values for placeholders, and the expected responses."""
 
 import csv
 import io
@@ -6,40 +6,65 @@ import json
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
 
 from harness.errors import ConfigError
 from harness.plan import json_schema_limits
 from harness.plan.profile import ConfigSection
 from harness.plan.suggestions import name_file_in_errors
 from harness.records import confined, safe_read
+from harness.records.verification_record import WHOLE_SERVER
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
+UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}  # unit -> seconds
+NUMBER = r"(?a)(\d{1,9}(?:\.\d{1,9})?) ?"
+
+
+def _parse_percent(value: object) -> object:
+    match = re.fullmatch(rf"{NUMBER}%", value) if isinstance(value, str) else None
+    if match is None or not 0 < float(match[1]) <= 100:
+        raise ValueError(f'give a percentage above 0 and at most 100, such as "5%" (found {value!r:.40})')
+    return float(match[1]) / 100
+
+
+def _parse_duration(value: object) -> object:
+    match = re.fullmatch(rf"{NUMBER}(us|µs|ms|s)", value) if isinstance(value, str) else None
+    if match is None or not float(match[1]):
+        raise ValueError(f'give a duration above 0, such as "300us", "20ms" or "1.5s" (found {value!r:.40})')
+    return float(match[1]) * UNITS[match[2]]
+
+
+# Percentages such as "5%" are read as 0.05, and durations such as "20ms" as 0.02 s.
+Percentage = Annotated[float, BeforeValidator(_parse_percent), Field(gt=0, le=1), WithJsonSchema({"type": "string"})]
+Duration = Annotated[float, BeforeValidator(_parse_duration), Field(gt=0), WithJsonSchema({"type": "string"})]
+
+
 SERVICE_FILE = "tfb.toml"
-MAX_REQUEST_FILE_BYTES = 16 << 20  # bytes in a CSV file, a body or a schema
-MAX_TABLE_BYTES = 64 << 20  # bytes in the bodies of all prepared copies of a declared request
-RESERVED_REQUEST_NAMES = ("all", "http", "load")  # names that have a different meaning on the command line
+MAX_REQUEST_FILE_BYTES = 16 << 20  # maximum size of a CSV file, a body or a schema in bytes
+MAX_TABLE_BYTES = 64 << 20  # maximum bytes of all prepared bodies of a declared request
+TOKEN = "{token}"  # noqa: S105 - placeholder of a login's token in headers
+RESERVED_REQUEST_NAMES = ("all", WHOLE_SERVER, "load")  # flags and verdicts use these names for other purposes
 # Headers that the load generator sets.
 GENERATOR_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 
-RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # occurs in file names
+RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # becomes part of file names
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
-ExactInteger = Annotated[int, Field(ge=-(2**53), le=2**53)]  # range in which floats represent all integers exactly
+ExactInteger = Annotated[int, Field(ge=-(2**53), le=2**53)]  # floats represent integers in this range exactly
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestFiles:
-    """Access to the files that a service names, restricted to the service's repository."""
+    """Access to the files that a service names. The files must be in the service's repository."""
 
     folder: Path
     root: Path
@@ -51,16 +76,13 @@ class RequestFiles:
 
 
 class ValueSource(ConfigSection):
-    """The values of a placeholder ``{name}``: a list, a range of integers, or a column of a CSV file.
+    """A placeholder's values: a list, a range, or a CSV column. Columns of one file are drawn from the same row."""
 
-    Columns of a CSV file are drawn from the same row, so a user's name and password match.
-    """
-
-    list: tuple[Scalar, ...] = ()
+    list: tuple[Scalar, ...] = ()  # the values themselves
     range: tuple[ExactInteger, ExactInteger] | None = None  # both limits are inclusive
     csv: FileName | None = None  # the first line contains the column names
-    column: str | None = None
-    number: bool = False  # True: cells are numbers; False: strings
+    column: str | None = None  # column of the CSV file; columns of the same file are drawn from the same row
+    number: bool = False  # whether the column contains numbers instead of strings
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -83,8 +105,8 @@ class ValueSource(ConfigSection):
         text = files.read(self.csv).decode("utf-8-sig", "replace")
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         if not rows or self.column not in rows[0]:
-            columns = ", ".join(map(str, rows[0])) if rows else "no rows"
-            raise ConfigError(f"{files.folder / self.csv}: has no column {self.column!r}, only: {columns}")
+            columns = ", ".join(map(str, rows[0])) if rows else "none"
+            raise ConfigError(f"{files.folder / self.csv}: has no column {self.column!r}; columns: {columns}")
         cells = [row[self.column] or "" for row in rows]
         try:
             return [_parse_number(cell) for cell in cells] if self.number else cells
@@ -95,19 +117,19 @@ class ValueSource(ConfigSection):
 
 
 class Expect(ConfigSection):
-    """The expected response. ``json`` and ``body`` may contain the placeholders of the request."""
+    """The expected response. ``json`` and ``body`` may contain the request's placeholders."""
 
-    status: int = Field(default=200, ge=200, le=599)
-    content_type: str | None = None  # parameters are compared only if the expected type has parameters
+    status: int = Field(default=200, ge=200, le=599)  # status of the response
+    content_type: str | None = None  # parameters such as charset are compared only if given here
     json_schema: dict[str, JsonValue] | FileName | None = None  # a schema, or the name of its file
-    # The response must contain these members; arrays must have equal length.
+    # The JSON response must contain these members; arrays must have the same length.
     subset: JsonValue = Field(default=None, alias="json")
-    body: str | None = None
+    body: str | None = None  # the complete body
     size: tuple[int, int] | None = None  # minimum and maximum number of bytes in the body
 
     @cached_property
     def schema_validator(self) -> "Validator":
-        """The validator for a trusted schema. For untrusted schemas, use ``verify.response_schemas``."""
+        """The validator of a trusted schema. For untrusted schemas, use ``verify.response_schemas``."""
         return json_schema_limits.schema_validator(self._schema)
 
     @cached_property
@@ -120,10 +142,7 @@ class Expect(ConfigSection):
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
     def read(self, files: "RequestFiles", request: str) -> "Expect":
-        """Load and check the schema file, and return the expectation that contains the schema.
-
-        Raises ConfigError that names the file, the request and the schema's keyword.
-        """
+        """Return the expectation with its schema file's content. ConfigError names the file, request and keyword."""
         if self.json_schema is None:
             return self
         document: object = self.json_schema
@@ -145,19 +164,49 @@ class Expect(ConfigSection):
         return expect
 
 
-class Request(ConfigSection):
+def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers unchanged. Raises ValueError for headers that the load generator sets, and for duplicates."""
+    names = [name.lower() for name in headers]
+    if reserved := GENERATOR_HEADERS.intersection(names):
+        raise ValueError(f"headers: the load generator sets {', '.join(sorted(reserved))}; remove it")
+    if repeated := [name for name in headers if names.count(name.lower()) > 1]:
+        raise ValueError(f"headers: {' and '.join(repeated)} are the same header: remove one of them")
+    return dict(headers)
+
+
+Headers = Annotated[dict[Header, HeaderValue], AfterValidator(check_headers)]
+
+
+class RequestWithHeaders(ConfigSection):
+    """A request to which the service's headers are added."""
+
+    headers: Headers = Field(default={})  # request headers
+
+    def with_headers(self, headers: Mapping[str, str]) -> Self:
+        """Return the request with the given headers added, except for headers that it already declares."""
+        own = {name.lower() for name in self.headers}
+        further = {name: value for name, value in headers.items() if name.lower() not in own}
+        return self.model_copy(update={"headers": {**further, **self.headers}}) if further else self
+
+
+class Request(RequestWithHeaders):
     """A declared request. Placeholders ``{name}`` in path, headers and body are replaced by random values."""
 
-    name: RequestName
-    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"
-    path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]
-    headers: dict[Header, HeaderValue] = Field(default={})
-    body: str | None = None
-    body_file: FileName | None = None  # sent unchanged
-    document: JsonValue = Field(default=None, alias="json")  # a string "{name}" is replaced by the value with its type
+    name: RequestName  # name in the verdict
+    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"  # method in capital letters
+    path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]  # path and query; {name} is a placeholder
+    headers: Headers = Field(default={})  # request headers
+    body: str | None = None  # text to send; may contain placeholders
+    body_file: FileName | None = None  # file to send unchanged
+    # JSON document to send. A string "{name}" becomes the value with its type, for example a number.
+    document: JsonValue = Field(default=None, alias="json")
+    # Values for the placeholders, drawn by a seeded random generator.
     values: dict[Annotated[str, Field(pattern=r"^\w+$")], ValueSource] = Field(default={})
-    weight: float = Field(default=1.0, ge=0, le=1e6)  # weight in the overall result; 0: excluded
-    expect: Expect = Expect()
+    weight: float = Field(default=1.0, ge=0, le=1e6)  # weight in the overall result; 0 excludes the request
+    expect: Expect = Expect()  # the expected response
+    threshold: Percentage | None = None  # changes up to this percentage, such as "5%", count as unchanged
+    budget_p99: Duration | None = None  # head's maximum p99 response time at the fixed rate, such as "20ms"
+    budget_cpu: Duration | None = None  # head's maximum CPU time per request, such as "300us"
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
@@ -165,17 +214,43 @@ class Request(ConfigSection):
             raise ValueError(f"name {self.name!r} is reserved: choose a different name")
         if [self.body, self.body_file, self.document].count(None) < 2:
             raise ValueError("give at most one of body, body_file and json")
-        if reserved := GENERATOR_HEADERS & {name.lower() for name in self.headers}:
-            raise ValueError(f"headers: the load generator sets {', '.join(sorted(reserved))}; remove it")
         unknown = {name for name in re.findall(r"\{(\w+)\}", self.path) if name not in self.values}
         if unknown:
             raise ValueError(f"path uses {{{min(unknown)}}}, but values does not define it: add values.{min(unknown)}")
         return self
 
 
+class Login(RequestWithHeaders):
+    """A request that tfb sends once to each process. A value from the response replaces ``{token}`` in headers."""
+
+    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "POST"  # method in capital letters
+    path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]  # path and query
+    headers: Headers = Field(default={})  # request headers
+    body: str | None = None  # text to send
+    document: JsonValue = Field(default=None, alias="json")  # JSON document to send
+    field: str | None = None  # path of the token in a JSON response, such as data.access_token
+    cookie: str | None = None  # name of the cookie that contains the token
+    status: Annotated[int, Field(ge=200, le=599)] | None = None  # expected status; default: 200 to 399
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> Self:
+        if (self.field is None) == (self.cookie is None):
+            raise ValueError("give exactly one of field and cookie")
+        if self.body is not None and self.document is not None:
+            raise ValueError("give at most one of body and json")
+        return self
+
+    def prepare(self) -> "PreparedRequest":
+        """Return the request, ready to send, with the header ``Connection: close``."""
+        fields = {"name": "login", "path": "/", "body": self.body, "json": self.document, "method": self.method}
+        request = Request.model_validate(fields).model_copy(update={"path": self.path, "headers": self.headers})
+        prepared = _fill_request(request, Expect(), None, {})
+        return replace(prepared, headers=(*prepared.headers, ("Connection", "close")))
+
+
 @dataclass(frozen=True, kw_only=True)
 class PreparedRequest:
-    """A request with values for all placeholders, and the expected response. Host and Content-Length are missing."""
+    """A request with values for all placeholders, and the expected response. Host and Content-Length are omitted."""
 
     request: str = ""  # name of the declared request
     target: str
@@ -184,9 +259,13 @@ class PreparedRequest:
     body: bytes = b""
     expect: Expect = field(default_factory=Expect)
 
-    def head(self, host: str) -> bytes:
+    def with_token(self, token: str) -> "PreparedRequest":
+        """Return the request with a login's token in the headers."""
+        return replace(self, headers=tuple((name, value.replace(TOKEN, token)) for name, value in self.headers))
+
+    def head(self, host: str, *, connection: str = "keep-alive") -> bytes:
         """Return the request line and headers. Declared headers replace default headers."""
-        defaults = (("Host", host), ("Accept", "*/*"), ("Connection", "keep-alive"))
+        defaults = (("Host", host), ("Accept", "*/*"), ("Connection", connection))
         declared = {name.lower() for name, _ in self.headers}
         remaining = tuple((name, value) for name, value in defaults if name.lower() not in declared)
         lines = [f"{name}: {value}" for name, value in (*remaining, *self.headers)]
@@ -198,17 +277,10 @@ class PreparedRequest:
 def prepare_requests(
     request: Request, folder: Path, seed: int, count: int, *, root: Path | None = None
 ) -> tuple[PreparedRequest, ...]:
-    """Return copies of a declared request with random values, or a single copy if it has no placeholders.
+    """Return ``count`` copies of a declared request with random values, or a single copy if it has no placeholders.
 
-    Args:
-        request: The declared request.
-        folder: Folder that the request's file names are relative to.
-        seed: Seed of the random values.
-        count: Number of copies. There are fewer if their bodies exceed ``MAX_TABLE_BYTES``.
-        root: Folder that must contain all files; default: ``folder``.
-
-    Raises:
-        ConfigError: A file cannot be read, or lacks a column.
+    Return fewer if their bodies would exceed ``MAX_TABLE_BYTES``. Files must be in ``root`` (default: ``folder``).
+    Raises ConfigError if a file cannot be read or lacks a column.
     """
     files = RequestFiles(folder=folder, root=root or folder)
     expect = request.expect.read(files, request.name)
@@ -216,13 +288,13 @@ def prepare_requests(
     if not request.values:
         return (_fill_request(request, expect, body, {}),)
     pools = {name: values.all(files) for name, values in request.values.items()}
-    dice = random.Random(f"{seed} {request.name}")
+    rng = random.Random(f"{seed} {request.name}")
     prepared: list[PreparedRequest] = []
     size = 0
     while len(prepared) < count and size <= MAX_TABLE_BYTES:
-        places: dict[str, float] = {}  # all columns of a file are taken from the same row
+        fractions: dict[str, float] = {}  # file -> position of the row (0 to 1) for all columns
         drawn = {
-            name: pool[int(places.setdefault(request.values[name].csv or f"{{{name}}}", dice.random()) * len(pool))]
+            name: pool[int(fractions.setdefault(request.values[name].csv or f"{{{name}}}", rng.random()) * len(pool))]
             for name, pool in pools.items()
         }
         prepared.append(_fill_request(request, expect, body, drawn))
@@ -230,14 +302,16 @@ def prepare_requests(
     return tuple(prepared)
 
 
-def _fill_request(request: Request, expect: Expect, body: bytes | None, drawn: Mapping[str, Scalar]) -> PreparedRequest:
-    headers = {name: str(_fill(value, drawn)) for name, value in request.headers.items()}
+def _fill_request(
+    request: Request, expect: Expect, body: bytes | None, values: Mapping[str, Scalar]
+) -> PreparedRequest:
+    headers = {name: str(_fill(value, values)) for name, value in request.headers.items()}
     content_type = None
     if request.document is not None:
-        body = json.dumps(_fill(request.document, drawn), ensure_ascii=False).encode()
+        body = json.dumps(_fill(request.document, values), ensure_ascii=False).encode()
         content_type = "application/json"
     elif request.body is not None:
-        body = _fill_text(request.body, drawn).encode()
+        body = _fill_text(request.body, values).encode()
     if content_type and "content-type" not in map(str.lower, headers):
         headers["Content-Type"] = content_type
     for name, value in headers.items():
@@ -245,10 +319,10 @@ def _fill_request(request: Request, expect: Expect, body: bytes | None, drawn: M
             raise ConfigError(
                 f"request {request.name}: header {name}: {value!r:.80} contains characters that are invalid in a header"
             )
-    if drawn and (expect.subset is not None or expect.body is not None):
-        expected_body = None if expect.body is None else _fill_text(expect.body, drawn)
-        expect = expect.model_copy(update={"subset": _fill(expect.subset, drawn), "body": expected_body})
-    target = _fill_text(request.path, {name: _percent_encode(_to_text(value)) for name, value in drawn.items()})
+    if values and (expect.subset is not None or expect.body is not None):
+        expected_body = None if expect.body is None else _fill_text(expect.body, values)
+        expect = expect.model_copy(update={"subset": _fill(expect.subset, values), "body": expected_body})
+    target = _fill_text(request.path, {name: _percent_encode(_to_text(value)) for name, value in values.items()})
     return PreparedRequest(
         request=request.name,
         target=target,
@@ -259,15 +333,15 @@ def _fill_request(request: Request, expect: Expect, body: bytes | None, drawn: M
     )
 
 
-def _fill(template: JsonValue, drawn: Mapping[str, Scalar]) -> JsonValue:
-    """Replace placeholders in a document. A string that is exactly "{name}" becomes the value with its type."""
+def _fill(template: JsonValue, values: Mapping[str, Scalar]) -> JsonValue:
+    """Replace placeholders in a document. The string "{name}" becomes the value with its type, for example a number."""
     if isinstance(template, dict):
-        return {name: _fill(value, drawn) for name, value in template.items()}
+        return {name: _fill(value, values) for name, value in template.items()}
     if isinstance(template, list):
-        return [_fill(value, drawn) for value in template]
+        return [_fill(value, values) for value in template]
     if isinstance(template, str):
         match = re.fullmatch(r"\{(\w+)\}", template)
-        return drawn[match[1]] if match and match[1] in drawn else _fill_text(template, drawn)
+        return values[match[1]] if match and match[1] in values else _fill_text(template, values)
     return template
 
 
@@ -288,5 +362,5 @@ def _to_text(value: Scalar) -> str:
 
 
 def _percent_encode(text: str) -> str:
-    """Percent-encode all reserved characters of a path segment."""
+    """Percent-encode all characters that are reserved in a path segment."""
     return re.sub(r"(?a)[^\w.~-]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)

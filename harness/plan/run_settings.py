@@ -1,4 +1,4 @@
-"""The resolved settings of a run, as immutable values."""
+"""The settings of a run after flags, profile and defaults have been combined."""
 
 import re
 from collections.abc import Mapping
@@ -8,16 +8,17 @@ from typing import Literal
 
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
-from harness.plan.discovery import Implementation, Rules, Selection
+from harness.plan.discovery import Selection
 from harness.plan.hosts import ExistingDatabase, Hosts
+from harness.plan.implementation import Implementation, Rules
 from harness.plan.profile import Profile
+from harness.plan.requests import UNITS
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import Load
 from harness.records.measurements import LatencyGoal
 
 DEFAULT_PROFILE = "quick"
 LATENCY_GOAL = re.compile(r"p(?P<percentile>\d{1,2}(?:\.\d+)?)=(?P<time>\d+(?:\.\d+)?)(?P<unit>us|ms|s)")
-SECONDS_PER_UNIT = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 Mode = Literal["benchmark", "verify", "debug"]
 RuntimeName = Literal["auto", "docker", "local"]
 Consent = Literal["ask", "yes", "no"]  # the command line resolves "ask" before a run starts
@@ -25,11 +26,10 @@ Consent = Literal["ask", "yes", "no"]  # the command line resolves "ask" before 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlCopy:
-    """A second copy of each selected implementation, measured in the same rounds as ``name + suffix``."""
+    """A second copy of each selected implementation, named ``name + suffix`` and measured in the same rounds."""
 
     suffix: str
-    # Source of the copies: the same folders (A/A comparison) or the folders of a different commit.
-    frameworks: tuple[Path, ...]
+    frameworks: tuple[Path, ...]  # the same folders (A/A comparison), or those of a different commit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Settings:
     results_environment: str
     results: Path = RESULTS
     frameworks: tuple[Path, ...] = (FRAMEWORKS,)
-    rules: Rules | None = None  # None: determined by the implementation's folder
+    rules: Rules | None = None  # None if the implementation's folder determines the rules
     hosts: Hosts = field(default_factory=Hosts)
     network_mode: Literal["host", "bridge"] | None = None
     cpuset_cpus: str | None = None
@@ -55,22 +55,23 @@ class Settings:
     container_pids: int | None = None  # maximum number of processes and threads in the server's container
     container_allow: tuple[str, ...] = ()  # SERVICE=KEY,... for compose files when comparing a service
     server_port: int | None = None
-    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # implementation -> privileges of the container
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # implementation -> container privileges
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False
     json: bool = False
-    verdict_format: Literal["text", "github", "junit", "json"] = "text"  # output format of verification
+    verdict_format: Literal["text", "github", "junit", "json"] = "text"  # output format for verification
     watch: bool = False  # verify again whenever a file changes
     strict: bool = False  # verification also checks the requirements for pull requests, such as a README
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"
     control_copy: ControlCopy | None = None
-    services: tuple[Implementation, ...] = ()  # versions of a service, measured instead of implementations
-    # Implementation -> test type -> loads: the only cells to measure. None: all cells.
+    part: tuple[int, int] | None = None  # (number, count) of the part to measure
+    services: tuple[Implementation, ...] = ()  # versions of a service to measure instead of the selection
+    # Loads to measure, by implementation and test type. None stands for all cells.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
-    claims: tuple[str, ...] = ()  # names of the claims that the run shall test, for the record
+    claims: tuple[str, ...] = ()  # names of the claims that the run tests; tfb only records them
 
     @property
     def starts_database(self) -> bool:
@@ -80,24 +81,21 @@ class Settings:
 
     @property
     def requirements(self) -> Mapping[str, bool]:
-        """Which optional programs tfb needs on this machine."""
+        """Keyword arguments for ``tool_requirements``."""
         return {"own_database": self.starts_database, "wrk": not self.services, "loads": self.mode == "benchmark"}
 
 
 def parse_latency_goal(text: str) -> LatencyGoal:
     """Parse a latency goal, for example ``p99=10ms``, ``p99.9=500us`` or ``p50=1s``. Raises UsageError."""
     if match := LATENCY_GOAL.fullmatch(text.strip().lower()):
-        percentile, seconds = float(match["percentile"]), float(match["time"]) * SECONDS_PER_UNIT[match["unit"]]
+        percentile, seconds = float(match["percentile"]), float(match["time"]) * UNITS[match["unit"]]
         if 50 <= percentile < 100 and seconds > 0:
             return LatencyGoal(percentile=percentile, seconds=seconds)
-    raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms: use p50 to below p100, and us, ms or s")
+    raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms. Use p50 to below p100, and us, ms or s")
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Parse a CPU list such as ``0-3,8``. Return None for an empty string.
-
-    Raises UsageError for CPUs that are not ``usable``.
-    """
+    """Parse a CPU list such as ``0-3,8`` (None if empty). Raises UsageError for CPUs that are not ``usable``."""
     if not text:
         return None
     cpus: set[int] = set()
@@ -114,10 +112,7 @@ def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | N
 
 
 def split_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Return the CPUs of the server (``--cpuset-cpus``) and the remaining CPUs for database and load generator.
-
-    None means all usable CPUs. If no CPUs remain, database and load generator share the server's CPUs.
-    """
+    """Return the server's CPUs, and the CPUs of the database and the generator. None stands for all usable CPUs."""
     server = parse_cpus(text, usable)
     remaining = tuple(cpu for cpu in usable if server and cpu not in server)
     return server, remaining or None

@@ -1,7 +1,7 @@
 """Use cases of a scenario: their arrival rates, and the dependent requests of each arrival.
 
-docs/load-generator.md describes this kind of load. A ``$name`` in a path or body is a variable. Variables are either
-drawn at random for the arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier
+docs/load-generator.md describes this kind of load. A ``$name`` in a path or body is a variable. Its value is
+drawn at random for each arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier
 response.
 """
 
@@ -14,25 +14,25 @@ Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
 
 @dataclass(frozen=True, kw_only=True)
 class RequestStep:
-    """A request of an arrival. The request is due when the previous response is complete."""
+    """A request within an arrival. It is due when the previous response is complete."""
 
     operation: str
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
-    # Sent as JSON; a string that consists of an integer variable becomes an integer.
+    # Sent as JSON. A string that consists only of a variable becomes an integer if the variable's value is an integer.
     body: Mapping[str, Body] | None = None
     status: int  # expected status; any other status ends the arrival
     capture: Mapping[str, str] = field(default_factory=dict)  # variable -> JSON pointer into the response
 
     @property
     def planned(self) -> dict[str, object]:
-        """The step as a member of the load generator's plan. Empty members are omitted."""
+        """The step in the format of the load generator's plan.json. Empty members are omitted."""
         return {"name" if key == "operation" else key: value for key, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)
 class UseCase:
-    """The requests that customers of the same kind make."""
+    """The requests that one kind of customer makes."""
 
     name: str
     arrivals_per_minute: float  # at factor 1

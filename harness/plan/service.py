@@ -1,50 +1,72 @@
-"""The file ``tfb.toml``: build and start of a service, requests, and expected responses."""
+"""The file ``tfb.toml``: how to build and start a service, its requests, and the expected responses."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from harness.plan.benchmark_config import LocalRun, TestEntry
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.profile import ConfigSection, ConnectionCount, read_toml
-from harness.plan.requests import SERVICE_FILE, FileName, Request
+from harness.plan.requests import SERVICE_FILE, TOKEN, FileName, Headers, Login, PreparedRequest, Request
 from harness.plan.testtypes import TestType, declared_test_types
 
 FILE = SERVICE_FILE
-# If the command contains any of these, ``exec`` cannot replace the shell.
+TOKEN_NAME = TOKEN.strip("{}")
+# A command that contains an operator, or starts with a builtin, needs a shell, so it cannot be started with ``exec``.
 SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")
 SHELL_BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")
+# Folders of dependencies that package managers fill according to lock files.
+CacheName = Literal[
+    "node_modules",
+    ".venv",
+    "target",
+    "~/.npm",
+    "~/.cache/pip",
+    "~/.cache/go-build",
+    "~/.cargo/registry",
+    "~/.m2/repository",
+    "~/go/pkg/mod",
+]
 ShellCommand = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
 class Service(ConfigSection):
-    """Build and start of a service. Shell commands run in the folder of the file.
+    """Instructions to build and start a service. Shell commands run in the file's folder.
 
-    A service is a command, an image (built from a Dockerfile, or existing), a service of a compose file with its
-    dependencies, or the address of a running service.
+    A service is started by a command, from a Dockerfile or an existing image, or from a compose file together with its
+    dependencies. Alternatively, it is already running at an address.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
-    build: ShellCommand | None = None
-    start: ShellCommand | None = (
-        None  # runs in the foreground, and listens on 127.0.0.1 at the port in the variable PORT
-    )
-    dockerfile: ShellCommand | None = None
-    image: ShellCommand | None = None
-    compose: ShellCommand | None = None
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"  # name in the run's files
+    build: ShellCommand | None = None  # command that installs dependencies and compiles, once for each version
+    # Command that runs in the foreground and listens on 127.0.0.1 or [::1], at the port in the variable PORT.
+    start: ShellCommand | None = None
+    dockerfile: ShellCommand | None = None  # Dockerfile to build, instead of `start`
+    image: ShellCommand | None = None  # existing image, instead of `start`
+    compose: ShellCommand | None = None  # compose file, instead of `start`; requires `service`
     service: ShellCommand | None = None  # name of the service in the compose file
     port: Annotated[int, Field(ge=1, le=65535)] = 8080  # port inside the container, passed to it in the variable PORT
-    url: Annotated[str, Field(pattern=r"^http://[^/]+$")] | None = None
-    ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = (
-        None  # path that returns status 200 when the service is ready
-    )
-    env: dict[str, str] = Field(default={})
-    language: str = ""  # languages with a JIT compiler, such as java or kotlin, get a longer warm-up
+    # Address of a running service, instead of `start`.
+    url: Annotated[str, Field(pattern=r"^https?://[^/]+$")] | None = None
+    # Unix socket on which `start` listens instead of PORT: a path in the service's folder, or an absolute path.
+    listen: Annotated[str, Field(pattern=r"^unix:[!-~]+$", max_length=112)] | None = None
+    tls: bool = False  # whether `start` or the container serves HTTPS; any certificate is accepted
+    # Path that returns status 200 when the service is ready. Default: the first GET request, or the first request.
+    ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None
+    start_seconds: Annotated[float, Field(ge=1, le=3600)] = 60.0  # time limit for the start, in seconds
+    headers: Headers = Field(default={})  # headers of every request; a request's own headers replace them
+    env: dict[str, str] = Field(default={})  # environment variables for the build and the server
+    # Environment variables for the build only; they take precedence over `env`.
+    build_env: dict[str, str] = Field(default={})
+    language: str = ""  # java, kotlin and other languages with a JIT compiler get a longer warm-up
     files: tuple[FileName, ...] = ()  # untracked files, such as .env, that are copied into each version
+    # Dependency folders that base's build fills. tfb keeps them for later comparisons with the same lock files.
+    cache: tuple[CacheName, ...] = ()
     postgres: bool = False  # provide an empty database in the variables DBHOST, DBPORT, DBNAME, DBUSER and DBPASS
-    connections: ConnectionCount = 32
+    connections: ConnectionCount = 32  # number of connections that the load generator opens
+    login: Login | None = None  # request sent once to each process; its token replaces {token} in headers
 
     @model_validator(mode="after")
     def _check_start_method(self) -> Self:
@@ -52,6 +74,15 @@ class Service(ConfigSection):
             raise ValueError("give exactly one of start, dockerfile, image, compose and url")
         if (self.compose is None) != (self.service is None):
             raise ValueError('compose = "compose.yaml" and service = "web" must be given together')
+        if self.listen and (self.start is None or ".." in self.listen.removeprefix("unix:").split("/")):
+            raise ValueError(
+                "listen requires start, and a path in the service's folder or an absolute path without ..: use "
+                'listen = "unix:app.sock" or listen = "unix:/run/app.sock"'
+            )
+        if self.build_env and self.build is None:
+            raise ValueError("build_env requires build: add the command, or remove build_env")
+        if self.cache and self.build is None:
+            raise ValueError("cache requires build: add the command, or remove cache")
         if self.postgres and self.start is None:
             raise ValueError("postgres requires start: with a container, add the database to a compose file")
         return self
@@ -59,7 +90,9 @@ class Service(ConfigSection):
     def started_by(self, **method: str) -> "Service":
         """Return the service with a different start method and without a build command."""
         cleared = dict.fromkeys(("build", "start", "dockerfile", "image", "compose", "service", "url"))
-        return self.model_copy(update={**cleared, "postgres": self.postgres and "start" in method, **method})
+        return self.model_copy(
+            update={**cleared, "cache": (), "postgres": self.postgres and "start" in method, **method}
+        )
 
 
 class ServiceFile(ConfigSection):
@@ -67,6 +100,29 @@ class ServiceFile(ConfigSection):
 
     service: Service
     request: tuple[Request, ...] = Field(min_length=1, max_length=50)
+
+    @model_validator(mode="after")
+    def _add_headers(self) -> Self:
+        requests = tuple(request.with_headers(self.service.headers) for request in self.request)
+        object.__setattr__(self, "request", requests)
+        if login := self.service.login:
+            object.__setattr__(self.service, "login", login.with_headers(self.service.headers))
+        return self
+
+    @model_validator(mode="after")
+    def _check_login(self) -> Self:
+        users = [
+            each.name
+            for each in self.request
+            if TOKEN_NAME not in each.values and any(TOKEN in value for value in each.headers.values())
+        ]
+        if self.service.login and not users:
+            raise ValueError("service.login is not used: add {token} to a header of a request")
+        if users and not self.service.login:
+            raise ValueError(
+                f"request {users[0]}: a header contains {TOKEN}: add [service.login], or define values.{TOKEN_NAME}"
+            )
+        return self
 
 
 def read_service(folder: Path) -> ServiceFile:
@@ -79,25 +135,16 @@ def service_implementation(
     folder: Path,
     name: str,
     seed: int,
-    asked: Path,
+    request_folder: Path,
     kinds: Mapping[str, TestType] | None = None,
 ) -> Implementation:
-    """Return the service in a folder as an implementation.
+    """Return the service in a folder as an implementation. Raises ConfigError if a request's file is unusable.
 
-    Args:
-        file: The content of the service's tfb.toml.
-        folder: The folder in which to build the service.
-        name: Name of the implementation.
-        seed: Seed of random values in requests.
-        asked: Folder that the file names in requests are relative to.
-        kinds: Test types; default: one for each request in the file.
-
-    Raises:
-        ConfigError: A file of a request cannot be read, or lacks a column.
+    File names in requests are relative to ``request_folder``. The default of ``kinds`` is one test type per request.
     """
     service = file.service
     build = () if service.build is None else (("sh", "-c", service.build),)
-    command = service.start or "false"  # never runs with other start methods
+    command = service.start or "false"  # the fallback never runs: services without `start` are started differently
     is_builtin = command.lstrip().partition(" ")[0] in SHELL_BUILTINS
     needs_shell = is_builtin or any(operator in command.strip() for operator in SHELL_OPERATORS)
     start = command if needs_shell else f"exec env {command}"  # env accepts leading VARIABLE=value words
@@ -109,9 +156,8 @@ def service_implementation(
             "local": LocalRun(build=build, run=("sh", "-c", start), env=service.env),
         }
     )
-    kinds = declared_test_types(file.request, asked, seed) if kinds is None else kinds
-    plain = [each for each in file.request if each.method == "GET" and each.expect.status == 200 and not each.headers]
-    probed = (plain or file.request)[0].name
+    kinds = declared_test_types(file.request, request_folder, seed) if kinds is None else kinds
+    ready = _ready_request(file, kinds)
     return Implementation(
         name=name,
         variant="default",
@@ -119,7 +165,24 @@ def service_implementation(
         folder=folder,
         maintainers=(),
         entry=entry,
-        ready=service.ready or kinds[probed].requests[0].target,
-        ready_at_200=bool(service.ready or plain),
+        ready_request=ready,
+        ready_statuses=(ready.expect.status,) if _needs_no_login(file, ready) else range(200, 500),
+        start_seconds=service.start_seconds,
         requests=kinds,
     )
+
+
+def _ready_request(file: ServiceFile, kinds: Mapping[str, TestType]) -> PreparedRequest:
+    """Return the request that tests whether a service is ready. Prefer a GET request that declares no headers."""
+    common_headers = {name: value for name, value in file.service.headers.items() if TOKEN not in value}
+    if file.service.ready:
+        hosts = {name: value for name, value in file.request[0].headers.items() if name.lower() == "host"}
+        return PreparedRequest(target=file.service.ready, headers=tuple((common_headers | hosts).items()))
+    open_requests = [each for each in file.request if _needs_no_login(file, kinds[each.name].requests[0])]
+    safe = [each for each in open_requests if each.method in ("GET", "HEAD")]
+    plain = [each for each in safe if each.expect.status == 200 and each.headers.keys() <= common_headers.keys()]
+    return kinds[(plain or safe or open_requests or file.request)[0].name].requests[0]
+
+
+def _needs_no_login(file: ServiceFile, request: PreparedRequest) -> bool:
+    return file.service.login is None or all(TOKEN not in value for _, value in request.headers)

@@ -1,4 +1,4 @@
-"""Parts of error messages: suggestions for unknown names, and explanations of invalid values."""
+"""Explains invalid values in configuration files and suggests similar names for unknown names."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,17 +13,17 @@ from harness.errors import ConfigError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-# Replacements for pydantic's messages that use Python terms.
+# Plain-language replacements for pydantic's messages that use Python terms.
 PLAIN_MESSAGES = {
     "too_short": "must not be empty",
-    "tuple_type": 'must be a list in [ ], such as ["one", "two"]',
+    "tuple_type": 'must be a list in square brackets, for example ["one", "two"]',
     "dict_type": "must be an object in { }",
     "model_type": "must be an object in { }",
 }
 
-INTERNAL_KEYS = ("urls",)  # keys of models that do not occur in files
-MAX_LISTED_WORDS = 20  # number of allowed names in a message
-MAX_VIOLATIONS = 8  # number of messages for a file
+INTERNAL_KEYS = ("urls",)  # model fields that are not keys in the file
+MAX_LISTED_WORDS = 20  # a message lists at most this many allowed names
+MAX_VIOLATIONS = 8  # at most this many messages are shown per file
 
 
 def schema_keys(schema: Mapping[str, Any]) -> set[str]:
@@ -33,54 +33,44 @@ def schema_keys(schema: Mapping[str, Any]) -> set[str]:
 
 
 @contextmanager
-def name_file_in_errors(path: Path, schema: Callable[[], Mapping[str, Any]] = dict, absent: str = "") -> Iterator[None]:
-    """Convert errors raised in the block to a ConfigError that names the file.
-
-    Args:
-        path: The file.
-        schema: Returns the file's JSON Schema, which suggestions are taken from.
-        absent: Message if the file is missing.
-    """
+def name_file_in_errors(
+    path: Path, schema: Callable[[], Mapping[str, Any]] = dict, missing_message: str = ""
+) -> Iterator[None]:
+    """Convert errors raised in the block to a ConfigError that names the file and suggests keys of its JSON Schema."""
     try:
         yield
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-        raise ConfigError(absent if absent and is_missing else f"{path}: cannot be read: {error.strerror}") from error
+        message = (
+            missing_message if missing_message and is_missing else f"{path}: cannot read the file: {error.strerror}"
+        )
+        raise ConfigError(message) from error
     except ValidationError as error:
         raise ConfigError(f"{path}: {'; '.join(explain_violations(error, schema()))}") from error
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def explain_violations(error: ValidationError, schema: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Yield a message for each invalid key or value.
-
-    Args:
-        error: The validation error.
-        schema: JSON Schema of the file.
-        within: Path of the validated part within the file.
-    """
+def explain_violations(error: ValidationError, schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield a message for each invalid key or value. ``prefix`` is the path of the validated part in its file."""
     violations = error.errors()
     for violation in violations[:MAX_VIOLATIONS]:
         if violation["type"] == "too_short" and violation["input"]:
-            continue  # the entries are invalid, and have separate messages
+            continue  # skip, because each invalid entry gets a separate message
         location = [part for part in violation["loc"] if part not in INTERNAL_KEYS]
         names = (f"{part!s:.80}" if part != "" else '""' for part in location)
-        place = [*([within] if within else []), *names]
+        key_path = [*([prefix] if prefix else []), *names]
         if violation["type"] == "extra_forbidden":
-            yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], schema_keys(schema) - {place[-1]})}"
+            yield f"{'.'.join(key_path)}: unknown key; {suggest(key_path[-1], schema_keys(schema) - {key_path[-1]})}"
         else:
             explanation = explain_violation(violation, schema)
-            yield f"{'.'.join(place) or 'the whole file'}: {explanation} (found {violation['input']!r:.80})"
+            yield f"{'.'.join(key_path) or 'the whole file'}: {explanation} (found {violation['input']!r:.80})"
     if len(violations) > MAX_VIOLATIONS:
         yield f"and {len(violations) - MAX_VIOLATIONS} more"
 
 
 def explain_violation(violation: "ErrorDetails", schema: Mapping[str, Any]) -> str:
-    """Return why a value is invalid, without Python terms.
-
-    For a regular expression, return its ``description`` in the schema.
-    """
+    """Return in plain words why a value is invalid. For a violated pattern, use its ``description`` in the schema."""
     if violation["type"] == "string_pattern_mismatch":
         pattern = violation["ctx"]["pattern"]
         if words := next(_described(schema, pattern), None):
@@ -101,12 +91,12 @@ def _described(schema: object, pattern: str) -> Iterator[str]:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Suggest the allowed words nearest to ``word``, or list all allowed words if there is no similar word."""
+    """Suggest the allowed words most similar to ``word``. If no word is similar, list the allowed words."""
     allowed = sorted(known)
     near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
     if near:
         return f"did you mean {' or '.join(near)}?"
     more = len(allowed) - MAX_LISTED_WORDS
     if more <= 0:
-        return f"allowed are {', '.join(allowed)}"
-    return f"allowed are {', '.join(allowed[:MAX_LISTED_WORDS])} and {more} more"
+        return f"choose from {', '.join(allowed)}"
+    return f"choose from {', '.join(allowed[:MAX_LISTED_WORDS])} and {more} more"

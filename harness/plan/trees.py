@@ -1,8 +1,4 @@
-"""Finds implementations below a folder at any level of a tree.
-
-A tree contains files ``<Language>/<name>/benchmark_config.json``. The folder may be the checkout that contains the
-tree, the tree itself, a language's folder or an implementation's folder.
-"""
+"""Finds implementations in a checkout, in a tree (``<Language>/<name>/benchmark_config.json``) or in a subfolder."""
 
 import os
 from collections.abc import Iterator
@@ -11,12 +7,12 @@ from pathlib import Path
 
 from harness.paths import CONFIG_FILE
 
-CHECKOUT = "frameworks"  # subfolder of a checkout that is the root of its tree
+CHECKOUT = "frameworks"  # the subfolder of a checkout that contains its tree
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImplementationTree:
-    """A tree, and the part of it that the user named."""
+    """A tree, and the folder in the tree that the user named."""
 
     root: Path  # parent of the language folders
     part: Path  # the root itself, a language's folder or an implementation's folder
@@ -30,22 +26,22 @@ class ImplementationTree:
         yield from folders
 
     def misplaced(self) -> Iterator[Path]:
-        """Yield implementations at the level of language folders."""
+        """Yield implementations that are directly below the root, where only language folders belong."""
         if self.part == self.root:
             yield from (folder for folder in _folders(self.root) if is_implementation(folder))
 
 
-def find_tree(named: Path) -> ImplementationTree:
+def find_tree(folder: Path) -> ImplementationTree:
     """Return the tree that a folder belongs to."""
-    inner = named / CHECKOUT
-    if is_implementation(named):
-        return ImplementationTree(root=named.parent.parent, part=named)
-    # Configurations outside frameworks/, such as TechEmpower's toolset/scaffolding, are ignored.
+    inner = folder / CHECKOUT
+    if is_implementation(folder):
+        return ImplementationTree(root=folder.parent.parent, part=folder)
+    # Ignore configurations outside frameworks/, such as TechEmpower's toolset/scaffolding.
     if inner.is_dir() and not _holds_implementations(inner):
         return ImplementationTree(root=inner, part=inner)
-    if _holds_implementations(named) and not any(map(_is_language, _folders(named))):
-        return ImplementationTree(root=named.parent, part=named)
-    return ImplementationTree(root=named, part=named)
+    if _holds_implementations(folder) and not any(map(_is_language, _folders(folder))):
+        return ImplementationTree(root=folder.parent, part=folder)
+    return ImplementationTree(root=folder, part=folder)
 
 
 def is_implementation(folder: Path) -> bool:

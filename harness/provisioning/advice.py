@@ -9,7 +9,7 @@ from harness.host import process
 from harness.plain_text import printable
 from harness.provisioning import toolchain
 
-DOWNLOAD_PAGES = {  # download pages of tools that distributions lack or provide only in old versions
+DOWNLOAD_PAGES = {  # tool -> address; these are tools that distributions lack or offer only in old versions
     "bun": "https://bun.sh",
     "cargo": "https://rustup.rs",
     "crystal": "https://crystal-lang.org/install",
@@ -45,7 +45,7 @@ DOWNLOAD_PAGES = {  # download pages of tools that distributions lack or provide
 
 
 def describe_missing(kind: str, condition: str) -> str:
-    """Return the required version, the installed version and the remedy, without a final full stop."""
+    """Return a text with the required version, the installed version and the remedy. It has no final full stop."""
     return f"{describe_requirement(kind, condition)}: {describe_installed(kind)}; {suggest_remedy(kind, condition)}"
 
 
@@ -55,14 +55,14 @@ def describe_requirement(kind: str, condition: str) -> str:
 
 
 def describe_installed(kind: str) -> str:
-    """Return version and path of the newest installed version, or ``not found on PATH``."""
+    """Return the version and path of the newest installed version, or ``not found on PATH``."""
     tool = toolchain.find_tool(kind)
     if tool:
         return f"found {tool}"
     program = toolchain.PROGRAM_NAMES.get(kind, kind)
     path = shutil.which(program)
     if path and kind == "java":
-        return f"found {path} only, without javac: a JDK is needed"
+        return f"found only {path}, without javac, but a JDK is required"
     return f"found {path}, which prints no version" if path else "not found on PATH"
 
 
@@ -70,18 +70,18 @@ def suggest_remedy(kind: str, condition: str) -> str:
     """Return the command that installs a tool, or the download page if apt has no suitable version."""
     names = toolchain.debian_packages(kind, condition)
     if not names:
-        return f"this is not a valid name of a Debian package: install it from {download_page(kind)}"
+        return f"no Debian package can have this name: install the tool from {download_page(kind)}"
     if shutil.which("apt-get") is None:
         return f"install it with this system's package manager, or from {download_page(kind)}"
     if available_from_apt(kind, condition):
         return f"install it: apt-get install {' '.join(names)}"
     versions = [(name, version) for name in names if (version := apt_version(name))]
-    reason = f"apt has {versions[0][0]} {versions[0][1]} only" if versions else f"apt has no package {' '.join(names)}"
+    reason = f"apt has only {versions[0][0]} {versions[0][1]}" if versions else f"apt has no package {' '.join(names)}"
     return f"{reason}: install it from {download_page(kind)}"
 
 
 def available_from_apt(kind: str, condition: str) -> bool:
-    """Return whether apt has all packages of a tool, and a suitable version of the first package."""
+    """Return whether apt has all packages of a tool, and the first package in a suitable version."""
     names = toolchain.debian_packages(kind, condition)
     versions = [apt_version(name) for name in names]
     if not names or None in versions:

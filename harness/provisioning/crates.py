@@ -1,4 +1,4 @@
-"""Builds the toolset's Rust programs in the state folder, once for each version of their sources."""
+"""Builds the Rust programs in toolset/. It builds each version of the sources once and keeps the result."""
 
 import fcntl
 import hashlib
@@ -12,17 +12,16 @@ from pathlib import Path
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.host import process
 from harness.paths import PREBUILT, TOOLSET, state_folder
-from harness.provisioning import advice
+from harness.provisioning import advice, step
 
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
+NAMES = {"loadgen": "the load generator", "upstream": "the upstream service of the fan-out test"}  # crate -> program
 
 
 def ensure_built(crate: str, binary: str) -> Path:
     """Return the path of a program in ``toolset/<crate>``. Build it with cargo if the sources have changed.
 
-    Raises:
-        EnvironmentLacksError: cargo is not installed.
-        BuildError: The build failed. The message contains the log's path and the end of the log.
+    Raises EnvironmentLacksError without cargo, or BuildError with the end of the log.
     """
     if existing := find_built(crate, binary):
         return existing
@@ -35,15 +34,19 @@ def ensure_built(crate: str, binary: str) -> Path:
             f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # other tfb processes could build the same crate at the same time
+    with (folder / "lock").open("w") as lock:  # other tfb processes may be building the same crate
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / binary).is_file():
-            _build(source, folder, target)
+            with step(f"build {NAMES.get(crate, crate)} (cargo build)"):
+                _build(source, folder, target)
     return target / binary
 
 
 def find_built(crate: str, binary: str) -> Path | None:
-    """Return the program if it was built from the current sources, here or in a wheel. Otherwise return None."""
+    """Return the program if it was built from the current sources. Otherwise return None.
+
+    tfb may have built it on this machine, or it may come with an installed wheel.
+    """
     name = source_digest(TOOLSET / crate)
     places = (state_folder() / "cargo" / crate / name, TOOLSET / PREBUILT / crate / name)
     return next((place / binary for place in places if (place / binary).is_file()), None)
@@ -55,7 +58,7 @@ def can_provide(crate: str, binary: str) -> bool:
 
 
 def source_digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
-    """Return a digest (16 hexadecimal digits) of the names and contents of a crate's sources or other files."""
+    """Return a digest (16 hexadecimal digits) of the names and contents of files, for example a crate's sources."""
     sums = hashlib.sha256()
     for pattern in patterns:
         for file in sorted(path for path in source.glob(pattern) if path.is_file()):
@@ -65,19 +68,19 @@ def source_digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
 
 
 def _build(source: Path, folder: Path, target: Path) -> None:
-    """Build a crate in ``folder``, and copy the programs to ``target``."""
+    """Build a crate in ``folder`` and copy the programs to ``target``."""
     log = folder / "build.log"
     log.unlink(missing_ok=True)
     cargo_target = folder / "target"  # kept, so that the next build reuses the dependencies
-    done = process.run(
+    completed = process.run(
         ["cargo", "build", "--release", "--locked", "--manifest-path", str(source / "Cargo.toml")],
         seconds=900,
         env={**os.environ, "CARGO_TARGET_DIR": str(cargo_target)},
         log=log,
     )
-    if done.status:
+    if completed.status:
         raise BuildError(
-            f"toolset/{source.name}: cargo build failed ({process.describe_status(done.status)}), "
+            f"toolset/{source.name}: cargo build failed ({process.describe_status(completed.status)}), "
             f"log: {log}\n{process.tail(log)}"
         )
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
@@ -90,5 +93,5 @@ def _build(source: Path, folder: Path, target: Path) -> None:
 
 
 loadgen_program = partial(ensure_built, "loadgen", "loadgen")
-upstream_program = partial(ensure_built, "upstream", "upstream")  # the slow upstream server of the test type fan-out
+upstream_program = partial(ensure_built, "upstream", "upstream")  # the slow upstream server of the fan-out test type
 reference_server_program = partial(ensure_built, "upstream", "reference-server")  # a server with known delays for tests

@@ -1,7 +1,4 @@
-"""Lists the tools that a run requires, and installs missing tools with apt.
-
-The script toolset/provision/docker-engine installs a container engine.
-"""
+"""Lists the tools that a run requires, and installs missing tools with apt."""
 
 import os
 import shutil
@@ -12,9 +9,9 @@ from pathlib import Path
 
 from harness.host import process
 from harness.paths import TOOLSET
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Consent
-from harness.provisioning import advice, crates, toolchain
+from harness.provisioning import advice, crates, step, toolchain
 from harness.provisioning.toolchain import Tool
 
 INSTALL_SECONDS = 900.0
@@ -23,13 +20,14 @@ ENGINE_INSTALL = (str(ENGINE_SCRIPT), "install")
 ENGINE_START = (str(ENGINE_SCRIPT), "start")
 ENGINE_STOP = (str(ENGINE_SCRIPT), "stop")
 ENGINE_REMEDY = (
-    "as root on Debian or Ubuntu: toolset/provision/docker-engine install, then start; else Docker with compose v2"
+    "on Debian or Ubuntu, run toolset/provision/docker-engine install and start as root; elsewhere, install Docker "
+    "with compose v2"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRequirement:
-    """A tool that tfb or implementations require, and an installed tool that satisfies the condition."""
+    """A tool that tfb or implementations require, and the installed tool that meets the requirement, if any."""
 
     kind: str
     condition: str
@@ -38,8 +36,8 @@ class ToolRequirement:
 
     @property
     def description(self) -> str:
-        """Tool and condition as shown in messages, for example ``java >=25``."""
-        return self.kind if self.condition == ">=0" else f"{self.kind} {self.condition}"
+        """Return the tool and the condition as messages show them, for example ``java >=25``."""
+        return advice.describe_requirement(self.kind, self.condition)
 
 
 def tool_requirements(
@@ -47,11 +45,7 @@ def tool_requirements(
 ) -> tuple[ToolRequirement, ...]:
     """Return the tools that a run with the local runtime requires.
 
-    Args:
-        implementations: The implementations of the run.
-        own_database: Whether tfb starts PostgreSQL.
-        wrk: Whether the run uses wrk.
-        loads: Whether the run uses tfb's load generator.
+    ``own_database`` adds PostgreSQL, ``wrk`` adds wrk, and ``loads`` adds cargo to build the load generator.
     """
     requirements: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
     if loads and crates.find_built("loadgen", "loadgen") is None:
@@ -79,7 +73,7 @@ def missing_packages(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]
 
 
 def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
-    """Return instructions for missing tools for which apt has no suitable version."""
+    """Return instructions for installing the missing tools of which apt has no suitable version."""
     missing = (each for each in requirements if each.tool is None)
     return tuple(
         advice.describe_missing(each.kind, each.condition)
@@ -89,13 +83,7 @@ def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
 
 
 def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
-    """Install the Debian packages of missing tools if the user consents.
-
-    A failed installation is not an error, because the caller checks the requirements again.
-
-    Returns:
-        Notes on installed packages, failed installations and steps for the user.
-    """
+    """Install missing Debian packages if the user consents. Return notes. The caller must look for the tools again."""
     missing = [each for each in requirements if each.tool is None]
     if not missing:
         return ()
@@ -107,21 +95,23 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
         to_install = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(missing_packages(missing))}"
         return (*([to_install] if missing_packages(missing) else []), *manual_steps(missing))
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
+    with step("update the list of packages (apt-get)"):
+        process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
     advice.apt_version.cache_clear()
     _prevent_default_cluster()
     notes = [*manual_steps(missing)]
     for package in missing_packages(missing):
-        # Use a separate command for each package, so that a failure does not prevent other installations.
+        # Use a separate command for each package, so that one failure does not prevent the other installations.
         command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
-        status = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log).status
+        with step(f"install {package} (apt-get)"):
+            status = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log).status
         notes.append(f"installed {package}" if status == 0 else f"apt-get install {package} failed; see {log}")
     toolchain.forget_tools()
     return tuple(notes)
 
 
 def _prevent_default_cluster() -> None:
-    """Prevent Debian's PostgreSQL package from starting a server during installation. tfb starts a separate server."""
+    """Prevent Debian's PostgreSQL package from starting a server during installation, because tfb does not use it."""
     folder = Path("/etc/postgresql-common/createcluster.d")
     if os.geteuid() == 0 and not Path("/usr/share/postgresql-common").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -129,17 +119,14 @@ def _prevent_default_cluster() -> None:
 
 
 def select_tools(implementation: Implementation) -> Mapping[str, Tool]:
-    """Return the tools that an implementation requires, by kind. Missing tools are omitted.
-
-    This function runs programs to find out their versions. Call it only if the user has consented to the build.
-    """
+    """Return an implementation's tools by kind. The user must have consented, because this runs programs."""
     requires = implementation.local.requires if implementation.local else {}
     chosen = {kind: toolchain.find_tool(kind, condition, consented=True) for kind, condition in requires.items()}
     return {kind: tool for kind, tool in chosen.items() if tool}
 
 
 def engine_responds() -> bool:
-    """Return whether a Docker engine responds to this user."""
+    """Return whether a Docker engine responds to requests by this user."""
     if shutil.which("docker") is None:
         return False
     command = ("docker", "version", "--format", "{{.Server.Version}}")
@@ -147,5 +134,5 @@ def engine_responds() -> bool:
 
 
 def can_install_engine() -> bool:
-    """Return whether ``docker-engine install`` can work on this machine. It requires apt and root."""
+    """Return whether this machine meets the requirements of ``docker-engine install``: apt and root."""
     return shutil.which("apt-get") is not None and os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""Finds installed tools, their versions, and the Debian packages that contain tools."""
+"""Finds installed tools, their versions, and the Debian packages that provide them."""
 
 import os
 import re
@@ -17,8 +17,8 @@ from harness.host import environment as environments
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print a version, most common first
-PROGRAM_NAMES = {"maven": "mvn"}  # tools with a different name of the main program
-# Debian packages of tools with different names. A distribution may lack some packages.
+PROGRAM_NAMES = {"maven": "mvn"}  # tool -> main program, if the names differ
+# Tool -> Debian packages, for tools that differ in name from their packages. A distribution may lack some packages.
 DEBIAN_PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
     "node": ("nodejs", "npm"),
@@ -31,10 +31,10 @@ DEBIAN_PACKAGES = {
     "g++": ("g++",),
     "clang++": ("clang",),
 }
-# Debian's syntax of package names. apt interprets other arguments: ``curl-`` removes a package, ``curl+`` installs a
-# package, and an unknown name with a dot is a regular expression.
+# Valid package names in Debian. apt gives other arguments a special meaning: ``curl-`` removes a package, ``curl+``
+# installs a package, and an unknown name with a dot is a regular expression.
 DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
-# Programs that tfb may run to find out the version. Any other program in a configuration requires the user's consent.
+# Programs that tfb may run without asking, to find out their versions. Other programs require the user's consent.
 WELL_KNOWN_PROGRAMS = frozenset(
     (
         *("bun", "bundle", "bundler", "c++", "cabal", "cargo", "cc", "clang", "clang++", "clojure", "cmake"),
@@ -51,16 +51,16 @@ WELL_KNOWN_PROGRAMS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """An installed tool, with version and main program."""
+    """An installed tool, with the version and the main program."""
 
     kind: str
-    version: tuple[int, ...]  # empty: unknown, because the program was not run
+    version: tuple[int, ...]  # empty if unknown, because tfb did not run the program
     program: Path
     env: Mapping[str, str] = field(default_factory=dict)  # variables that select this tool, for example JAVA_HOME
 
     @property
     def bin(self) -> Path:
-        """The folder that contains the tool's programs."""
+        """Return the folder that contains the tool's programs."""
         return self.program.parent
 
     def __str__(self) -> str:
@@ -70,8 +70,8 @@ class Tool:
 def satisfies(version: tuple[int, ...], condition: str) -> bool:
     """Return whether a version satisfies a condition such as ``>=21`` or ``==17``.
 
-    Only as many components as in the condition are compared. An unknown version satisfies all conditions, because the
-    build checks it again after the user's consent.
+    Only the components in the condition are compared. The version of a program is unknown until the user permits tfb
+    to run it. An unknown version satisfies any condition, because the build checks the version again.
     """
     if not version:
         return True
@@ -81,10 +81,7 @@ def satisfies(version: tuple[int, ...], condition: str) -> bool:
 
 
 def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> Tool | None:
-    """Return the newest installed tool that satisfies the condition, or None.
-
-    ``consented`` allows tfb to run any program that a configuration names.
-    """
+    """Return the newest tool that satisfies the condition, or None. ``consented`` permits running unknown programs."""
     tools = installed_tools(kind, consented=consented or PROGRAM_NAMES.get(kind, kind) in WELL_KNOWN_PROGRAMS)
     fits = (tool for tool in tools if satisfies(tool.version, condition))
     return max(fits, key=lambda tool: tool.version, default=None)
@@ -112,7 +109,7 @@ def tool_environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str
 
 
 def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
-    """Return the Debian packages of a tool, or an empty tuple if the name is not a valid package name."""
+    """Return the Debian packages that contain a tool, or an empty tuple if the name is not a valid package name."""
     major_version = condition[2:].split(".")[0]
     if kind in DEBIAN_PACKAGES:
         return tuple(name.format(major_version) for name in DEBIAN_PACKAGES[kind])
@@ -122,8 +119,8 @@ def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
 def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     """Parse the version in a program's output. Return None if there is no number.
 
-    The first match is used: a dotted number after the tool's name, any dotted number, any number. Examples: elixir has
-    version 1.18.2 in ``Erlang/OTP 27 Elixir 1.18.2``, and perl 5.36.0 in ``perl 5, version 36 (v5.36.0)``.
+    Prefer a dotted number after the tool's name, then any dotted number, then any number. For example, the version of
+    elixir in ``Erlang/OTP 27 Elixir 1.18.2`` is 1.18.2. In ``perl 5, version 36 (v5.36.0)``, it is 5.36.0.
     """
     named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
     dotted = r"(\d+(?:\.\d+)+)"
@@ -131,15 +128,15 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() refuses very long numbers
 
 
-def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand | None:
+def _run_for_version(program: Path | str, option: str) -> process.CompletedCommand | None:
     """Run a program with an argument that prints the version. Return None if it cannot run or does not exit.
 
-    The program receives no secrets. It runs in the folder /, because rustup and pyenv run programs that files in the
-    current folder name.
+    The program receives no secrets. It runs in the folder /, because files in the current folder can make rustup and
+    pyenv run other programs.
     """
     try:
         return process.run(  # a program that starts a JVM takes seconds on a busy machine
-            [str(program), form],
+            [str(program), option],
             seconds=20.0,
             cwd=Path("/"),
             env=environments.build_environment(),
@@ -150,7 +147,7 @@ def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand
 
 
 def _account(program: Path | str) -> process.Account | None:
-    """Return the account that runs a program. If tfb is root, an unknown program gets an unprivileged account."""
+    """Return the account for running a program. If tfb is root, unknown programs run under an unprivileged account."""
     if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.account_obstacle():
         return None
     uid = accounts.server_group()
@@ -175,7 +172,7 @@ def _on_path(kind: str) -> Iterator[Tool]:
     for form in VERSION_FORMS if path else ():
         completed = _run_for_version(str(path), form)
         if completed is None:
-            return  # the argument has a different meaning, so other arguments would time out, too
+            return  # the program did not exit, so it would probably not exit with other arguments either
         version = parse_version(completed.stdout, program)
         # wrk prints version and usage, but exits with status 1
         if version and (completed.status == 0 or kind == "wrk"):

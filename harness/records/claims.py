@@ -1,4 +1,4 @@
-"""The file claims.json in a results folder: the latest verdict on each claim."""
+"""Reads claims.json in a results folder, which contains the latest verdict on each claim."""
 
 from pathlib import Path
 
@@ -12,33 +12,33 @@ from harness.records.verdicts import ClaimConclusion
 
 CLAIMS_FILE = "claims.json"
 CLAIMS_SCHEMA_VERSION = 2
-PUBLISHED = RESULTS / "rounds" / "1"  # contains the published verdicts
+PUBLISHED = RESULTS / "rounds" / "1"  # folder of the published verdicts
 
 
 class StatementVerdict(Record):
-    """The verdict on a comparison of a claim, with its measurements."""
+    """The verdict on one of a claim's comparisons, with the measured values."""
 
     name: str
     metric: str
-    of: str
-    to: str
+    of: str  # label of the cell (or the program's figure) in the numerator of the ratio
+    to: str  # label of the cell (or the program's figure) in the denominator of the ratio
     said: str  # claimed result, for example "2.56×", "higher" or "none"
     expected: float | None = None  # ratio that the claim predicts for this machine's number of CPUs
     theory: str = ""  # why ``expected`` differs from the claimed ratio
-    least: float | None = None  # smallest ratio that agrees with the claim; None: no lower limit
-    most: float | None = None  # largest ratio that agrees with the claim; None: no upper limit
+    least: float | None = None  # smallest ratio that agrees with the claim; None for no lower limit
+    most: float | None = None  # largest ratio that agrees with the claim; None for no upper limit
     value: float | None = None  # measured ratio, or number of errors
     low: float | None = None
     high: float | None = None
     confidence: float | None = None  # confidence level of the interval from ``low`` to ``high``
-    processes: int = 0  # number of processes on the side that has fewer
-    figures_of: tuple[float, ...] = ()  # a value per process, SI units
+    processes: int = 0  # number of processes of the cell that has fewer
+    figures_of: tuple[float, ...] = ()  # one value of the metric per process of the implementation ``of``, in SI units
     figures_to: tuple[float, ...] = ()
-    context: bool = False  # True: the comparison is only context, and does not affect the claim's verdict
+    context: bool = False  # whether the comparison is only shown, without effect on the claim's verdict
     verdict: ClaimConclusion
-    reason: str  # one sentence
-    more: float = 0.0  # estimated number of further processes per side that would decide the comparison
-    takes: str = ""  # a sentence about ``more``; empty if the comparison is decided
+    reason: str  # explanation of the verdict in one sentence
+    more: float = 0.0  # estimated number of additional processes per cell that would decide the comparison
+    takes: str = ""  # description of the measurements that would decide the comparison; empty if it is decided
     remarks: tuple[str, ...] = ()  # flags of validity checks
 
 
@@ -49,9 +49,9 @@ class ClaimVerdict(Record):
     title: str
     talk: str
     page: str
-    said: str
-    conditions: str
-    here: str = ""
+    said: str  # quotation from the talk
+    conditions: str  # conditions of the measurement in the talk
+    here: str = ""  # differences between this project's measurement and the talk's
     verdict: ClaimConclusion
     sentence: str  # the verdict with its numbers
     statements: tuple[StatementVerdict, ...]
@@ -65,21 +65,18 @@ class ClaimVerdict(Record):
     runtime: str = ""
     revision: str | None = None
     dirty: bool | None = None
-    figures: tuple[dict[str, float], ...] = ()  # output of a measuring program: one object for each start
+    figures: tuple[dict[str, float], ...] = ()  # output of the program that measured the claim, for each process
 
 
 class ClaimsRecord(Record):
-    """All verdicts by name of the claim."""
+    """The content of claims.json: verdicts by name of the claim."""
 
     schema_version: int = CLAIMS_SCHEMA_VERSION
     verdicts: dict[str, ClaimVerdict] = Field(default_factory=dict)
 
 
 def read_claims(results: Path) -> ClaimsRecord:
-    """Return the recorded verdicts, or an empty record if the file is missing.
-
-    Raises StoreError if the file is unreadable.
-    """
+    """Return the recorded verdicts, or an empty record. Raises StoreError if the file is unreadable."""
     path = results / CLAIMS_FILE
     try:
         data = read_bounded(path)
@@ -93,8 +90,5 @@ def read_claims(results: Path) -> ClaimsRecord:
 
 
 def latest_verdicts(results: Path) -> dict[str, ClaimVerdict]:
-    """Return the verdicts in a results folder. For all other claims, return the published verdict.
-
-    Raises StoreError.
-    """
+    """Return the verdicts in a results folder, with published verdicts on all other claims. Raises StoreError."""
     return {**read_claims(PUBLISHED).verdicts, **read_claims(results).verdicts}

@@ -1,4 +1,4 @@
-"""Opens files inside a folder, and refuses links and ``..`` that lead out of the folder."""
+"""Opens files inside a folder and refuses links and ``..`` that lead out of the folder."""
 
 import errno
 import os
@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-MAX_LINKS = 40  # maximum number of links followed for a path, as in Linux
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -18,8 +17,8 @@ CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def opened(root: Path, name: str) -> Iterator[BinaryIO]:
-    """Open a regular file below ``root``. Raises OSError for any other file, and if the path leaves ``root``."""
-    with _located(root, name, make=False) as (folder, last):
+    """Open a regular file below ``root``. Raises OSError for any other file, or if the path leaves ``root``."""
+    with _located(root, name, create=False) as (folder, last):
         descriptor = os.open(last, READ, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -28,7 +27,7 @@ def opened(root: Path, name: str) -> Iterator[BinaryIO]:
 
 
 def read(root: Path, name: str, max_bytes: int) -> bytes:
-    """Read a file below ``root``. Raises OSError as ``opened`` does, and if the file exceeds ``max_bytes``."""
+    """Read a file below ``root``. Raises OSError as ``opened`` does, or if the file exceeds ``max_bytes``."""
     with opened(root, name) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
@@ -39,7 +38,7 @@ def read(root: Path, name: str, max_bytes: int) -> bytes:
 def exists(root: Path, name: str) -> bool:
     """Return whether a path exists below ``root``. Raises OSError if the path leaves ``root``."""
     try:
-        with _located(root, name, make=False) as (folder, last):
+        with _located(root, name, create=False) as (folder, last):
             os.stat(last, dir_fd=folder, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
         return False
@@ -47,10 +46,10 @@ def exists(root: Path, name: str) -> bool:
 
 
 def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
-    """Copy a regular file to a different folder. Raises OSError if the target exists or a path leaves the folder."""
+    """Copy a regular file to another folder. Raises OSError if the target exists or a path leaves either folder."""
     with (
         opened(source, name) as file,
-        _located(target, copied_name, make=True) as (folder, last),
+        _located(target, copied_name, create=True) as (folder, last),
         os.fdopen(os.open(last, CREATE, os.fstat(file.fileno()).st_mode & 0o777, dir_fd=folder), "wb") as copied,
     ):
         shutil.copyfileobj(file, copied)
@@ -58,52 +57,71 @@ def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
 
 
 def write(root: Path, name: str, data: bytes, mode: int) -> None:
-    """Create a file and missing parent folders below ``root``.
-
-    Raises OSError if the file exists or the path leaves ``root``.
-    """
+    """Create a file and its parents below ``root``. Raises OSError if it exists or the path leaves ``root``."""
     with (
-        _located(root, name, make=True) as (folder, last),
+        _located(root, name, create=True) as (folder, last),
         os.fdopen(os.open(last, CREATE, mode, dir_fd=folder), "wb") as file,
     ):
         file.write(data)
 
 
+def remove_socket(root: Path, name: str) -> None:
+    """Remove a Unix socket below ``root``, if any. Raises OSError for other files, or if the path leaves ``root``."""
+    with suppress(FileNotFoundError), _located(root, name, create=False) as (folder, last):
+        if not stat.S_ISSOCK(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.EINVAL, "is not a socket", name)
+        os.unlink(last, dir_fd=folder)
+
+
+@contextmanager
+def opened_socket(root: Path, name: str) -> Iterator[int]:
+    """Yield an O_PATH descriptor of a Unix socket below ``root``. Raises OSError for other files, and for any link."""
+    with ExitStack() as stack:
+        current = _opened(stack, os.fspath(root), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, None)
+        for part in PurePosixPath(name).parts:
+            current = _opened(stack, part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, current)
+            if part in ("/", "..") or stat.S_ISLNK(os.fstat(current).st_mode):
+                raise OSError(errno.ELOOP, "is a link", part)
+        if not stat.S_ISSOCK(os.fstat(current).st_mode):
+            raise OSError(errno.EINVAL, "is not a socket", name)
+        yield current
+
+
 def link(root: Path, name: str, target: str | bytes) -> None:
     """Create a symbolic link and missing parent folders below ``root``. Raises OSError as ``write`` does."""
-    with _located(root, name, make=True) as (folder, last):
+    with _located(root, name, create=True) as (folder, last):
         os.symlink(os.fsdecode(target), last, dir_fd=folder)
 
 
 @contextmanager
-def _located(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
+def _located(root: Path, name: str, *, create: bool) -> Iterator[tuple[int, str]]:
     """Yield the descriptor of a path's parent folder, and the last component of the path.
 
-    Links inside ``root`` are followed. ``make`` creates missing folders, and does not follow a link in the last
-    component.
+    Follow links that stay inside ``root``. With ``create``, create missing folders, and do not follow the last
+    component if it is a link.
     """
     parts, links = deque(PurePosixPath(name).parts), 0
     with ExitStack() as stack:
         opened_folders = [_opened(stack, os.fspath(root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, None)]
         while parts:
-            part, here = parts.popleft(), opened_folders[-1]
+            part, current = parts.popleft(), opened_folders[-1]
             if part == "/" or (part == ".." and len(opened_folders) == 1):
                 raise OSError(errno.EXDEV, f"leads out of {root}", name)
             if part == "..":
                 opened_folders.pop()
-            elif (target := None if make and not parts else _target(here, part)) is not None:
+            elif (target := None if create and not parts else _target(current, part)) is not None:
                 links += 1
-                if links > MAX_LINKS:
+                if links > 40:  # Linux has the same limit
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
                 parts.extendleft(reversed(PurePosixPath(target).parts))
             elif not parts:
-                yield here, part
+                yield current, part
                 return
             else:
-                if make:
+                if create:
                     with suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=here)
-                opened_folders.append(_opened(stack, part, FOLDER, here))
+                        os.mkdir(part, dir_fd=current)
+                opened_folders.append(_opened(stack, part, FOLDER, current))
         raise OSError(errno.EISDIR, "is a folder", name)
 
 

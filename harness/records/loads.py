@@ -8,11 +8,11 @@ from harness.records.record import Int64, Record
 
 
 class ClosedLoop(Record):
-    """A closed loop: each connection has ``depth`` outstanding requests and sends the next one after each response."""
+    """A closed loop: each connection has ``depth`` outstanding requests, and sends the next one after each response."""
 
     kind: Literal["closed"] = "closed"
     connections: Int64
-    queries: Int64 | None = None  # rows per request; None if the test type has no number of rows
+    queries: Int64 | None = None  # number of rows that each request asks for; None if it does not specify a number
     depth: Int64 = 1  # outstanding requests per connection; HTTP pipelining if more than 1
 
     @property
@@ -37,10 +37,7 @@ class OpenLoop(Record):
 
 
 class Scenario(Record):
-    """Poisson arrivals of use cases at ``factor`` times their base rates.
-
-    A use case is a sequence of dependent requests.
-    """
+    """Poisson arrivals of use cases (sequences of dependent requests) at ``factor`` times their base rates."""
 
     kind: Literal["scenario"] = "scenario"
     factor: float = Field(gt=0)

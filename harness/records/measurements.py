@@ -1,12 +1,10 @@
-"""Measurements of a load: numbers of requests, latencies and resource usage."""
+"""Measurements during a load: numbers of requests, latencies and resource usage."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from harness.records.record import EpochSeconds, Int64, Record
-
-MAX_LOAD_SECONDS = 1e9  # maximum duration in a record, which rejects damaged files
 
 
 class ErrorCounts(Record):
@@ -24,7 +22,7 @@ class ErrorCounts(Record):
         return self.connect + self.read + self.write + self.timeout + self.status
 
 
-# The points between which latency is measured. See docs/method.md.
+# When the measurement of latency begins: at the actual or at the intended send time. See docs/method.md.
 LatencyBasis = Literal["closed-loop, service time", "open-loop, intended send time"]
 
 
@@ -42,15 +40,17 @@ class Latency(Record):
 
 
 class Window(Record):
-    """About one second of a load; times are offsets from the start of the trial."""
+    """About one second of a load."""
 
-    start: Annotated[float, Field(alias="start_seconds")]
+    start: Annotated[float, Field(alias="start_seconds")]  # relative to the start of the trial
     duration: Annotated[float, Field(alias="duration_seconds")]
-    responses: float | None  # estimated: bytes on the sockets / size of a verified response; None if unknown
+    responses: float | None  # estimated from the bytes on the sockets and the size of a response; None if unknown
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
     rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
     connections: Int64 | None  # established connections at the end of the window
+    # CPU time of just-in-time compiler threads, a part of ``server_cpu``. None if no such thread is known.
+    compiler_cpu: Annotated[float | None, Field(alias="compiler_cpu_seconds")] = None
 
 
 class ServerUsage(Record):
@@ -59,13 +59,17 @@ class ServerUsage(Record):
     cpu_seconds: float
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
-    throttled_seconds: float | None  # CPU throttling by the cgroup; None without a separate cgroup
+    throttled_seconds: float | None  # CPU throttling by the cgroup; None without a quota
     pids: tuple[Int64, ...] = ()
-    threads_peak: Int64 | None = None  # maximum number of threads at the end of a window
+    threads_peak: Int64 | None = None  # maximum number of threads, read at the end of each window
+    # Idle time, summed over the CPUs that the server may use. It is unknown in records of earlier versions.
+    idle_seconds: float | None = None
+    # CPU time of just-in-time compiler threads, a part of ``cpu_seconds``. None if no such thread is known.
+    compiler_cpu_seconds: float | None = None
 
 
 class ClientUsage(Record):
-    """The share of one client machine in a load that several machines generate."""
+    """The part of a load that one of several client machines generated."""
 
     client: str
     connections: Int64
@@ -74,16 +78,16 @@ class ClientUsage(Record):
     bytes: Int64
     duration: Annotated[float, Field(alias="duration_seconds")]  # measured by the client's load generator
     cpu_seconds: float
-    wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None with wrk
-    begun: Annotated[float, Field(alias="begun_seconds")]  # estimated start, relative to the first client
-    begun_within: Annotated[float, Field(alias="begun_within_seconds")]  # uncertainty of that estimate, plus or minus
+    wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None for wrk
+    begun: Annotated[float, Field(alias="begun_seconds")]  # estimated start, in seconds after the first client's start
+    begun_within: Annotated[float, Field(alias="begun_within_seconds")]  # uncertainty of ``begun``, plus or minus
 
 
 class LatencyGoal(Record):
-    """The largest acceptable latency at a percentile: percentile 99 and 0.01 s is ``p99=10ms``."""
+    """The largest acceptable latency at a percentile. ``p99=10ms`` is a limit of 0.01 s for the 99th percentile."""
 
-    percentile: float = Field(default=99.0, gt=0, lt=100)
-    seconds: float = Field(default=0.010, gt=0)
+    percentile: float = Field(default=99.0, gt=0, lt=100)  # of the response times
+    seconds: float = Field(default=0.010, gt=0)  # limit of the response time
 
     @property
     def late_share(self) -> float:
@@ -109,19 +113,19 @@ class OperationTimes(Record):
 
 
 class UseCaseTimes(Record):
-    """Results of one use case in a scenario; latency is from the arrival to its last response."""
+    """Results of one use case in a scenario."""
 
     use_case: str
     due: Int64
     done: Int64
-    latency: Latency | None
+    latency: Latency | None  # from the arrival to the last response
 
 
 class Arrivals(Record):
-    """Results of the arrivals of a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
+    """Results of a scenario's arrivals: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
 
     due: Int64
-    done: Int64  # all responses had the expected status
+    done: Int64  # arrivals for which all responses had the expected status
     failed: Int64  # arrivals that ended with an unexpected status or an error
     unfinished: Int64  # arrivals that were incomplete at the end of the drain time
     operations: tuple[OperationTimes, ...] = ()
@@ -129,30 +133,31 @@ class Arrivals(Record):
 
 
 class LoadCounts(Record):
-    """Counts of a load generator.
+    """The counts that a load generator reports.
 
-    In a closed loop, ``requests`` counts responses received during the load. In an open loop and a scenario, ``due``,
-    ``answered`` and ``unfinished`` count requests by their intended send time, so responses after the end are included.
+    ``requests`` counts responses received during the load. For open loops and scenarios, ``due``, ``answered`` and
+    ``unfinished`` count requests that were due during the load, even if the response arrived later.
     """
 
-    # Duration of the load, as measured by the load generator.
-    duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=MAX_LOAD_SECONDS)]
+    # Only damaged files contain longer durations.
+    duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=1e9)]
     requests: Int64  # responses with any status during the load
     bytes: Int64
     errors: ErrorCounts  # timeouts include requests without a response
-    latency: Latency | None  # None with pipelining or wrk
-    service: Latency | None = None  # open loop and scenario only: from the actual send
+    latency: Latency | None  # None for pipelined requests and for wrk
+    service: Latency | None = None  # latency from the actual send; only for an open loop and a scenario
     due: Int64 | None = None
     answered: Int64 | None = None
     unfinished: Int64 | None = None
     late: Int64 | None = None  # due requests that missed the latency goal, failed or got no response
-    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # lateness of the load generator
-    sent_late: Int64 | None = None  # requests sent later than the validity check of the lag allows
+    # 99th percentile of the time between a request's due time and the actual send.
+    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None
+    sent_late: Int64 | None = None  # requests that were sent later than the ``generator-lag`` validity check allows
     arrivals: Arrivals | None = None  # only for a scenario
 
 
 class LoadObservations(Record):
-    """Observations of a load outside the load generator."""
+    """tfb's observations during a load, in addition to the load generator's counts."""
 
     started_at: EpochSeconds
     command: tuple[str, ...] = ()  # command line of the load generator, with paths relative to the repository
@@ -161,7 +166,7 @@ class LoadObservations(Record):
     windows: tuple[Window, ...] = ()
     connections: Int64 | None = None  # maximum number of established connections during the load
     steal_share: float | None = None  # share of the machine's CPU time that the hypervisor withheld
-    restarted: bool = False  # the server's process changed during the load
+    restarted: bool = False  # whether the server's process was replaced during the load
     responses_per_request: float | None = None  # estimated from bytes on the sockets; None if unknown
-    idle_cpu_share: float | None = None  # number of CPUs used by running servers that were not under load
-    clients: tuple[ClientUsage, ...] = ()  # shares of the clients if several machines generate the load
+    idle_cpu_share: float | None = None  # CPUs used by the busiest of the servers that were not under load
+    clients: tuple[ClientUsage, ...] = ()  # empty unless several machines generate the load

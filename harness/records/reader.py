@@ -1,7 +1,7 @@
 """Reads a run's folder for reports, comparisons, resuming and the dashboard.
 
-Unreadable lines are reported with file and line number, and all other lines are used. StoreError is raised only if
-run.json is unreadable.
+The reader skips unreadable lines and reports their file and line number. It raises StoreError only if run.json is
+unreadable.
 """
 
 import json
@@ -15,24 +15,30 @@ from pydantic_core import from_json
 
 from harness.errors import StoreError
 from harness.records import safe_read as files
-from harness.records.process_record import ProcessRecord
 from harness.records.record import SCHEMA_VERSION, Record
 from harness.records.run_info import RunInfo
-from harness.records.run_records import ReadProblem, RunProgress, RunRecords
+from harness.records.run_records import ProcessRecord, ReadProblem, RunProgress, RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
-MAX_FILE_BYTES = 64 * 2**20  # maximum size of a file with a single document
-MAX_RUN_INFO_BYTES = 8 * 2**20  # maximum size of run.json; 500 implementations need 2 MiB
-MAX_LINES_FILE_BYTES = 2**30  # maximum size of a JSON-lines file
-MAX_RECORDS_MEMORY = 512 * 2**20  # maximum memory for the records of a file; sufficient for 50,000 trials
-BYTES_PER_VALUE = 150  # measured memory per value of a record, in addition to the line's length
-MAX_LINE_BYTES = 16 * 2**20  # maximum length of a line; a trial with windows and a histogram needs about 100 KiB
-# Maximum number of arrays and objects in a line, which need 80 MB; a histogram has a few thousand.
-MAX_LINE_CONTAINERS = 100_000
+MAX_FILE_BYTES = 64 * 2**20  # maximum size of a JSON file that is not a JSON-lines file
+MAX_RUN_INFO_BYTES = 8 * 2**20  # 500 implementations need 2 MiB
+MAX_LINES_FILE_BYTES = 2**30
+MAX_RECORDS_MEMORY = 512 * 2**20  # maximum memory for all records of a file; enough for 50,000 trials
+BYTES_PER_VALUE = 150  # memory for each value of a record (measured), in addition to the text of the line
+MAX_LINE_BYTES = 16 * 2**20  # a trial with windows and a histogram needs about 100 KiB
+MAX_LINE_CONTAINERS = 100_000  # arrays and objects in a line, which need 80 MB; a histogram has a few thousand
 MAX_PROBLEMS = 200  # maximum number of messages per file
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+def read_progress(folder: Path) -> RunProgress | None:
+    """Return the recorded progress of a run, or None if it cannot be read."""
+    try:
+        return RunProgress.model_validate_json(read_bounded(folder / "progress.json"))
+    except (OSError, ValueError):
+        return None  # a running tfb soon writes the file again
 
 
 class RunReader:
@@ -45,10 +51,7 @@ class RunReader:
         self.info = self._info()
 
     def records(self, *, with_series: bool = False) -> RunRecords:
-        """Return all records. Windows and histograms are included only if ``with_series`` is set.
-
-        Windows and histograms are the largest part of a trial, and statistics do not use them.
-        """
+        """Return all records. Without ``with_series``, omit windows and histograms, which are the largest parts."""
         trials = list(self.lines("trials.jsonl", Trial, shorten=None if with_series else Trial.without_series))
         processes, verdicts = self.processes(), self.verdicts()
         problems = tuple(f"{self.folder / problem.file}: {problem.message}" for problem in self.problems)
@@ -74,39 +77,33 @@ class RunReader:
         shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
         **keys: str | None,
     ) -> Iterator[AnyRecord]:
-        """Yield the records in a JSON-lines file, and report unreadable lines in ``problems``.
+        """Yield the records in a file whose fields have the values in ``keys``. Add a problem for each unreadable line.
 
-        Args:
-            file: Name of the file.
-            model: Class of the records.
-            shorten: Removes values from a record. Returns the record and the number of removed values.
-            keys: Required values of record fields. None accepts any value.
+        ``shorten`` returns the record without long values, and the number of removed values.
         """
         path = self.folder / file
         if self.info.status == "complete" and not path.exists():
             self._problem(file, "missing")
-        wanted = {key: value for key, value in keys.items() if value is not None}
-        having = [json.dumps(value, ensure_ascii=False).encode() for value in wanted.values()]
-        unread: list[str] = []
+        required = {key: value for key, value in keys.items() if value is not None}
+        parts = [json.dumps(value, ensure_ascii=False).encode() for value in required.values()]
+        problems: list[str] = []
         memory = 0
-        for record, size in read_sized_lines(path, model, unread, having, growing=self.info.status == "running"):
-            if any(getattr(record, key) != value for key, value in wanted.items()):
+        for record, size in read_sized_lines(path, model, problems, parts, growing=self.info.status == "running"):
+            if any(getattr(record, key) != value for key, value in required.items()):
                 continue
             short, removed = shorten(record) if shorten else (record, 0)
             memory += size - removed * BYTES_PER_VALUE
             if memory > MAX_RECORDS_MEMORY:
-                unread.append(f"exceeds the memory limit of {MAX_RECORDS_MEMORY >> 20} MiB; further lines are ignored")
+                limit = MAX_RECORDS_MEMORY >> 20
+                problems.append(f"exceeds the memory limit of {limit} MiB; further lines are ignored")
                 break
             yield short
-        for message in unread:
+        for message in problems:
             self._problem(file, message)
 
     def progress(self) -> RunProgress | None:
         """Return the recorded progress, or None if it cannot be read."""
-        try:
-            return RunProgress.model_validate_json(read_bounded(self.folder / "progress.json"))
-        except (OSError, ValueError):
-            return None  # the run writes the file again within a second
+        return read_progress(self.folder)
 
     def _info(self) -> RunInfo:
         try:
@@ -114,9 +111,9 @@ class RunReader:
             if newer := newer_version_message(data, SCHEMA_VERSION):
                 raise StoreError(f"run.json: run {self.id} {newer}")
             info = RunInfo.model_validate_json(data)
-            from_json(data, allow_inf_nan=False)  # the settings may contain any value
+            from_json(data, allow_inf_nan=False)  # refuses NaN in ``settings``, whose values the model does not check
         except FileNotFoundError as error:
-            progress = self.progress()
+            progress = read_progress(self.folder)
             last = f"; last known status: {progress.status}, stage: {progress.stage}" if progress else ""
             raise StoreError(f"run.json: does not exist{last}") from error
         except (OSError, ValueError) as error:
@@ -137,7 +134,7 @@ def read_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 def newer_version_message(data: bytes, supported: int) -> str:
     """Return an error message if a newer version of tfb wrote the document, otherwise an empty string.
 
-    Call this function before validation, because keys may have a different meaning in a newer version.
+    Call this function before validation, because a newer version may use keys with a different meaning.
     """
     try:
         document = json.loads(data)
@@ -151,10 +148,7 @@ def newer_version_message(data: bytes, supported: int) -> str:
 
 
 def read_lines(path: Path, model: type[AnyRecord], problems: list[str], *, start: int = 0) -> Iterator[AnyRecord]:
-    """Yield the records in a JSON-lines file from a byte position.
-
-    A message for each unreadable line is appended to ``problems``.
-    """
+    """Yield the records of a JSON-lines file from byte ``start``. Add a problem for each unreadable line."""
     return (record for record, _ in read_sized_lines(path, model, problems, start=start))
 
 
@@ -162,32 +156,27 @@ def read_sized_lines(
     path: Path,
     model: type[AnyRecord],
     problems: list[str],
-    having: Collection[bytes] = (),
+    required_parts: Collection[bytes] = (),
     *,
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[tuple[AnyRecord, int]]:
-    """Yield each record with an estimate of the memory that it needs, in bytes.
+    """Yield each record with an estimate of its memory in bytes. Add a problem for each unreadable line.
 
-    Args:
-        path: A JSON-lines file. A missing file has no records.
-        model: Class of the records.
-        problems: Receives a message for each unreadable line.
-        having: Only lines that contain all of these byte strings are read.
-        growing: Whether the file is still being written. An incomplete last line is then ignored.
-        start: Byte position at which reading starts.
+    Lines that lack any of ``required_parts`` are skipped. In a ``growing`` file, an incomplete last line is ignored.
     """
     try:
         with files.open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_LINES_FILE_BYTES and not start:
                 limit = MAX_LINES_FILE_BYTES >> 30
-                _report(problems, f"exceeds the size limit: it has {size / 2**30:.1f} GiB, and tfb reads {limit} GiB")
+                message = f"exceeds the size limit: it is {size / 2**30:.1f} GiB, and tfb reads at most {limit} GiB"
+                _report(problems, message)
                 return
             file.seek(start)
             for number, line in _numbered(file):
                 try:
-                    if not _is_relevant(line, having, growing=growing):
+                    if not _is_relevant(line, required_parts, growing=growing):
                         continue
                     memory = len(line) + _count_values(line) * BYTES_PER_VALUE
                     record = model.model_validate_json(line)
@@ -201,8 +190,8 @@ def read_sized_lines(
         _report(problems, first_error(error))
 
 
-def _is_relevant(line: bytes, having: Collection[bytes], *, growing: bool) -> bool:
-    """Return whether to parse a line. Raises ValueError if the line is too long or incomplete."""
+def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: bool) -> bool:
+    """Return whether to parse a line. Raises ValueError if it is too long, or incomplete although the file is final."""
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES // 2**20} MiB")
     if not line.endswith(b"\n"):
@@ -210,11 +199,11 @@ def _is_relevant(line: bytes, having: Collection[bytes], *, growing: bool) -> bo
             return False
         raise ValueError("incomplete")
     is_object = line.startswith(b"{") and line.endswith(b"}\n")
-    return not is_object or all(part in line for part in having)
+    return not is_object or all(part in line for part in required_parts)
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield lines with their numbers. Lines above the limit are truncated to the limit plus a byte."""
+    """Yield lines with their numbers. A line of ``MAX_LINE_BYTES`` + 1 bytes is too long, and its rest is skipped."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -224,13 +213,13 @@ def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _count_values(line: bytes) -> int:
-    """Return an upper bound for the number of values in a line. Raises ValueError if parsing needs too much memory."""
+    """Return an upper bound for the number of values in a line. Raises ValueError if parsing would exhaust memory."""
     files.require_bounded_json(line, MAX_LINE_CONTAINERS)
     return line.count(b",") + line.count(b"{") + line.count(b"[")
 
 
 def _report(problems: list[str], message: str) -> None:
-    """Append a message. Messages above the limit are replaced by a summary."""
+    """Append a message. At the limit, append a final message instead, and then ignore all others."""
     if len(problems) <= MAX_PROBLEMS:
         problems.append(message if len(problems) < MAX_PROBLEMS else "further lines cannot be read")
 
@@ -238,7 +227,7 @@ def _report(problems: list[str], message: str) -> None:
 def first_error(error: OSError | ValueError) -> str:
     """Return a short description of the first error in a file."""
     if isinstance(error, OSError):
-        return f"cannot be read: {error.strerror}"
+        return f"cannot read the file: {error.strerror}"
     if not isinstance(error, ValidationError):
         return str(error).splitlines()[0]
     first = error.errors()[0]

@@ -1,8 +1,8 @@
 """The base class of all records, and the version of their files.
 
 All numbers are in SI units (seconds, bytes, requests per second). An unknown value is ``None``, never 0 or -1. Readers
-ignore unknown keys, and refuse a run with a different schema version. Files use a field's alias, which includes the
-unit. Documents of the dashboard use the field's name.
+ignore unknown keys and refuse a run with a newer schema version. Files use the fields' aliases as keys, which include
+the unit. The dashboard's documents use the fields' names as keys.
 """
 
 from typing import Annotated
@@ -13,16 +13,16 @@ from harness.redaction import redacted_json
 
 SCHEMA_VERSION = 4
 
-# Python cannot divide integers of more than 308 digits, and JSON does not limit their length.
+# JSON allows integers of any length, but Python cannot divide integers with more than 308 digits.
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
-EpochSeconds = Annotated[float, Field(ge=-1e11, le=1e11)]  # limited to years that datetime supports
+EpochSeconds = Annotated[float, Field(ge=-1e11, le=1e11)]  # limited, because datetime supports no year after 9999
 
 
 class Record(BaseModel):
-    """Base class of all records: frozen, with finite numbers only; unknown keys are ignored."""
+    """Base class of all records."""
 
-    # defer_build creates validators at first use. Infinity and NaN are forbidden because pydantic would write null.
+    # defer_build creates validators lazily. Infinity and NaN are forbidden, because pydantic would write them as null.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True, allow_inf_nan=False)
 
     def to_json(self, indent: int | None = None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-ATTEMPTS = 3  # number of attempts to empty a folder that a process may still write to
+ATTEMPTS = 3  # number of attempts to empty a folder into which a process may still be writing
 
 Identity = tuple[int, int, str]  # device, inode and mount
 
@@ -24,16 +24,10 @@ class _Level:
 
 
 def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
-    """Remove a folder and its content.
+    """Remove a folder and its content, however deep.
 
-    Only a single descriptor is open at a time, and names are relative to it. Depth and path length are thus unlimited.
-
-    Args:
-        path: The folder.
-        expected: Device and inode that the folder must have.
-
-    Raises:
-        OSError: A file cannot be removed, or a folder was moved or replaced by a link or a mount.
+    ``expected`` is the device and inode that the folder must have. Raises OSError if a file cannot be removed, or if a
+    folder was replaced.
     """
     parent = os.open(path.parent, _FOLDER & ~os.O_NOFOLLOW)
     try:
@@ -49,13 +43,13 @@ def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
 
 
 def remove_tree_if_possible(path: Path) -> None:
-    """Remove as much of a folder as possible, and ignore errors."""
+    """Remove a folder as ``remove_tree`` does, but stop silently at the first error."""
     with contextlib.suppress(OSError):
         remove_tree(path)
 
 
 def _empty(current: int, path: Path) -> None:
-    """Remove the content of an open folder, and close the folder."""
+    """Remove the content of an open folder and close the folder."""
     try:
         mount = _identity(current)[2]
         levels = [_Level(name="", identity=_identity(current), folders=_clear(current))]
@@ -70,8 +64,8 @@ def _empty(current: int, path: Path) -> None:
                     raise OSError(errno.EXDEV, "contains a mounted file system: unmount it first", str(path))
                 levels.append(_Level(name=name, identity=_identity(current), folders=_clear(current)))
                 continue
-            if level.attempts < ATTEMPTS and (left := _clear(current)):
-                level.folders, level.attempts = left, level.attempts + 1
+            if level.attempts < ATTEMPTS and (new_folders := _clear(current)):
+                level.folders, level.attempts = new_folders, level.attempts + 1
                 continue
             if len(levels) == 1:
                 return
@@ -87,7 +81,7 @@ def _empty(current: int, path: Path) -> None:
 
 
 def _clear(current: int) -> list[str]:
-    """Remove all files in an open folder, and return the names of the subfolders."""
+    """Remove all files in an open folder and return the names of the subfolders."""
     folders = []
     with os.scandir(current) as entries:
         children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -101,7 +95,7 @@ def _clear(current: int) -> list[str]:
 
 
 def _enter(parent: int, name: str) -> int:
-    """Open a folder for reading and emptying. Restore missing permissions of the owner."""
+    """Open a folder. If this user owns it, grant the owner the permissions that removing the content requires."""
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:
@@ -118,7 +112,7 @@ def _enter(parent: int, name: str) -> int:
 
 
 def _identity(descriptor: int) -> Identity:
-    """Return the device, inode and mount of an open folder, which identify it."""
+    """Return the device, inode and mount that identify an open folder."""
     status, mount = os.fstat(descriptor), ""
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()

@@ -7,68 +7,78 @@ import re
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.paths import RESULTS
 from harness.records.reader import MAX_RUN_INFO_BYTES
 from harness.records.safe_read import open_regular, parse_json
 
-START_BYTES = 1 << 16  # length of the beginning of run.json that is searched for the start time first
-START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # cannot match inside a string, where quotes are escaped
-NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # name of a run that started in the same second as an earlier run
-MAX_SHOWN_CHARACTERS = 120  # maximum length of a name in a message
+START_BYTES = 1 << 16  # the start time is usually within this many bytes of the beginning of run.json
+# Quotes inside a JSON string are escaped, so this cannot match a part of a string.
+START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')
+NUMBERED_NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # runs that start in the same second have a numeric suffix
+ROUNDS = "rounds"  # name of the folder with published rounds in a results folder
+ROUND_NAME = re.compile(r"round-(\w+)")  # name of a published round on the command line
+MAX_SHOWN_CHARACTERS = 120  # longer names are truncated in messages
 
 
 def list_runs(results: Path) -> tuple[Path, ...]:
-    """Return the folders of all runs, oldest first.
-
-    Runs with the same start time are ordered by name. Numeric suffixes are ordered by value: ``-2`` before ``-10``.
-    """
+    """Return the folders of all runs, oldest first. Runs with the same start time are ordered by suffix."""
     return tuple(sorted((path.parent for path in results.glob("*/run.json")), key=_order))
 
 
-def find_run(results: Path, wanted: str | None) -> Path:
-    """Return the folder of a run.
+def round_title(folder: Path) -> str:
+    """Return the title of the published round that contains a run, such as ``Round 1``, or an empty string."""
+    return f"Round {folder.parent.name}" if folder.parent.parent.name == ROUNDS else ""
 
-    Args:
-        results: The results folder.
-        wanted: An id, a unique beginning of an id, or a path. None and "latest" select the latest run.
 
-    Raises:
-        UsageError: No run matches, or several runs match.
-    """
-    if wanted is not None and wanted != "latest":
-        if _holds_run(Path(wanted)):
-            # The user may name a link. Inside the results folder, links are not followed when a run is written.
-            return Path(wanted).resolve() if os.sep in wanted else Path(wanted)
-        if os.sep not in wanted and _holds_run(results / wanted):
-            return results / wanted
+def _find_published(results: Path, number: str) -> Path:
+    """Return the latest run of a published round in this results folder or, if it has none, in tfb's results folder."""
+    for rounds in (results / ROUNDS, RESULTS / ROUNDS):
+        if folders := list_runs(rounds / number):
+            return folders[-1]
+    available = sorted({path.parents[1].name for path in (RESULTS / ROUNDS).glob("*/*/run.json")})
+    names = ", ".join(f"round-{name}" for name in available) or "none"
+    raise UsageError(f"round-{number} does not exist in {results / ROUNDS}; available rounds: {names}")
+
+
+def find_run(results: Path, name: str | None) -> Path:
+    """Return a run's folder by id, unique prefix, path, round or "latest". Raises UsageError unless one run matches."""
+    if name is not None and name != "latest":
+        if _holds_run(Path(name)):
+            # Resolve links here, because the user may name a link and RunStore does not follow links.
+            return Path(name).resolve() if os.sep in name else Path(name)
+        if os.sep not in name and _holds_run(results / name):
+            return results / name
+        if published := ROUND_NAME.fullmatch(name):
+            return _find_published(results, published[1])
     folders = list_runs(results)
-    if wanted is None or wanted == "latest":
+    if name is None or name == "latest":
         if not folders:
-            raise UsageError(f"no run in {results}; start a run with ./tfb run")
+            raise UsageError(f"there is no run in {results}; start a run with ./tfb run")
         return folders[-1]
-    matching = [path for path in folders if path.name.startswith(wanted)]
+    matching = [path for path in folders if path.name.startswith(name)]
     if len(matching) != 1:
         names = ", ".join(path.name for path in (matching or folders)[-5:]) or "none"
         error = "is not unique" if matching else "does not exist"
-        shown = wanted if len(wanted) <= MAX_SHOWN_CHARACTERS else f"{wanted[:MAX_SHOWN_CHARACTERS]}…"
-        raise UsageError(f"run {shown!r} {error} in {results}; available runs: {names}")
+        shortened = name if len(name) <= MAX_SHOWN_CHARACTERS else f"{name[:MAX_SHOWN_CHARACTERS]}…"
+        raise UsageError(f"run {shortened!r} {error} in {results}; available runs: {names}")
     return matching[0]
 
 
 def _holds_run(folder: Path) -> bool:
-    """Return whether a folder contains a run.json. Return False for an invalid file name."""
+    """Return whether a folder contains a run.json. Return False if the folder's name is invalid."""
     try:
         return (folder / "run.json").exists()
-    except (OSError, ValueError):  # the name is too long, or contains a NUL character
+    except (OSError, ValueError):  # for example, the name is too long or contains a NUL character
         return False
 
 
 def _order(folder: Path) -> tuple[float, str, int]:
-    numbered = NAME.fullmatch(folder.name)
+    numbered = NUMBERED_NAME.fullmatch(folder.name)
     return started_at(folder), *((numbered[1], int(numbered[2])) if numbered else (folder.name, 0))
 
 
 def started_at(folder: Path) -> float:
-    """Return the recorded start of a run in epoch seconds. If it is unreadable, return run.json's modification time."""
+    """Return when a run started, in epoch seconds. If run.json is unreadable, return its modification time."""
     path = folder / "run.json"
     try:
         with open_regular(path) as file:

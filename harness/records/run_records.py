@@ -1,28 +1,45 @@
-"""The content of a run's folder."""
+"""The content of a run's folder, and the records of processes in processes.jsonl."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from harness.records.loads import Load
 from harness.records.measurements import Window
-from harness.records.process_record import ProcessRecord
-from harness.records.record import Int64, Record
+from harness.records.record import EpochSeconds, Int64, Record
 from harness.records.run_info import RunInfo
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
 
+class ProcessRecord(Record):
+    """The record of a fresh start of an implementation."""
+
+    implementation: str
+    process: Int64
+    started_at: EpochSeconds
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # until the first successful response
+    status: Literal["ok", "failed", "interrupted"]
+    reason: str = ""
+    exit_reason: str = ""  # how the server exited unexpectedly; empty if it did not
+    log: str | None = None  # path relative to the run's folder
+    trials: Int64 = 0  # number of lines in trials.jsonl that belong to the process
+    # Planned loads without a trial, by test type: loads that failed, and loads for which the run had no time.
+    failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
+    unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
+
+
 class ReadProblem(Record):
-    """A file of a run that cannot be read completely."""
+    """A problem with a file of a run, for example an unreadable line."""
 
     file: str  # relative to the run's folder
     message: str
 
 
 class RunProgress(Record):
-    """The progress of a run: progress.json."""
+    """The progress of a run, which is the content of progress.json."""
 
     status: str = "running"
     stage: str = "starting"
@@ -32,6 +49,8 @@ class RunProgress(Record):
     test_type: str = ""
     load: str = ""
     elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
+    # Time from the start of the run to the first process, during which implementations are built.
+    preparation: Annotated[float, Field(alias="preparation_seconds")] = 0.0
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
     windows: tuple[Window, ...] = ()  # windows of the current load
 
@@ -44,4 +63,4 @@ class RunRecords:
     trials: Sequence[Trial] = ()
     processes: Sequence[ProcessRecord] = ()
     verdicts: Sequence[VerificationRecord] = ()
-    problems: tuple[str, ...] = ()  # a message for each unreadable file, key or line
+    problems: tuple[str, ...] = ()  # one message for each unreadable file, key or line

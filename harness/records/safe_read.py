@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 from pydantic_core import from_json
 
 MAX_TEXT_BYTES = 4 << 20  # maximum size of files written by people
-# A parser needs about 100 bytes for each bracket and comma. A few megabytes of JSON could thus exhaust memory.
+# A parser needs about 100 bytes for each bracket and comma. Without these limits, a file could exhaust the memory.
 MAX_JSON_VALUES = 10_000_000  # enough for a run as large as TechEmpower's rounds
-MAX_JSON_CONTAINERS = 500_000  # a ranking.json of 31 MB has 280,000
+MAX_JSON_CONTAINERS = 500_000  # arrays and objects; a ranking.json of 31 MB has 280,000
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u0000|U00000000)")
 
 
@@ -45,12 +45,12 @@ def read_toml_document(path: Path) -> dict[str, Any]:
         return tomllib.loads(require_no_nul(read(path, MAX_TEXT_BYTES)).decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("not valid TOML: nested too deeply") from None
-    except ValueError as error:  # includes errors about numbers with thousands of digits
+    except ValueError as error:  # for example, invalid UTF-8, or a number with thousands of digits
         raise ValueError(f"not valid TOML: {error}") from error
 
 
 def require_no_nul(data: bytes) -> bytes:
-    """Return a configuration unchanged. Raises ValueError for NUL, which program arguments cannot contain."""
+    """Return a configuration unchanged. Raises ValueError if it contains NUL, which a command line cannot contain."""
     if NUL.search(data):
         raise ValueError("contains a NUL character: remove it")
     return data
@@ -64,16 +64,15 @@ def require_bounded_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, val
 
 
 def parse_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> object:
-    """Parse JSON from a file or a response, more strictly than the standard library.
+    """Parse JSON, with limits on nesting depth and on the numbers of containers and values.
 
-    Raises:
-        ValueError: The data is not JSON, has too many levels, containers or values, starts with a byte order mark,
-            repeats a key in an object, or contains an unpaired surrogate or an unrepresentable number.
+    Raises ValueError if the text exceeds a limit or is invalid. BOMs, repeated keys, unpaired surrogates and
+    unrepresentable numbers are invalid as well.
     """
     try:
         if data.startswith(codecs.BOM_UTF8):
             raise ValueError("starts with a byte order mark: save it as UTF-8 without BOM")  # noqa: TRY301 - same prefix
-        from_json(require_bounded_json(data, containers, values), allow_inf_nan=False)  # stricter than json
+        from_json(require_bounded_json(data, containers, values), allow_inf_nan=False)  # stricter than json.loads
         return json.loads(data, object_pairs_hook=_unique, parse_float=_finite)
     except ValueError as error:
         raise ValueError(f"not valid JSON: {error}") from error

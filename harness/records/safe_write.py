@@ -1,10 +1,9 @@
-"""Creates, appends to and replaces files without following links that other users may have placed in the folder.
+"""Creates, replaces and appends to files without following links, which another user may have placed in a folder.
 
-Each folder in a path is opened with ``O_NOFOLLOW``, relative to the descriptor of the parent folder. A file to write
-must be a regular file without additional hard links. It must belong to this user or to the owner of the folder.
+Each folder in a path is opened with ``O_NOFOLLOW``, relative to the descriptor of the parent folder. An existing file
+must be a regular file without additional hard links, and belong to this user or to the owner of the folder.
 
-Call ``Path.resolve`` first on a path given by the user. Links are allowed in such a path, but not inside a results
-folder.
+If the user of tfb gave the path, call ``Path.resolve`` first, because such a path may contain links.
 """
 
 import contextlib
@@ -33,21 +32,19 @@ _KINDS = {
 
 
 class UnsafePathError(StoreError):
-    """A link, a special file or another user's file occupies the path that tfb has to write."""
+    """An unsafe path: tfb would have to write to a link, to a special file, or to a file of another user."""
 
 
 @contextmanager
-def folder(path: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of a folder without following links. ``make`` creates the folder and missing parents.
+def folder(path: Path, *, create: bool = False) -> Iterator[int]:
+    """Yield a descriptor of a folder without following links. ``create`` creates missing folders.
 
-    Raises:
-        UnsafePathError: A component of the path is a link or a file.
-        OSError: The system reports another error.
+    Raises UnsafePathError if the path contains a link or a file, and OSError for other failures.
     """
     descriptor = os.open("/", _FOLDER)
     try:
         for parent, name in _steps(Path(os.path.abspath(path))):  # noqa: PTH100 - resolve would follow links
-            child = _enter(descriptor, name, parent / name, make=make)
+            child = _enter(descriptor, name, parent / name, create=create)
             os.close(descriptor)
             descriptor = child
         yield descriptor
@@ -57,18 +54,14 @@ def folder(path: Path, *, make: bool = False) -> Iterator[int]:
 
 def make_folder(path: Path) -> None:
     """Create a folder and missing parents. Raises the same errors as ``folder``."""
-    with folder(path, make=True):
+    with folder(path, create=True):
         pass
 
 
 def append(path: Path, *, private: bool = False) -> IO[bytes]:
-    """Open a file for unbuffered appending. Create it if it does not exist.
+    """Open a file for unbuffered appending. Only this user can read a ``private`` file, such as a log with secrets.
 
-    Only this user can read a ``private`` file. Use it for logs, because programs may print secrets.
-
-    Raises:
-        UnsafePathError: The path is a special file, has hard links or belongs to another user.
-        OSError: The system reports another error.
+    Raises UnsafePathError for special files, hard links and other users' files, and OSError for other failures.
     """
     return _opened(path, os.O_WRONLY | os.O_APPEND, "ab", 0o600 if private else 0o666)
 
@@ -85,7 +78,7 @@ def read(path: Path) -> IO[bytes]:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    raise UnsafePathError(f"{path}: is not a regular file")
+    raise UnsafePathError(f"{path} is not a regular file")
 
 
 def exists(path: Path) -> bool:
@@ -94,20 +87,14 @@ def exists(path: Path) -> bool:
 
 
 def replace(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replace a file atomically, so that readers never see a partial file.
-
-    ``durable`` waits until content and name are on disk. Raises the same errors as ``append``.
-    """
+    """Replace a file atomically. ``durable`` waits until it is on disk. Raises the same errors as ``append``."""
     with replacing(path, durable=durable) as file:
         file.write(data)
 
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """Yield a new file that replaces ``path`` at the end of the block. Raises the same errors as ``replace``.
-
-    If the block raises an exception, the old file remains unchanged.
-    """
+    """Yield a new file that replaces ``path`` at the end of the block, unless the block raises an exception."""
     with folder(path.parent) as parent:
         _require_replaceable(parent, path, path.name)
         name = _temporary(parent, path)
@@ -121,23 +108,16 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             os.replace(name, path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=parent)  # a partial file would take up disk space that the records need
+                os.unlink(name, dir_fd=parent)  # because a partial file would take up disk space that the records need
             raise
     if durable:
         sync_folder(path.parent)
 
 
 def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
-    """Replace a file in another account's folder. That account may place links there at any time.
+    """Replace a file in another account's folder, whose owner may place links there at any time.
 
-    Args:
-        path: The file.
-        data: The content.
-        owner: uid and gid of the new file, which only that account may read. None keeps the ids of this process.
-
-    Raises:
-        UnsafePathError: A folder in the path is a link.
-        OSError: The system reports another error.
+    Only ``owner`` (uid, gid) can read the file. Raises UnsafePathError if the path contains a link, or OSError.
     """
     with folder(path.parent) as parent:
         with contextlib.suppress(FileNotFoundError):
@@ -150,7 +130,7 @@ def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) ->
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on disk. Does nothing on file systems without this operation."""
+    """Wait until the names in a folder are on disk, if the file system supports this."""
     with folder(path) as parent, contextlib.suppress(OSError):
         descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
@@ -160,54 +140,56 @@ def sync_folder(path: Path) -> None:
 
 
 def _steps(path: Path) -> Iterable[tuple[Path, str]]:
-    """Return the parent and the name of each folder in an absolute path, starting below the root."""
+    """Return the parent and the name of each component of an absolute path, except the root."""
     return ((Path(*path.parts[:place]), name) for place, name in enumerate(path.parts) if place)
 
 
-def _enter(parent: int, name: str, path: Path, *, make: bool) -> int:
-    """Open a folder in a parent folder. ``make`` creates it if it is missing."""
+def _enter(parent: int, name: str, path: Path, *, create: bool) -> int:
+    """Open a folder in a parent folder. ``create`` creates a missing folder."""
     try:
         return os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
-        if not make:
+        if not create:
             raise
     except OSError as error:
-        raise _explained(error, parent, name, path, "a folder of tfb") from error
+        raise _explained(error, parent, name, path, "a folder") from error
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=parent)
-    return _enter(parent, name, path, make=False)
+    return _enter(parent, name, path, create=False)
 
 
-def _explained(error: OSError, parent: int, name: str, path: Path, wanted: str) -> Exception:
-    """Return an error that names the kind of file found where tfb needs ``wanted``."""
+def _explained(error: OSError, parent: int, name: str, path: Path, expected_kind: str) -> Exception:
+    """Return an error that names the kind of file at the path and the kind that tfb needs."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
         with contextlib.suppress(OSError):
-            kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode), "another file")
-            return UnsafePathError(f"{path}: is {kind} where {wanted} has to be; move it elsewhere and try again")
+            kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode), "a file")
+            return UnsafePathError(
+                f"{path} is {kind}, but tfb needs {expected_kind} here; move it elsewhere and try again"
+            )
     return OSError(error.errno, error.strerror, str(path))
 
 
 def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a file in a folder. Errors name the kind of file that occupies the path."""
+    """Open a file in a folder. If this fails, the error names the kind of file at the path."""
     try:
         return os.open(path.name, flags | _FILE, mode, dir_fd=parent)
     except OSError as error:
-        raise _explained(error, parent, path.name, path, "a file of tfb") from error
+        raise _explained(error, parent, path.name, path, "a file") from error
 
 
 def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[bytes]:
-    """Open a file of tfb. Create it if ``flags`` contains ``O_APPEND``."""
+    """Open a file of tfb. If ``flags`` contains ``O_APPEND``, create a missing file."""
     with folder(path.parent) as parent:
-        created = False
+        is_new = False
         if flags & os.O_APPEND:
             try:
-                descriptor, created = _open(parent, path, flags | os.O_CREAT | os.O_EXCL, permissions), True
+                descriptor, is_new = _open(parent, path, flags | os.O_CREAT | os.O_EXCL, permissions), True
             except FileExistsError:
                 descriptor = _open(parent, path, flags)
         else:
             descriptor = _open(parent, path, flags)
         try:
-            if not created:  # some file systems do not report the creator as the owner
+            if not is_new:  # do not check a new file, because some file systems do not make the creator the owner
                 require_own(os.fstat(descriptor), parent, path)
             return io.FileIO(descriptor, mode.replace("b", ""))
         except BaseException:
@@ -216,21 +198,18 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
 
 
 def require_own(status: os.stat_result, parent: int, path: Path) -> None:
-    """Raise UnsafePathError unless a file is regular, has no hard links, and has an acceptable owner.
-
-    Acceptable owners are this user and the owner of the folder.
-    """
+    """Raise UnsafePathError unless a file is regular, has no hard links, and is this user's or the folder owner's."""
     if not stat.S_ISREG(status.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "another file")
-        raise UnsafePathError(f"{path}: is {kind} where a file of tfb has to be; move it elsewhere and try again")
+        kind = _KINDS[stat.S_IFMT(status.st_mode)]
+        raise UnsafePathError(f"{path} is {kind}, but tfb needs a file here; move it elsewhere and try again")
     if status.st_nlink > 1:
         raise UnsafePathError(
-            f"{path}: is a hard link: {status.st_nlink} names refer to it, and writing would change all. "
-            "Remove the link and try again"
+            f"{path} is a hard link: the file has {status.st_nlink} names, and writing would change it under all of "
+            "them. Remove the link and try again"
         )
     if status.st_uid not in (os.geteuid(), os.stat(".", dir_fd=parent).st_uid):
         raise UnsafePathError(
-            f"{path}: belongs to another user (uid {status.st_uid}), so tfb does not write it; remove it and try again"
+            f"{path} belongs to another user (uid {status.st_uid}), so tfb does not write it; remove it and try again"
         )
 
 
@@ -245,7 +224,7 @@ def _require_replaceable(parent: int, path: Path, name: str) -> bool:
 
 
 def _temporary(parent: int, path: Path) -> str:
-    """Return the name of the temporary file. Remove a file with this name that a killed process has left."""
+    """Return the name of a temporary file for a path. If a killed process left the temporary file, remove it."""
     name = f".{path.name}.new"
     if len(os.fsencode(name)) > 255:  # maximum length in common file systems
         return f".tfb-{secrets.token_hex(8)}.new"

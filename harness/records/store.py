@@ -1,4 +1,4 @@
-"""Writes the files of a run, results/<run-id>/. A process that is killed loses at most a single trial."""
+"""Writes the files of a run in results/<run-id>/. If tfb is killed, at most the current trial is lost."""
 
 import fcntl
 import itertools
@@ -15,43 +15,41 @@ from typing import IO, Any, Self, TypeVar
 
 from harness.errors import ChangedRecordsError, StoreError, UsageError
 from harness.records import safe_write
-from harness.records.machine_record import Machine, NoiseFloor
-from harness.records.process_record import ProcessRecord
 from harness.records.reader import MAX_LINE_BYTES, RunReader, read_bounded
 from harness.records.record import Record
 from harness.records.remove_tree import remove_tree_if_possible
-from harness.records.run_info import RunInfo
-from harness.records.run_records import RunRecords
+from harness.records.run_info import Machine, NoiseFloor, RunInfo
+from harness.records.run_records import ProcessRecord, RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
 LOCK_FILE = ".lock"
-PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files that contain records of a process
+PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files with records of processes
 KEPT = "completed measurements are kept: continue with ./tfb run --resume"
 FREE_SPACE = "free disk space or choose a different folder"
-NAME_BYTES = 200  # maximum length of a file name without suffix; file systems allow 255
+NAME_BYTES = 200  # maximum length of a file name without suffix; common file systems allow 255
 ProcessScoped = TypeVar("ProcessScoped", Trial, ProcessRecord, VerificationRecord)
 
 
 @contextmanager
 def _explaining(path: Path, step: str = KEPT) -> Iterator[None]:
-    """Convert an OSError in the block to a StoreError that names the path and the next step."""
+    """Convert an OSError in the block to a StoreError that names the path and the next step for the user."""
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror}; {step}") from error
+        raise StoreError(f"cannot write {path}: {error.strerror}; {step}") from error
 
 
 class RunStore:
     """A writer of a run's records."""
 
     def __init__(self, folder: Path, *, started_at: float) -> None:
-        self.folder = folder.parent.resolve() / folder.name  # follows links that the user may have created
+        self.folder = folder.parent.resolve() / folder.name  # the results folder may be a link
         self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
-        # Number of trials written so far, by implementation and process.
+        # (implementation, process) -> number of trials written
         self._trials: Counter[tuple[str, int]] = Counter()
-        # file -> first position, and hash of the data written from there
+        # file name -> (position at which this process began to write, hash of everything that it wrote)
         self._written: dict[str, tuple[int, Any]] = {}
         with _explaining(folder, FREE_SPACE):
             safe_write.make_folder(self.folder / "logs")
@@ -87,12 +85,12 @@ class RunStore:
             yield
 
     def discard_if_empty(self) -> None:
-        """Remove the folder if the run did not start, unless it contains an installation log."""
+        """Remove the folder if the run did not start, unless the folder contains an installation log."""
         if not self.has_run_info and not (self.folder / "logs" / "install.log").exists():
             remove_tree_if_possible(self.folder)
 
     def log(self, implementation: str, name: str) -> Path:
-        """Return the path of a log below logs/, and create the parent folder."""
+        """Return the path of a log below logs/. Create the log's folder."""
         path = self.folder / "logs" / implementation
         with _explaining(path):
             safe_write.make_folder(path)
@@ -105,11 +103,7 @@ class RunStore:
         self._written["run.json"] = 0, sha256(f"{text}\n".encode())
 
     def write_text(self, name: str, text: str, *, durable: bool = True) -> None:
-        """Replace a file atomically.
-
-        ``durable`` waits for the disk. Do not use it during a measurement, because disk writes would disturb the
-        measurement.
-        """
+        """Replace a file atomically. ``durable`` waits until the file is on disk; avoid it during a measurement."""
         target = self.folder / name
         with _explaining(target):
             safe_write.replace(target, f"{text}\n".encode(), durable=durable)
@@ -120,7 +114,7 @@ class RunStore:
         self._trials[trial.implementation, trial.process] += 1
 
     def add_process(self, record: ProcessRecord) -> None:
-        """Append a process to processes.jsonl, with the number of trials written for it."""
+        """Append a process to processes.jsonl, with the number of its trials in trials.jsonl."""
         written = self._trials.pop((record.implementation, record.process), 0)
         self._append("processes.jsonl", record.model_copy(update={"trials": written}))
 
@@ -137,16 +131,16 @@ class RunStore:
                 self._written[name] = 0, self._hash(name, 0)
 
     def require_unchanged(self) -> None:
-        """Raise ChangedRecordsError if another program, such as a server under this account, changed a file."""
+        """Raise ChangedRecordsError if another program has changed a file, for example a server under test."""
         for name, (begin, written) in self._written.items():
             if self._hash(name, begin).digest() != written.digest():
                 raise ChangedRecordsError(
-                    f"{self.folder / name}: another program changed this file during the run, so its results are "
-                    "invalid. Check what the servers and their builds write, then repeat the run"
+                    f"a program changed {self.folder / name} during the run, so the results are invalid. Check "
+                    "which files the servers and their builds write, then repeat the run"
                 )
 
     def _hash(self, name: str, begin: int) -> Any:  # noqa: ANN401 - hashlib does not export the type
-        """Return the hash of a file's content from a position. An unreadable file counts as empty."""
+        """Return the hash of a file's content from position ``begin``. An unreadable file counts as empty."""
         digest = sha256()
         with suppress(OSError, StoreError), safe_write.read(self.folder / name) as file:
             file.seek(begin)
@@ -156,15 +150,15 @@ class RunStore:
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
-        # The file is unbuffered, because close() would write a buffer again.
+        # The file is unbuffered, because close() would write the rest of a buffer even after an error.
         with _explaining(path), safe_write.append(path) as file:
             size = os.fstat(file.fileno()).st_size
-            _, written = self._written.setdefault(name, (size, sha256()))
+            _, digest = self._written.setdefault(name, (size, sha256()))
             try:
                 line = record.to_json().encode() + b"\n"
                 write_all(file, line)
                 os.fsync(file.fileno())
-                written.update(line)
+                digest.update(line)
             except OSError:
                 os.ftruncate(file.fileno(), size)  # remove the partial line
                 raise
@@ -179,10 +173,7 @@ def read_info(folder: Path) -> RunInfo:
 
 
 def read_run(folder: Path, *, with_series: bool = False) -> RunRecords:
-    """Read the records of a run. Windows and histograms are included only if ``with_series`` is set.
-
-    ``problems`` contains messages about unreadable lines. Raises StoreError if run.json cannot be read.
-    """
+    """Read a run's records. Unreadable lines become ``problems``. Raises StoreError if run.json is unreadable."""
     try:
         return RunReader(folder).records(with_series=with_series)
     except StoreError as error:
@@ -198,16 +189,16 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether a tfb process is working in a run's folder."""
+    """Return whether a tfb process has locked a run's folder."""
     try:
         with safe_write.read(folder.resolve() / LOCK_FILE) as file:
             return not _lock(file)
     except (OSError, StoreError):
-        return False  # there is no lock file
+        return False  # the lock file does not exist
 
 
 def renumber_processes(runs: Iterable[RunRecords]) -> list[RunRecords]:
-    """Return the runs with process numbers that continue from run to run. Equal numbers within a run stay equal."""
+    """Renumber processes, so that each run's numbers follow those of the previous run."""
     renumbered: list[RunRecords] = []
     offset = 0
     for records in runs:
@@ -232,7 +223,7 @@ def _shift(record: ProcessScoped, offset: int) -> ProcessScoped:
 
 
 def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
-    """Combine the records of several runs. Log paths are dropped because they are relative to the old folders."""
+    """Combine the records of several runs. Log paths are removed, because they are relative to each run's folder."""
     return RunRecords(
         info=info,
         trials=[each for records in runs for each in records.trials],
@@ -242,10 +233,7 @@ def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
 
 
 def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
-    """Return the processes (implementation, number) that have one of the statuses and all their trials.
-
-    Processes that failed to start are excluded.
-    """
+    """Return (implementation, number) of each process that started, has one of the statuses and has all its trials."""
     trials = Counter((trial.implementation, trial.process) for trial in records.trials)
     return frozenset(
         (each.implementation, each.process)
@@ -256,14 +244,10 @@ def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "
     )
 
 
-def quarantine_records(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
-    """Move records of unwanted processes and invalid lines to ``*.unfinished.jsonl``. Raises StoreError.
+def quarantine_records(folder: Path, is_unwanted: Callable[[tuple[str, int]], bool]) -> None:
+    """Move invalid lines, and records that ``is_unwanted`` selects, to ``*.unfinished.jsonl``. Raises StoreError.
 
-    The processes are then measured again from the start. Moved lines are on disk before the original file is replaced.
-
-    Args:
-        folder: The run's folder.
-        unwanted: Returns whether to move the records of a process (implementation, number).
+    Moved lines are on disk before the original file is replaced.
     """
     folder = folder.resolve()
     for name in PROCESS_FILES:
@@ -271,42 +255,42 @@ def quarantine_records(folder: Path, unwanted: Callable[[tuple[str, int]], bool]
         if not safe_write.exists(path):
             continue
         with _explaining(path):
-            if not any(_unwanted(line, unwanted) for line in _lines(path)):
+            if not any(_unwanted(line, is_unwanted) for line in _lines(path)):
                 continue
-            with safe_write.append(quarantine) as moved, safe_write.replacing(path) as kept:
+            with safe_write.append(quarantine) as quarantined, safe_write.replacing(path) as remaining:
                 for line in _lines(path):
-                    if _unwanted(line, unwanted):
-                        write_all(moved, line)
+                    if _unwanted(line, is_unwanted):
+                        write_all(quarantined, line)
                     else:
-                        kept.write(line)
-                os.fsync(moved.fileno())
+                        remaining.write(line)
+                os.fsync(quarantined.fileno())
             safe_write.sync_folder(folder)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file. Lines above the limit are split."""
+    """Yield the lines of a file. Lines longer than ``MAX_LINE_BYTES`` are split."""
     with safe_write.read(path) as file:
         while line := file.readline(MAX_LINE_BYTES):
             yield line
 
 
-def _unwanted(line: bytes, unwanted: Callable[[tuple[str, int]], bool]) -> bool:
+def _unwanted(line: bytes, is_unwanted: Callable[[tuple[str, int]], bool]) -> bool:
     """Return whether a line is invalid or belongs to an unwanted process."""
     try:
         record = json.loads(line)
-        return unwanted((record["implementation"], record["process"]))
+        return is_unwanted((record["implementation"], record["process"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return True
 
 
 def write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of ``data`` to an unbuffered file, for which ``write`` may be partial."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
+    """Write all of ``data`` to an unbuffered file, whose ``write`` method may write only a part of it."""
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[file.write(remaining) :]
 
 
-# ---- noise floors of this machine, in the results folder -------------------------------------------------------------
+# ---- noise floors in the results folder ------------------------------------------------------------------------------
 
 
 def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
@@ -315,7 +299,7 @@ def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
 
 
 def _file_name(text: str) -> str:
-    """Convert text to a valid file name: without separators, and short enough for all file systems."""
+    """Convert text to a valid file name, without separators and short enough for all file systems."""
     safe = text.replace("/", "_").replace("\0", "_")
     if len(safe.encode()) <= NAME_BYTES:
         return safe
@@ -323,7 +307,7 @@ def _file_name(text: str) -> str:
 
 
 def read_noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
-    """Return the latest noise floor for a machine and a profile, or None."""
+    """Return the latest noise floor for a machine and a profile, or None if there is none."""
     try:
         return NoiseFloor.model_validate_json(read_bounded(_floor_file(results, profile, machine)))
     except (OSError, ValueError):
@@ -331,7 +315,7 @@ def read_noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloo
 
 
 def write_noise_floor(results: Path, machine: Machine, floor: NoiseFloor) -> None:
-    """Save the noise floor for a machine and the profile of the floor. Raises StoreError."""
+    """Save the noise floor of a machine and a profile. Raises StoreError."""
     target = _floor_file(results.resolve(), floor.profile, machine)
     with _explaining(target, FREE_SPACE):
         safe_write.make_folder(target.parent)

@@ -1,4 +1,4 @@
-"""The record of a trial, which is a line in trials.jsonl."""
+"""The record of a trial, which is a line of trials.jsonl."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,13 +6,15 @@ from pydantic import Field
 
 from harness.records.loads import Load
 from harness.records.measurements import LoadCounts, LoadObservations, Window
-from harness.records.outcome import Outcome
 from harness.records.record import Int64, Record
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome
+
+# A just-in-time compiler is busy if its threads use more than this share of the server's CPU time (docs/method.md).
+COMPILING_SHARE = 0.10
 
 
 class ValidityCheck(Record):
-    """A validity check of a trial: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables."""
+    """Result of a trial's validity check: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables."""
 
     name: str  # "errors", "connections", "response-size", "overrun", "restarted", "generator-bound", "contended", ...
     outcome: Outcome
@@ -26,25 +28,25 @@ class WarmUp(Record):
 
     duration: Annotated[float, Field(alias="duration_seconds")]
     requests: Int64
-    steady: bool | None  # True: the steady state was reached; None: the warm-up has a fixed length
-    seconds_to_steady: float | None
+    steady: bool | None  # whether the steady state was reached; None if the warm-up has a fixed length
+    seconds_to_steady: float | None  # None if the steady state was not reached
     # Maximum latency during the warm-up; None with pipelining.
     worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]
     windows: tuple[Window, ...] = ()
 
 
 class TrialEvidence(Record):
-    """Result of the checks on responses of the trial itself."""
+    """Result of the checks on responses that the server sent during the trial."""
 
-    judged: Int64  # number of responses that the load generator saved and the checks examined
+    judged: Int64  # number of responses that the load generator saved and tfb checked
     received: Int64  # number of all responses
     objections: tuple[CheckResult, ...] = ()  # results of checks that did not pass
 
 
 Purpose = Literal["measure", "witness", "share", "common", "search"]
-# measure: counts for its cell. witness: by the other load generator, only for comparison. share: an open loop at a
-# share of the process's closed-loop throughput. common: a rate that is the same for all. search: part of the capacity
-# search.
+# measure: the trial contributes to the result of its cell. witness: the trial repeats another trial with the
+# independent load generator. share: the rate is a share of the process's closed-loop throughput. common: the rate is
+# the same for all implementations. search: the trial is part of the capacity search.
 
 
 class Trial(LoadCounts, LoadObservations):
@@ -55,21 +57,21 @@ class Trial(LoadCounts, LoadObservations):
     test_type: str
     load: Load
     process: Int64  # number of the implementation's process, from 0
-    round: Int64 = 0  # number of the visit to the cell within this process, from 0; each round visits each cell once
+    round: Int64 = 0  # number of the round within this process, from 0
     purpose: Purpose = "measure"
-    share: float | None = None  # relative to the process's closed-loop throughput; only for purpose "share"
-    generator: str = "loadgen"  # the other value is "wrk"
+    share: float | None = None  # the rate, as a share of the process's closed-loop throughput, for the purpose "share"
+    generator: str = "loadgen"  # "loadgen" or "wrk"
     asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]
-    # Only responses with status 2xx; in a scenario, complete arrivals.
+    # Counts only responses with status 2xx. In a scenario, it counts complete arrivals.
     throughput: Annotated[float, Field(alias="requests_per_second")]
-    cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # in a scenario, per due arrival
+    cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # for scenarios, per due arrival
     generator_cpu_seconds: float
     generator_threads: Int64
     warm_up: WarmUp | None = None  # recorded in the first trial after the warm-up
-    steady: bool | None = None  # True if the latest warm-up of the test type reached a steady state
+    steady: bool | None = None  # whether the latest warm-up of the test type reached a steady state
     evidence: TrialEvidence | None = None  # None if the load generator does not save responses
     validity: tuple[ValidityCheck, ...] = ()
-    link_share: float | None = None  # relative to the network throughput measured before the run
+    link_share: float | None = None  # share of the network link's capacity (measured before the run) that the load used
 
     @property
     def rankable(self) -> bool:

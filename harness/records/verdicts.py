@@ -3,20 +3,21 @@
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-# Verdict on a cell, on a service's request, or on a whole comparison. "same": the interval excludes any difference
-# above the margin. "failed": the compared version does not work. "not in base": the baseline lacks the request.
+UNCHANGED_MARGIN = 0.05  # by default, relative differences up to 5 % are too small to matter
+
+# Verdict on a cell, on a service's request, or on a whole comparison. "same": the interval excludes differences above
+# the margin. "failed": the new version does not work. "not in base": the base version does not have the request.
 Verdict = Literal["failed", "slower", "cannot tell", "faster", "same", "not in base"]
-# "not in base" is never decisive
+# "not in base" is not in this list, because it does not affect the verdict on a whole comparison.
 WORST_FIRST: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "same")
 
-# A claim does not compare two versions. Its conclusion states whether a measured ratio agrees with the claimed ratio.
-# "undecided" corresponds to "cannot tell".
+# Whether a measured ratio agrees with the ratio that a claim states. "undecided" corresponds to "cannot tell".
 ClaimConclusion = Literal["supported", "direction only", "refuted", "needs a larger machine", "undecided"]
 CLAIM_CONCLUSIONS: tuple[ClaimConclusion, ...] = get_args(ClaimConclusion)
 
 
 def is_equivalent(low: float | None, high: float | None, margin: float) -> bool:
-    """Return whether a ratio's interval excludes all relative differences above the margin (0.05 means 5 %)."""
+    """Return whether a ratio's interval excludes all relative differences above the margin."""
     return bool(low and high and low >= 1 / (1 + margin) and high <= 1 + margin)
 
 

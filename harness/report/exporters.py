@@ -5,7 +5,7 @@ from typing import TextIO
 
 from harness.plain_text import json_text
 from harness.plugins import Extensions
-from harness.report import Report, markdown, techempower, terminal
+from harness.report import Report, markdown, spreadsheet, techempower, terminal
 
 
 def export_ranking(report: Report, out: TextIO) -> None:
@@ -18,5 +18,6 @@ EXPORTERS: dict[str, Callable[[Report, TextIO], None]] = {
     "markdown": markdown.export,
     "json": export_ranking,
     "techempower": techempower.export,
+    "csv": spreadsheet.export,
     **Extensions[Callable[[Report, TextIO], None]]("exporters").load_all(),
 }

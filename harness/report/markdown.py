@@ -5,20 +5,21 @@ from typing import TextIO
 
 from harness.plain_text import escape_markdown
 from harness.report import Report, summary
-from harness.report.tables import TextTable, ranking_tables
-from harness.report.terminal import footnotes, heading
+from harness.report.tables import TextTable, ranking_tables, separate_common_remarks
+from harness.report.terminal import caveats, footnotes, heading
 
 
-def export(report: Report, out: TextIO) -> None:
-    """Write the whole report, with a table for each load."""
+def export(report: Report, file: TextIO) -> None:
+    """Write the summary, one table per test type, and notes. If requested, add one table per load."""
     info, ranking = report.records.info, report.ranking
     parts = [
         "\n\n".join(map(escape_markdown, heading(info).plain.split("\n"))),
         escape_markdown(str(summary.summarize_run(info, ranking))),
     ]
-    parts += [table_section(each) for each in ranking_tables(info, ranking, every_load=True)]
-    parts.append(_list((*ranking.notes, *footnotes(info, ranking), *info.problems)))
-    out.write("\n\n".join(part for part in parts if part) + "\n")
+    tables, remarks = separate_common_remarks(ranking_tables(info, ranking, every_load=report.every_load))
+    parts += map(table_section, tables)
+    parts.append(_list((*remarks, *caveats(info, ranking), *footnotes(info, ranking), *info.problems)))
+    file.write("\n\n".join(part for part in parts if part) + "\n")
 
 
 def table_section(table: TextTable) -> str:

@@ -1,9 +1,9 @@
 """Builds the tables of a ranking as text. All reports for people use the same figures, terms and columns."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from harness.plan.testtypes.registry import ranked_operation
@@ -12,11 +12,11 @@ from harness.stats.ranking_model import (
     Estimate,
     GoalRow,
     LatencyTable,
-    OrderRow,
     Quantity,
     Ranking,
     Ratio,
     Row,
+    ScenarioRow,
     Score,
     Standing,
     Table,
@@ -31,22 +31,24 @@ Percentiles = Mapping[str, Estimate]
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table. If the terminal is too narrow, the columns with the highest ``order`` are removed first."""
+    """A column of a table. If the terminal is too narrow, the columns with the highest ``order`` move to a table below.
+
+    A reader must be able to understand a moved column from the header alone.
+    """
 
     header: str
     cells: tuple[str, ...]
-    order: int = 0  # 0: never removed
+    order: int = 0  # columns of order 0 stay in the main table
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """A table with cells of text."""
+    """A table whose cells are text."""
 
     title: str
     columns: tuple[Column, ...]
-    breaks: frozenset[int] = frozenset()  # indices of rows that end a tie group
     remarks: tuple[str, ...] = ()  # lines below the table, for example ``steal: express``
-    sums_up: bool = False  # the table summarizes other tables, and has no remarks
+    sums_up: bool = False  # whether the table summarizes other tables
 
 
 def _no_standing(_: object) -> Standing | None:
@@ -55,19 +57,27 @@ def _no_standing(_: object) -> Standing | None:
 
 @dataclass(frozen=True)
 class TableRows(Generic[R]):
-    """Rows from which table columns are made. ``place`` returns a row's standing, which defines its tie group."""
+    """The rows of a table. ``standing`` returns the standing by which a row is ranked."""
 
     rows: Sequence[R]
-    place: Callable[[R], Standing | None] = _no_standing
+    standing: Callable[[R], Standing | None] = _no_standing
 
     def column(self, header: str, show: Callable[[R], str], order: int = 0) -> Column:
         """Return a column with a cell for each row."""
         return Column(header=header, cells=tuple(map(show, self.rows)), order=order)
 
+    def ranks(self) -> list[Column]:
+        """Return the column of ranks, and a column with a letter for each tie group if rows are tied."""
+        groups = [standing.tie_group if standing else None for standing in map(self.standing, self.rows)]
+        tied = [group for group, count in Counter(groups).items() if group is not None and count > 1]
+        letters = {group: _letters(index) for index, group in enumerate(tied)}
+        cells = tuple("" if group is None else letters.get(group, "") for group in groups)
+        return [self.rank(), *([Column(header="tie", cells=cells)] if tied else [])]
+
     def rank(self, header: str = "rank", of: Callable[[R], Standing | None] | None = None, order: int = 0) -> Column:
-        """Return a column with possible ranks, according to ``place`` or a different standing."""
-        found = [(of or self.place)(row) for row in self.rows]
-        return Column(header=header, cells=tuple(each.rank.label if each else "–" for each in found), order=order)
+        """Return a column with the possible ranks by the standing that ``of`` returns (by default, ``standing``)."""
+        standings = [(of or self.standing)(row) for row in self.rows]
+        return Column(header=header, cells=tuple(each.rank.label if each else "–" for each in standings), order=order)
 
     def figure(
         self,
@@ -75,21 +85,25 @@ class TableRows(Generic[R]):
         of: Callable[[R], Standing | Estimate | None],
         show: Callable[[float], str],
         scale: float = 1.0,
-        orders: tuple[int, int] = (0, 0),
-    ) -> tuple[Column, Column]:
-        """Return two columns: medians formatted by ``show``, and 95 % intervals multiplied by ``scale``."""
-        found = [_estimate_of(of(row)) for row in self.rows]
-        medians = tuple("–" if each is None else show(each.median) for each in found)
-        intervals = tuple(format_interval(each, scale) for each in found)
-        return (
-            Column(header=header, cells=medians, order=orders[0]),
-            Column(header="95 %", cells=intervals, order=orders[1]),
+        order: int = 0,
+    ) -> Column:
+        """Return a column of medians formatted by ``show``, with 95 % intervals multiplied by ``scale``."""
+        estimates = [_estimate_of(of(row)) for row in self.rows]
+        medians = ["–" if each is None else show(each.median) for each in estimates]
+        intervals = [format_interval(each, scale) for each in estimates]
+        if set(intervals) <= {"–"}:
+            return Column(header=header, cells=tuple(medians), order=order)
+        width = max(map(len, intervals), default=0)
+        cells = (
+            median if interval == "–" else f"{median} {interval:>{width}}"
+            for median, interval in zip(medians, intervals, strict=True)
         )
+        return Column(header=f"{header} [95 %]", cells=tuple(cells), order=order)
 
     def percentile(self, header: str, point: str, of: Callable[[R], Percentiles], order: int = 0) -> Column:
         """Return a column with a latency percentile in milliseconds."""
-        found = (of(row).get(point) for row in self.rows)
-        cells = tuple("–" if each is None else _format_milliseconds(each.median) for each in found)
+        estimates = (of(row).get(point) for row in self.rows)
+        cells = tuple("–" if each is None else _format_milliseconds(each.median) for each in estimates)
         return Column(header=header, cells=cells, order=order)
 
     def table(
@@ -99,20 +113,19 @@ class TableRows(Generic[R]):
         remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
         sums_up: bool = False,
     ) -> TextTable:
-        """Return a table. Removable columns are omitted if all their cells are empty.
-
-        ``remarks`` returns the name of a row and the remarks on it.
-        """
-        groups = [each.tie_group if each else None for each in map(self.place, self.rows)]
-        tied = len(set(groups)) < len(groups)
-        ends = frozenset(at for at, (own, following) in enumerate(pairwise(groups)) if own != following)
+        """Return a table. Empty columns are omitted unless their order is 0. ``remarks`` returns a row's remarks."""
         return TextTable(
             title=title,
             columns=tuple(each for each in columns if each.order == 0 or not set(each.cells) <= {"–", "0", ""}),
-            breaks=ends if tied else frozenset(),
             remarks=_group_remarks(map(remarks, self.rows)) if remarks else (),
             sums_up=sums_up,
         )
+
+
+def _letters(index: int) -> str:
+    """Return ``a`` to ``z`` for the first 26 indices, then ``aa``, ``ab`` and so on."""
+    before, letter = divmod(index, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("a") + letter)
 
 
 def format_count(number: int, thing: str) -> str:
@@ -138,16 +151,18 @@ def format_ratio(value: Ratio | None) -> str:
     return f"{_format_factor(value.value)}× [{_format_factor(value.low)}, {_format_factor(value.high)}]"
 
 
-def draw_interval(value: float, low: float, high: float, meant: tuple[float, float], ends: tuple[float, float]) -> str:
-    """Draw the interval of a ratio, ``├─●─┤``, on a logarithmic axis. ``│`` marks 1, and ``░`` the expected range."""
+def draw_interval(
+    value: float, low: float, high: float, expected: tuple[float, float], ends: tuple[float, float]
+) -> str:
+    """Draw an interval of a ratio, ``├─●─┤``, on a logarithmic axis. ``│`` marks 1; ``░`` marks the expected range."""
     first, last = map(math.log, ends)
 
-    def at(place: float) -> int:
-        share = (math.log(min(max(place, ends[0]), ends[1])) - first) / (last - first)
-        return round(share * (DRAWING_WIDTH - 1))
+    def at(ratio: float) -> int:
+        fraction = (math.log(min(max(ratio, ends[0]), ends[1])) - first) / (last - first)
+        return round(fraction * (DRAWING_WIDTH - 1))
 
     line = ["·"] * DRAWING_WIDTH
-    for mark, begin, end in (("░", *meant), ("│", 1.0, 1.0), ("─", low, high)):
+    for mark, begin, end in (("░", *expected), ("│", 1.0, 1.0), ("─", low, high)):
         line[at(begin) : at(end) + 1] = mark * (at(end) + 1 - at(begin))
     line[at(low)], line[at(high)] = "├", "┤"
     line[at(value)] = "●"
@@ -155,10 +170,7 @@ def draw_interval(value: float, low: float, high: float, meant: tuple[float, flo
 
 
 def _format_factor(value: float) -> str:
-    """Format a factor as the dashboard does: three significant digits, but two decimals below 10.
-
-    Small factors have two significant digits.
-    """
+    """Format a factor as the dashboard does: three digits, two decimals below 10, and two digits below 0.095."""
     small = 0 < value < 0.095
     digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{digits}f}"
@@ -171,11 +183,11 @@ def row_standing(row: Row, quantity: Quantity) -> Standing | None:
 
 def sort_by_position(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
     """Sort rows by position, best first. Rows without a standing come last."""
-    return sorted(rows, key=lambda row: found.position if (found := read(row)) else 1 << 30)
+    return sorted(rows, key=lambda row: standing.position if (standing := read(row)) else 1 << 30)
 
 
-def _estimate_of(found: Standing | Estimate | None) -> Estimate | None:
-    return found.estimate if isinstance(found, Standing) else found
+def _estimate_of(value: Standing | Estimate | None) -> Estimate | None:
+    return value.estimate if isinstance(value, Standing) else value
 
 
 def _format_milliseconds(seconds: float) -> str:
@@ -183,19 +195,16 @@ def _format_milliseconds(seconds: float) -> str:
 
 
 def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
-    """Return a line for each remark, for example ``CPU contention: resteasy, express``.
-
-    A remark that applies to each of several rows names ``all rows``.
-    """
-    about: dict[str, dict[str, None]] = {}
+    """Return a line for each remark, for example ``CPU contention: resteasy, express`` or ``steal: all rows``."""
+    names_by_remark: dict[str, dict[str, None]] = {}
     names = set()
     for name, remarks in rows:
         names.add(name)
         for remark in remarks:
-            about.setdefault(remark, {})[name] = None
+            names_by_remark.setdefault(remark, {})[name] = None
     return tuple(
-        f"{remark}: {'all rows' if len(found) == len(names) > 1 else ', '.join(found)}"
-        for remark, found in about.items()
+        f"{remark}: {'all rows' if len(affected) == len(names) > 1 else ', '.join(affected)}"
+        for remark, affected in names_by_remark.items()
     )
 
 
@@ -205,23 +214,23 @@ def _row_remarks(row: Row | GoalRow) -> tuple[str, list[str]]:
 
 
 def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
-    """Yield the tables of a run. ``every_load`` adds a table for each load."""
-    closed = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
-    for number, test in enumerate(closed):
+    """Yield the tables of a run. ``every_load`` adds one table per load."""
+    test_types = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
+    for number, test in enumerate(test_types):
         yield closed_loop_table(info, ranking, test.headline, startup=number == 0)
         for table in test.tables if every_load and len(test.tables) > 1 else ():
             yield closed_loop_table(info, ranking, table)
-    for found in ranking.latency.values():
-        yield _capacity_table(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
-        yield _rate_table(found)
+    for latency in ranking.latency.values():
+        yield _capacity_table(f"{latency.test_type}, capacity at {latency.goal.label}", "req/s at goal", latency.rows)
+        yield _rate_table(latency)
     if orders := ranking.orders:
         scenario = next((name for name, test in ranking.test_types.items() if test.is_scenario), "")
-        for of_factor in orders.tables:
-            title = f"{scenario} ×{of_factor.factor:g}, by the response time of {ranked_operation(scenario)}"
-            yield _order_table(title, of_factor.rows, ranked=is_ranked(info))
+        for scenario_table in orders.tables:
+            title = f"{scenario} ×{scenario_table.factor:g}, by the response time of {ranked_operation(scenario)}"
+            yield _scenario_table(title, scenario_table.rows, ranked=is_ranked(info))
         if orders.goal and orders.capacities:
             yield _capacity_table(
-                f"{scenario}, highest factor at which {orders.goal.label} of {ranked_operation(scenario)}",
+                f"{scenario}, highest factor at which {ranked_operation(scenario)} meets {orders.goal.label}",
                 "factor",
                 orders.capacities,
             )
@@ -229,14 +238,19 @@ def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iter
         yield _overall_table(ranking)
 
 
-def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
-    """Return a table of throughput and CPU per request, with the leading metric first.
+def separate_common_remarks(tables: Iterable[TextTable]) -> tuple[list[TextTable], list[str]]:
+    """Remove the remarks that all tables share. Return the tables, and the removed remarks as notes on the run."""
+    tables = list(tables)
+    remarks = [{*table.remarks} for table in tables if not table.sums_up]
+    common = set.intersection(*remarks) if len(remarks) > 1 else set()
+    shorter = [replace(table, remarks=tuple(each for each in table.remarks if each not in common)) for table in tables]
+    return shorter, [f"in every table: {remark}" for remark in sorted(common)]
 
-    If the run is not ranked, there are no rank columns. ``startup`` adds the startup time. It does not depend on the
-    test type, so only the first table shows it.
-    """
+
+def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
+    """Return a table of throughput and CPU per request, with the leading metric first, and ranks if there are any."""
     ranked, leading = is_ranked(info), ranking.leading
-    other: Quantity = "throughput" if leading == "cpu" else "cpu"
+    second: Quantity = "throughput" if leading == "cpu" else "cpu"
     place = (lambda row: row_standing(row, leading)) if ranked else _no_standing
     ordered = sort_by_position(table.rows, lambda row: row_standing(row, leading))
     rows: TableRows[Row] = TableRows(ordered, place)
@@ -244,14 +258,20 @@ def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup:
     def name(row: Row) -> str:
         return row.implementation + (f" ({row.load.label})" if table.load is None and row.load else "")
 
-    def figure(quantity: Quantity, order: int) -> tuple[Column, Column]:
-        header, show, scale = ("µs CPU/req", format_micros, 1e6) if quantity == "cpu" else ("req/s", format_rate, 1.0)
-        value, around = rows.figure(header, lambda row: row_standing(row, quantity), show, scale, (0, order))
-        return value, around
+    header, show, scale = ("µs CPU/req", format_micros, 1e6) if leading == "cpu" else ("req/s", format_rate, 1.0)
+    other_header, show_other = ("req/s", format_rate) if leading == "cpu" else ("µs CPU/req", format_micros)
+    other_scale = 1.0 if leading == "cpu" else 1e6
+
+    def other_figure(row: Row) -> str:
+        standing = row_standing(row, second)
+        return show_other(standing.estimate.median) if standing else "–"
+
+    def other_interval(row: Row) -> str:
+        return format_interval(_estimate_of(row_standing(row, second)), other_scale)
 
     def to_reference(row: Row) -> str:
-        found = row_standing(row, leading)
-        return format_ratio(found.to_reference if found else None)
+        standing = row_standing(row, leading)
+        return format_ratio(standing.to_reference if standing else None)
 
     def remarks(row: Row) -> tuple[str, list[str]]:
         dropped = [f"{row.dropped} of {row.trials} trials excluded"] if row.dropped and not row.reason else []
@@ -260,38 +280,40 @@ def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup:
     def latency(row: Row) -> Percentiles:
         return row.latency.percentiles if row.latency else {}
 
-    counts = {found.estimate.processes for row in ordered if (found := row_standing(row, leading))}
-    each_of = f", {format_count(counts.pop(), 'process')} each" if len(counts) == 1 else ""
-    rank_by_other = f"rank by {'CPU' if other == 'cpu' else 'req/s'}"
+    counts = {row_place.estimate.processes for row in ordered if (row_place := row_standing(row, leading))}
+    process_count = f", {format_count(counts.pop(), 'process')} each" if len(counts) == 1 else ""
+    rank_by_other = f"rank by {'CPU' if second == 'cpu' else 'req/s'}"
     return rows.table(
-        f"{table.test_type}, {f'at {table.load.label}' if table.load else 'each at its best load'}{each_of}",
-        *([rows.rank()] if ranked else []),
+        f"{table.test_type}, {f'at {table.load.label}' if table.load else 'each at its best load'}{process_count}",
+        *(rows.ranks() if ranked else []),
         rows.column("implementation", name),
-        *figure(leading, 0),
-        *([rows.column(f"× {ranking.reference}", to_reference, 2)] if ranked and ranking.reference else []),
-        *figure(other, 1),
-        *([rows.rank(rank_by_other, lambda row: row_standing(row, other), 3)] if ranked else []),
+        rows.figure(header, lambda row: row_standing(row, leading), show, scale),
+        *([rows.column(f"× {ranking.reference}", to_reference)] if ranked and ranking.reference else []),
+        rows.column(other_header, other_figure),
+        rows.column(f"{other_header} 95 %", other_interval, 1),
+        *([rows.rank(rank_by_other, lambda row: row_standing(row, second), 3)] if ranked else []),
         rows.percentile("p50 ms", "50", latency, 4),
         rows.percentile("p99 ms", "99", latency, 4),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 5),
         *([rows.column("startup time", lambda row: format_seconds(row.startup_time), 6)] if startup else []),
         rows.column("errors", lambda row: str(row.errors), 7),
+        rows.column("CPU × floor", lambda row: f"{_format_factor(row.cpu_to_floor)}×" if row.cpu_to_floor else "–", 8),
         remarks=remarks,
     )
 
 
-def _capacity_table(title: str, header: str, found: Sequence[GoalRow]) -> TextTable:
+def _capacity_table(title: str, header: str, goal_rows: Sequence[GoalRow]) -> TextTable:
     """Return a table of capacities at a latency goal, in requests per second or as factors of a scenario's rates."""
-    rows = TableRows(found, lambda row: row.capacity)
+    rows = TableRows(goal_rows, lambda row: row.capacity)
 
     def show(value: float) -> str:
         return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
     return rows.table(
         title,
-        rows.rank(),
+        *rows.ranks(),
         rows.column("implementation", lambda row: row.implementation),
-        *rows.figure(header, rows.place, show),
+        rows.figure(header, rows.standing, show),
         rows.column("× best", lambda row: format_ratio(row.capacity.to_best if row.capacity else None), 2),
         rows.column("missed at", lambda row: "–" if row.above is None else show(row.above), 1),
         rows.column("closed loop", lambda row: format_rate(row.closed_loop), 3),
@@ -308,34 +330,34 @@ def _rate_table(table: LatencyTable) -> TextTable:
         rows.column("req/s", lambda row: format_rate(row[1].rate)),
         rows.percentile("p50", "50", lambda row: row[1].percentiles),
         rows.percentile("p90", "90", lambda row: row[1].percentiles, 2),
-        *rows.figure("p99", lambda row: row[1].percentiles.get("99"), _format_milliseconds, 1e3, (0, 1)),
+        rows.figure("p99", lambda row: row[1].percentiles.get("99"), _format_milliseconds, 1e3),
         rows.percentile("p99.9", "99.9", lambda row: row[1].percentiles, 3),
         rows.column("max seen", lambda row: "–" if row[1].maximum is None else f"{row[1].maximum * 1e3:,.1f}", 4),
         remarks=lambda row: (f"{row[0]} at {format_rate(row[1].rate)} req/s", row[1].flags),
     )
 
 
-def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> TextTable:
-    def response(row: OrderRow) -> Standing | None:
+def _scenario_table(title: str, scenario_rows: Sequence[ScenarioRow], *, ranked: bool) -> TextTable:
+    def response(row: ScenarioRow) -> Standing | None:
         return row.response
 
-    rows = TableRows(found, response if ranked else _no_standing)
+    rows = TableRows(scenario_rows, response if ranked else _no_standing)
 
     def micros(seconds: float) -> str:
         return f"{seconds * 1e6:,.0f}"
 
-    def database(row: OrderRow) -> str:
+    def database(row: ScenarioRow) -> str:
         return micros(row.database_cpu_per_arrival.median) if row.database_cpu_per_arrival else "–"
 
     return rows.table(
         title,
-        *([rows.rank()] if ranked else []),
+        *(rows.ranks() if ranked else []),
         rows.column("implementation", lambda row: row.implementation),
-        *rows.figure("p50 ms", response, _format_milliseconds, 1e3),
+        rows.figure("p50 ms", response, _format_milliseconds, 1e3),
         rows.percentile("p90", "90", lambda row: row.percentiles, 1),
         rows.percentile("p99", "99", lambda row: row.percentiles, 1),
         *([rows.rank("rank by CPU", lambda row: row_standing(row, "cpu"), 2)] if ranked else []),
-        *rows.figure("µs CPU/arrival", lambda row: row_standing(row, "cpu"), micros, 1e6, (0, 1)),
+        rows.figure("µs CPU/arrival", lambda row: row_standing(row, "cpu"), micros, 1e6),
         rows.column("µs database", database, 3),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 4),
         remarks=_row_remarks,
@@ -347,19 +369,19 @@ def _overall_table(ranking: Ranking) -> TextTable:
         return score.cpu if quantity == "cpu" else score.throughput
 
     def figure(score: Score, quantity: str) -> str:
-        found = _estimate_of(of(score, quantity))
-        return format_ratio(Ratio(value=found.median, low=found.low, high=found.high) if found else None)
+        estimate = _estimate_of(of(score, quantity))
+        return format_ratio(Ratio(value=estimate.median, low=estimate.low, high=estimate.high) if estimate else None)
 
-    leading, other = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
+    leading, second = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
     headers = {"cpu": "by CPU per request", "throughput": "by req/s"}
     ordered = sort_by_position(ranking.overall, lambda score: of(score, leading))
     rows: TableRows[Score] = TableRows(ordered, lambda score: of(score, leading))
     return rows.table(
         f"overall: geometric mean of ratios to {ranking.reference}, more is better",
-        rows.rank(),
+        *rows.ranks(),
         rows.column("implementation", lambda score: score.implementation),
         rows.column(headers[leading], lambda score: figure(score, leading)),
-        rows.column(headers[other], lambda score: figure(score, other), 1),
+        rows.column(headers[second], lambda score: figure(score, second), 1),
         rows.column("missing", lambda score: ", ".join(score.missing), 2),
         sums_up=True,
     )

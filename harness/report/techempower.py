@@ -1,7 +1,7 @@
 """Exports TechEmpower's results.json for TechEmpower's viewers and tfb-status.
 
-For each closed loop, the document contains the trial with the median throughput. A load without a valid trial has an
-empty object, so that positions correspond to the lists of levels.
+For each load of a closed loop, the document contains the trial with the median throughput. If a load has no valid
+trial, the document contains an empty object, so that positions correspond to the lists of levels.
 """
 
 import json
@@ -15,17 +15,15 @@ from harness.plain_text import json_text
 from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop, Load
-from harness.records.outcome import Outcome, worst_outcome
 from harness.records.run_info import ImplementationInfo
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
-from harness.records.verification_record import VerificationRecord
+from harness.records.verification_record import WHOLE_SERVER, Outcome, VerificationRecord, worst_outcome
 from harness.report import Report
-from harness.stats.unranked import NOT_REACHED, WHOLE_SERVER, unreached_cells
+from harness.stats.unranked import NOT_REACHED, unreached_cells
 
-MIN_SECONDS = 1e-6  # minimum trial duration, which avoids division by zero
 ResultsDocument = dict[str, object]
-SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep with the levels that it lists
+SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key for a list of levels -> sweep with these levels
     "concurrencyLevels": "concurrency",
     "pipelineConcurrencyLevels": "pipeline",
     "queryIntervals": "query",
@@ -41,21 +39,23 @@ def export(report: Report, out: TextIO) -> None:
 def document(records: RunRecords) -> ResultsDocument:
     """Return the results document of a run."""
     info = records.info
-    loads = {kind: [load for load in planned if isinstance(load, ClosedLoop)] for kind, planned in info.loads.items()}
-    loads = {kind: planned for kind, planned in loads.items() if planned}
+    loads = {
+        kind: [load for load in sweep_loads if isinstance(load, ClosedLoop)] for kind, sweep_loads in info.loads.items()
+    }
+    loads = {kind: sweep_loads for kind, sweep_loads in loads.items() if sweep_loads}
     duration = round(max((trial.asked_duration for trial in records.trials), default=0))
-    chosen = _median_trials(records.trials)
+    median_trials = _median_trials(records.trials)
     raw: dict[str, object] = {}
     succeeded: dict[str, list[str]] = {}
     failed: dict[str, list[str]] = {}
-    for test_type, planned in loads.items():
+    for test_type, sweep_loads in loads.items():
         entries: dict[str, list[ResultsDocument]] = {}
         succeeded[test_type], failed[test_type] = [], []
         for name in (i.name for i in info.implementations if test_type in i.test_types):
-            found = [chosen.get((name, test_type, load)) for load in planned]
-            if any(found):
-                entries[name] = [_entry(trial, duration) if trial else {} for trial in found]
-            (succeeded if all(found) else failed)[test_type].append(name)
+            trials = [median_trials.get((name, test_type, load)) for load in sweep_loads]
+            if any(trials):
+                entries[name] = [_entry(trial, duration) if trial else {} for trial in trials]
+            (succeeded if all(trials) else failed)[test_type].append(name)
         raw[test_type] = entries
     return {
         "uuid": str(uuid5(NAMESPACE_URL, f"tfb:{info.machine.hostname}:{info.run_id}")),
@@ -84,12 +84,15 @@ def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Tr
     for trial in trials:
         if trial.rankable and trial.purpose == "measure":
             cells[trial.implementation, trial.test_type, trial.load].append(trial)
-    return {key: sorted(found, key=lambda t: t.throughput)[(len(found) - 1) // 2] for key, found in cells.items()}
+    return {
+        key: sorted(cell_trials, key=lambda t: t.throughput)[(len(cell_trials) - 1) // 2]
+        for key, cell_trials in cells.items()
+    }
 
 
 def _entry(trial: Trial, duration: float) -> ResultsDocument:
     """Return the entry of a trial. Counts are scaled to the common duration, because viewers divide by it."""
-    scale = duration / max(trial.duration, MIN_SECONDS)
+    scale = duration / max(trial.duration, 1e-6)  # avoids division by zero
     errors, latency = trial.errors, trial.latency
     counts = {
         "connect": errors.connect,
@@ -118,7 +121,7 @@ def _wrk_time(seconds: float) -> str:
 
 
 def _intervals(loads: Mapping[str, Sequence[ClosedLoop]], sweep: Sweep) -> list[int]:
-    """Return the levels of the first test type with this sweep: numbers of queries or of connections."""
+    """Return the levels of the first test type with this sweep: numbers of queries or connections."""
     swept = (name for name, kind in TEST_TYPES.items() if kind.sweep == sweep and not kind.concurrency)
     first = next((name for name in swept if name in loads), None)
     return [load.queries or load.connections for load in loads[first]] if first else []
@@ -129,10 +132,10 @@ def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
     build, trials = implementation.build, records.trials
     if build is not None and build.status != "ok":
         return f"{build.status}: {(build.reason.splitlines() or [''])[0]}"
-    if late := unreached_cells(records, implementation.name):
-        return f"incomplete: {', '.join(late)}: {NOT_REACHED}"
-    last = max((t.started_at for t in trials if t.implementation == implementation.name), default=None)
-    return "not measured" if last is None else time.strftime("%Y%m%d%H%M%S", time.localtime(last))
+    if unreached := unreached_cells(records, implementation.name):
+        return f"incomplete: {', '.join(unreached)}: {NOT_REACHED}"
+    last_started_at = max((t.started_at for t in trials if t.implementation == implementation.name), default=None)
+    return "not measured" if last_started_at is None else time.strftime("%Y%m%d%H%M%S", time.localtime(last_started_at))
 
 
 def _verify(verdicts: Sequence[VerificationRecord]) -> dict[str, dict[str, str]]:
@@ -140,18 +143,21 @@ def _verify(verdicts: Sequence[VerificationRecord]) -> dict[str, dict[str, str]]
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for verdict in (each for each in verdicts if each.test_type != WHOLE_SERVER):
         outcomes[verdict.implementation][verdict.test_type].append(verdict.outcome)
-    return {name: {kind: worst_outcome(seen).value for kind, seen in kinds.items()} for name, kinds in outcomes.items()}
+    return {
+        name: {kind: worst_outcome(process_outcomes).value for kind, process_outcomes in kinds.items()}
+        for name, kinds in outcomes.items()
+    }
 
 
 def _metadata(i: ImplementationInfo) -> ResultsDocument:
-    lowered = (
+    lower_case_keys = (
         *("approach", "classification", "database", "framework", "language", "orm", "platform", "webserver"),
         *("os", "database_os"),
     )
     return {
         "project_name": i.project or i.framework,
         "name": i.name,
-        **{key: str(getattr(i, key) or "none").lower() for key in lowered},
+        **{key: str(getattr(i, key) or "none").lower() for key in lower_case_keys},
         "display_name": i.display_name,
         "notes": i.notes,
         "versus": i.versus or "None",

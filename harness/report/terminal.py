@@ -1,10 +1,9 @@
-"""Prints the ranking: a summary, followed by a table for each test type with rules between tie groups."""
+"""Prints the ranking: a summary, followed by one table per test type."""
 
 import os
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 import rich.box
@@ -16,68 +15,79 @@ from harness.console import SafeConsole
 from harness.plan.testtypes.registry import footnote
 from harness.records.run_info import RunInfo
 from harness.report import Report, summary
-from harness.report.tables import Column, TextTable, ranking_tables
+from harness.report.tables import Column, TextTable, ranking_tables, separate_common_remarks
 from harness.report.verification_results import ImplementationVerdict
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
-PIPE_WIDTH = 10_000  # width of output to a file or pipe; no columns are removed or folded
+PIPE_WIDTH = 10_000  # width of output to a file or pipe, so that no columns are removed or folded
+CELL_STYLES = {"slower": "red", "failed": "red", "faster": "green"}
 GAP = 2  # terminal columns between cells
-MIN_NAME_WIDTH = 20  # minimum width of names; columns are removed before names are folded below this width
-LEFT_ALIGNED = {"implementation", "missing", "use case", "operation", "load"}
-# A line below the header, and a dashed line between tie groups.
-RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
+MIN_NAME_WIDTH = 20  # names are not folded below this width; columns are removed instead
+ROW_NAMES = {"implementation", "request"}  # headers of columns that name rows; only such cells may be folded
+LEFT_ALIGNED = ROW_NAMES | {"tie", "missing", "use case", "operation", "load", "verdict"}
+RULES = rich.box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")  # a line below the header
 
 
-def make_console(out: TextIO | None = None) -> SafeConsole:
-    """Return a console for ``out`` or stdout.
-
-    In a pipe, the width is the value of COLUMNS, or unlimited. Otherwise it is the width of the terminal.
-    """
+def make_console(file: TextIO | None = None) -> SafeConsole:
+    """Return a console for ``file`` or stdout. Without a terminal, the width is COLUMNS or unlimited."""
     width = None
-    if not (out or sys.stdout).isatty():
-        asked = os.environ.get("COLUMNS", "")
-        width = int(asked) if asked.isdecimal() and 0 < int(asked) < PIPE_WIDTH else PIPE_WIDTH
-    return SafeConsole(file=out, width=width, highlight=False)
+    if not (file or sys.stdout).isatty():
+        columns = os.environ.get("COLUMNS", "")
+        width = int(columns) if columns.isdecimal() and 0 < int(columns) < PIPE_WIDTH else PIPE_WIDTH
+    return SafeConsole(file=file, width=width, highlight=False)
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write the summary and the tables in the same form as at the end of a run."""
-    print_ranking(report.records.info, report.ranking, make_console(out), every_load=report.every_load)
+    """Write caveats, tables and the summary in the same form as at the end of a run."""
+    console, info = make_console(out), report.records.info
+    print_ranking(info, report.ranking, console, every_load=report.every_load)
+    print_summary(summary.summarize_run(info, report.ranking), console)
 
 
 def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
-    """Print the ranking with the headline table of each test type. ``every_load`` adds a table for each load."""
+    """Print the caveats and the headline table of each test type. ``every_load`` adds one table per load."""
     console.print(heading(info))
-    texts = summary.summarize_run(info, ranking)
-    if texts.lead:
-        console.print(Text.assemble("\n", (texts.lead, "bold"), " ", " ".join(filter(None, texts[1:]))))
-    tables = list(ranking_tables(info, ranking, every_load=every_load))
-    remarks = [{*table.remarks} for table in tables if not table.sums_up]
-    everywhere = set.intersection(*remarks) if len(remarks) > 1 else set()
-    for table in tables:
-        print_table(replace(table, remarks=tuple(each for each in table.remarks if each not in everywhere)), console)
-    for remark in sorted(everywhere):
-        console.print(Text(f"\nin every table: {remark}", style="yellow"))
-    console.print()
-    for note in (*ranking.notes, *footnotes(info, ranking)):
-        console.print(Text(f"· {note}", style="dim"))
+    tables, common_remarks = separate_common_remarks(ranking_tables(info, ranking, every_load=every_load))
     for problem in info.problems:
         console.print(Text("! " + problem.partition("\n")[0], style="red"))
+    for remark in common_remarks:
+        console.print(Text(f"! {remark}", style="yellow"))
+    for caveat in caveats(info, ranking):
+        console.print(Text(f"! {caveat}", style="dim"))
+    for table in tables:
+        print_table(table, console)
+    console.print()
+    for note in footnotes(info, ranking):
+        console.print(Text(f"· {note}", style="dim"))
+
+
+def print_summary(texts: summary.Summary, console: SafeConsole) -> None:
+    """Print the summary of a run, and suggestions for a more certain result."""
+    if texts.lead:
+        console.print(Text.assemble("\n", (texts.lead, "bold"), " ", texts.figures))
+    if texts.improvements:
+        console.print(Text(texts.improvements))
 
 
 def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConsole) -> None:
-    """Print a line for each implementation of a run, including implementations that were not built or started."""
+    """Print one line per implementation in a run, including implementations that were not built or started."""
     console.print()
     for verdict in verdicts:
-        console.print(Text(verdict.line, style="" if verdict.verdict == "verified" else "red"), soft_wrap=True)
+        console.print(format_verdict(verdict, console))
+
+
+def format_verdict(verdict: ImplementationVerdict, console: SafeConsole) -> Text:
+    """Return the line of a verdict in the colour of the verdict. On a terminal, it begins with a symbol."""
+    symbol, style = ("✓ ", "green") if verdict.verdict == "verified" else ("✗ ", "red")
+    return Text(f"{symbol if console.is_terminal else ''}{verdict.line}", style)
 
 
 def heading(info: RunInfo) -> Text:
     """Return the first lines of a report, which describe the run and the machines."""
-    at = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.completed_at))
-    ended = f"ended {at}" if info.completed_at else "unfinished"
+    completed_at = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.completed_at))
+    end = f"ended {completed_at}" if info.completed_at else "unfinished"
     machine = info.machine
     grade = f", machine grade {machine.grade}" if machine.grade else ""
     lines = [
@@ -95,7 +105,7 @@ def heading(info: RunInfo) -> Text:
     ]
     return Text.assemble(
         (f"Run {info.run_id}", "bold"),
-        f"  {info.status}, profile {info.profile}, {info.runtime} runtime, seed {info.seed}, {ended}",
+        f"  {info.status}, profile {info.profile}, {info.runtime} runtime, seed {info.seed}, {end}",
         ("\n" + "\n".join(lines), "dim"),
     )
 
@@ -112,7 +122,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     if is_ranked(info):
         notes.append(
             "medians over processes with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
-            "may be 2nd, 3rd or 4th; rows between two rules are tied"
+            "may be 2nd, 3rd or 4th; rows with the same letter are tied"
         )
     if floor := ranking.noise_floor:
         notes.append(
@@ -121,45 +131,66 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
         )
     if ranking.latency:
         notes.append(
-            "latency over load: from the intended send time of Poisson arrivals (open loop) to the last byte; capacity "
-            'at a goal: the highest rate that met the goal; the true capacity lies between this rate and "missed at"'
+            "latency over load: measured from the intended send time (open loop, Poisson arrivals) to the last byte. "
+            'Capacity at a goal: the highest tested rate that met the goal. The true capacity is below "missed at"'
         )
     if ranking.orders:
         notes += [f"{name}: {note}" for name in ranking.test_types if (note := footnote(name))]
-    notes += info.machine.concerns
+    return notes
+
+
+def caveats(info: RunInfo, ranking: Ranking) -> list[str]:
+    """Return notes on the run and concerns about the machines."""
     others = [each for each in info.machines if each.machine.concerns != info.machine.concerns]
-    return notes + [f"{each.name}: {concern}" for each in others for concern in each.machine.concerns]
+    concerns = [f"{each.name}: {concern}" for each in others for concern in each.machine.concerns]
+    return [*ranking.notes, *info.machine.concerns, *concerns]
 
 
 def print_table(table: TextTable, console: SafeConsole) -> None:
-    """Print a table with the columns that fit into the console, and the remarks."""
+    """Print a table and the remarks. Columns that do not fit into the console follow in tables below."""
     console.print(Text(f"\n{table.title}", style="italic"))
-    columns = fit_columns(table.columns, console.width)
-    out = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
-    for column in columns:
-        out.add_column(
-            column.header,
-            justify="left" if column.header in LEFT_ALIGNED else "right",
-            no_wrap=column.header != "implementation",  # only names may be folded
-            overflow="fold",
-        )
-    for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        out.add_row(*cells, end_section=index in table.breaks)
-    console.print(out)
+    names = [column for column in table.columns if column.header in ROW_NAMES]
+    for number, columns in enumerate(split_columns(table.columns, names, console.width)):
+        if number:
+            console.print()
+        _print_columns(columns, console, len(names) if number else 0)
     for remark in table.remarks:
         console.print(Text(f"  {remark}", style="yellow"))
 
 
-def fit_columns(columns: Sequence[Column], width: int) -> list[Column]:
-    """Return the columns that fit into the width. The least important columns are removed first."""
-    kept = list(columns)
-    while _table_width(kept) > width and (least := max(column.order for column in kept)):
-        kept = [column for column in kept if column.order != least]
-    return kept
+def _print_columns(columns: Sequence[Column], console: SafeConsole, skipped: int = 0) -> None:
+    """Print a table. Omit rows in which all columns after the first ``skipped`` columns are empty."""
+    table = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(
+            column.header,
+            justify="left" if column.header in LEFT_ALIGNED else "right",
+            no_wrap=column.header not in ROW_NAMES,  # fold only names
+            overflow="fold",
+        )
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        if set(cells[skipped:]) - {"", "–"}:
+            table.add_row(*(Text(cell, CELL_STYLES.get(cell, "")) for cell in cells))
+    console.print(table)
+
+
+def split_columns(columns: Sequence[Column], names: Sequence[Column], width: int) -> Iterator[list[Column]]:
+    """Divide columns among tables that fit into ``width``. Each table after the first begins with ``names``."""
+    fitting, overflow = list(columns), list[Column]()
+    while _table_width(fitting) > width and (lowest_priority := max(column.order for column in fitting)):
+        overflow = [column for column in fitting if column.order == lowest_priority] + overflow
+        fitting = [column for column in fitting if column.order != lowest_priority]
+    yield fitting
+    while overflow:
+        count = len(overflow)
+        while count > 1 and _table_width([*names, *overflow[:count]]) > width:
+            count -= 1
+        yield [*names, *overflow[:count]]
+        overflow = overflow[count:]
 
 
 def _table_width(columns: Sequence[Column]) -> int:
     """Return the width of a table with names folded to ``MIN_NAME_WIDTH``."""
-    longest = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
-    most = [MIN_NAME_WIDTH if each.header == "implementation" else PIPE_WIDTH for each in columns]
-    return sum(map(min, longest, most)) + GAP * (len(columns) - 1)
+    widths = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
+    limits = [MIN_NAME_WIDTH if each.header in ROW_NAMES else PIPE_WIDTH for each in columns]
+    return sum(map(min, widths, limits)) + GAP * (len(columns) - 1)

@@ -1,8 +1,8 @@
-"""Formats verification results for programs: JSON, JUnit XML, and annotations for GitHub Actions."""
+"""Groups violations by cause, and formats results of verification: JSON, JUnit XML, annotations for GitHub Actions."""
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, Self
@@ -11,13 +11,62 @@ from xml.etree import ElementTree
 from harness.console import write_commands
 from harness.paths import REPOSITORY
 from harness.plain_text import inert_line, json_text, printable
-from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord
-from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import group_verdict_causes
+from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outcome, VerificationRecord
 from harness.report.tables import format_count
 
 REQUIREMENTS = "docs/requirements.md"
+_TARGET = re.compile(r"^GET \S+: ")
+_COUNT = re.compile(r" \(and \d+ more like it\)$")
+_NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except HTTP status codes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A violation and the test types in which it occurs."""
+
+    result: CheckResult  # the violation in the first of these test types
+    test_types: tuple[str, ...]
+
+
+def format_result(result: CheckResult) -> str:
+    """Format a failed result as text."""
+    expected = "" if result.expected is None else f". Expected {result.expected}"
+    got = f", got {result.actual}" if expected and result.actual is not None else ""
+    return f"{result.check} ({result.rule}): {result.message}{expected}{got}"
+
+
+def group_causes(results: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
+    """Group the failed results of pairs (test type, result) by cause, in order of appearance."""
+    groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
+    for kind, result in results:
+        if result.outcome is not Outcome.PASS:
+            groups.setdefault(cause_key(result), []).append((kind, result))
+    return [
+        Cause(result=group[0][1], test_types=tuple(dict.fromkeys(kind for kind, _ in group)))
+        for group in groups.values()
+    ]
+
+
+def group_verdict_causes(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
+    """Return the distinct causes in verification records of an implementation."""
+    return group_causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
+
+
+def format_test_types(cause: Cause, every: Sequence[str]) -> str:
+    """Format the test types of a cause. If they include all test types in ``every``, return ``all test types``."""
+    affected = [kind for kind in cause.test_types if kind != WHOLE_SERVER]
+    affects_all = len(affected) > 2 and set(affected) >= set(every) - {WHOLE_SERVER}
+    return "all test types" if affects_all else ", ".join(cause.test_types)
+
+
+def cause_key(result: CheckResult) -> tuple[object, ...]:
+    """Return a key that is equal for results with the same cause. Paths and numbers are ignored."""
+
+    def plain(text: str | None) -> str:
+        return _NUMBER.sub("0", _COUNT.sub("", _TARGET.sub("", text or "")))
+
+    return result.check, result.rule, result.outcome, result.waived, plain(result.message), plain(result.expected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +79,12 @@ class ImplementationVerdict:
     problems: tuple[str, ...] = ()  # complete messages about the build, the start or the exit of the server
 
     @classmethod
-    def failed(cls, name: str, broken: int, reason: str) -> Self:
-        """Return the verdict on an implementation with violations, or with a process that failed otherwise."""
+    def failed(cls, name: str, violations: int, reason: str) -> Self:
+        """Return the verdict on an implementation that has violations or that failed for a different reason."""
         return cls(
             implementation=name,
             verdict="failed",
-            reason=format_count(broken, "violation") if broken else _first(reason),
+            reason=format_count(violations, "violation") if violations else _first(reason),
         )
 
     @property
@@ -65,14 +114,14 @@ class VerificationReport:
 
     verdicts: Sequence[VerificationRecord]
     problems: Sequence[str]  # messages about failed builds, failed starts and checks that could not run
-    folders: Mapping[str, str]  # implementation -> folder, relative to the repository if it is inside it
+    folders: Mapping[str, str]  # implementation -> folder, relative to the repository if the repository contains it
     implementations: Sequence[ImplementationVerdict] = ()  # all selected implementations
 
     @property
     def other_problems(self) -> Sequence[str]:
         """Problems that do not belong to an implementation."""
-        told = {problem for each in self.implementations for problem in each.problems}
-        return [problem for problem in self.problems if problem not in told]
+        reported = {problem for each in self.implementations for problem in each.problems}
+        return [problem for problem in self.problems if problem not in reported]
 
 
 @cache
@@ -80,8 +129,8 @@ def rule_lines() -> Mapping[str, int]:
     """Return the line number of each rule in docs/requirements.md, or an empty mapping if the page does not exist."""
     page = REPOSITORY / REQUIREMENTS
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    begun = ((re.match(r"- \*\*(.+?)\*\*", line), number) for number, line in enumerate(text.splitlines(), 1))
-    return {found[1]: number for found, number in begun if found}
+    matches = ((re.match(r"- \*\*(.+?)\*\*", line), number) for number, line in enumerate(text.splitlines(), 1))
+    return {match[1]: number for match, number in matches if match}
 
 
 def rule_location(rule: str) -> str:
@@ -98,42 +147,44 @@ def explain_result(result: CheckResult) -> str:
     return "\n".join((*lines, f"rule: {result.rule} ({rule_location(result.rule)})"))
 
 
-def as_json(found: VerificationReport) -> str:
+def as_json(report: VerificationReport) -> str:
     """Return the report as a JSON document."""
-    documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in found.verdicts]
-    judged = [
-        {"name": each.implementation, "verdict": each.verdict, "reason": each.reason} for each in found.implementations
+    documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in report.verdicts]
+    implementations = [
+        {"name": each.implementation, "verdict": each.verdict, "reason": each.reason} for each in report.implementations
     ]
-    document = json.dumps({"implementations": judged, "verdicts": documents, "problems": list(found.problems)})
+    document = json.dumps(
+        {"implementations": implementations, "verdicts": documents, "problems": list(report.problems)}
+    )
     return json_text(document) + "\n"
 
 
-def as_github(found: VerificationReport) -> str:
+def as_github(report: VerificationReport) -> str:
     """Return a GitHub Actions annotation for each cause, attached to the implementation's configuration."""
-    lines = [f"::error title=tfb::{_message(problem)}" for problem in found.other_problems]
-    for judged in found.implementations:
-        title = _property(f"{judged.implementation}: {judged.verdict}")
-        lines += [f"::error {_file(found, judged.implementation)}title={title}::{_message(p)}" for p in judged.problems]
-    for name in dict.fromkeys(verdict.implementation for verdict in found.verdicts):
-        for cause in group_verdict_causes([verdict for verdict in found.verdicts if verdict.implementation == name]):
+    lines = [f"::error title=tfb::{_message(problem)}" for problem in report.other_problems]
+    for implementation in report.implementations:
+        title = _property(f"{implementation.implementation}: {implementation.verdict}")
+        lines += [
+            f"::error {_file(report, implementation.implementation)}title={title}::{_message(p)}"
+            for p in implementation.problems
+        ]
+    for name in dict.fromkeys(verdict.implementation for verdict in report.verdicts):
+        for cause in group_verdict_causes([verdict for verdict in report.verdicts if verdict.implementation == name]):
             result = cause.result
             kind = "error" if result.outcome is Outcome.FAIL else "warning"
             title = _property(f"{name} {' '.join(cause.test_types)}: {result.check} ({result.rule})")
-            lines.append(f"::{kind} {_file(found, name)}title={title}::{_message(explain_result(result))}")
-    problems = [format_count(len(found.problems), "problem")] if found.problems else []
-    passed = sum(verdict.outcome is not Outcome.FAIL for verdict in found.verdicts)
-    told = f"{passed} of {len(found.verdicts)} test types passed" if found.verdicts else "nothing was verified"
-    words = [_message(each.line) for each in found.implementations]
-    return "\n".join((*lines, *words, ", ".join((*problems, told)))) + "\n"
+            lines.append(f"::{kind} {_file(report, name)}title={title}::{_message(explain_result(result))}")
+    problems = [format_count(len(report.problems), "problem")] if report.problems else []
+    passed = sum(verdict.outcome is not Outcome.FAIL for verdict in report.verdicts)
+    summary = f"{passed} of {len(report.verdicts)} test types passed" if report.verdicts else "nothing was verified"
+    verdict_lines = [_message(each.line) for each in report.implementations]
+    return "\n".join((*lines, *verdict_lines, ", ".join((*problems, summary)))) + "\n"
 
 
-def as_junit(found: VerificationReport) -> str:
-    """Return JUnit XML with a suite for each implementation and test type, and a case for each check.
-
-    Failed builds, failed starts and checks that could not run are errors.
-    """
+def as_junit(report: VerificationReport) -> str:
+    """Return JUnit XML: a suite for each implementation and test type, and a case for each check."""
     root = ElementTree.Element("testsuites", name="tfb verify")
-    for verdict in found.verdicts:
+    for verdict in report.verdicts:
         name = _xml(f"{verdict.implementation}.{verdict.test_type}")
         failed = str(sum(result.outcome is Outcome.FAIL for result in verdict.results))
         tests = str(len(verdict.results))
@@ -146,10 +197,10 @@ def as_junit(found: VerificationReport) -> str:
                 )
             elif result.outcome is Outcome.WARN:
                 ElementTree.SubElement(case, "system-out").text = _xml(f"warning: {explain_result(result)}")
-    _add_implementations(root, found.implementations)
-    errors = str(len(found.other_problems))
+    _add_implementations(root, report.implementations)
+    errors = str(len(report.other_problems))
     suite = ElementTree.SubElement(root, "testsuite", name="tfb", tests=errors, failures="0", errors=errors)
-    for problem in found.other_problems:
+    for problem in report.other_problems:
         first = _xml(problem.splitlines()[0])
         case = ElementTree.SubElement(suite, "testcase", classname="tfb", name=first)
         ElementTree.SubElement(case, "error", message=first).text = _xml(problem)
@@ -157,24 +208,20 @@ def as_junit(found: VerificationReport) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _add_implementations(root: ElementTree.Element, judged: Sequence[ImplementationVerdict]) -> None:
-    """Add a suite that contains a case for each implementation.
-
-    A case is an error if the implementation was not built or started, or if its server exited. Failed checks are in the
-    suites of the test types.
-    """
-    if not judged:
+def _add_implementations(root: ElementTree.Element, verdicts: Sequence[ImplementationVerdict]) -> None:
+    """Add a suite with a case for each implementation: an error if it was not built, did not start, or exited."""
+    if not verdicts:
         return
-    errors = sum(bool(each.problems) for each in judged)
-    skipped = sum(each.verdict == "skipped" and not each.problems for each in judged)
-    counts = {"tests": str(len(judged)), "failures": "0", "errors": str(errors), "skipped": str(skipped)}
+    errors = sum(bool(each.problems) for each in verdicts)
+    skipped = sum(each.verdict == "skipped" and not each.problems for each in verdicts)
+    counts = {"tests": str(len(verdicts)), "failures": "0", "errors": str(errors), "skipped": str(skipped)}
     suite = ElementTree.SubElement(root, "testsuite", {"name": "implementations", **counts})
-    for each in judged:
-        line = _xml(each.line)
-        case = ElementTree.SubElement(suite, "testcase", classname="implementations", name=_xml(each.implementation))
-        if each.problems:
-            ElementTree.SubElement(case, "error", message=line).text = _xml("\n".join(each.problems))
-        elif each.verdict == "skipped":
+    for verdict in verdicts:
+        line = _xml(verdict.line)
+        case = ElementTree.SubElement(suite, "testcase", classname="implementations", name=_xml(verdict.implementation))
+        if verdict.problems:
+            ElementTree.SubElement(case, "error", message=line).text = _xml("\n".join(verdict.problems))
+        elif verdict.verdict == "skipped":
             ElementTree.SubElement(case, "skipped", message=line)
         ElementTree.SubElement(case, "system-out").text = line
 
@@ -182,16 +229,16 @@ def _add_implementations(root: ElementTree.Element, judged: Sequence[Implementat
 FORMATS: dict[str, Callable[[VerificationReport], str]] = {"json": as_json, "github": as_github, "junit": as_junit}
 
 
-def print_report(name: str, found: VerificationReport) -> None:
+def print_report(name: str, report: VerificationReport) -> None:
     """Print a report in the named format. Only the GitHub format may contain workflow commands."""
     if name == "github":
-        write_commands(as_github(found))
+        write_commands(as_github(report))
     else:
-        print(FORMATS[name](found), end="")
+        print(FORMATS[name](report), end="")
 
 
 def _xml(text: str) -> str:
-    """Replace characters that XML 1.0 does not allow. Responses may contain them."""
+    """Replace characters that XML 1.0 does not allow, because responses may contain them."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
@@ -204,9 +251,9 @@ def _message(text: str) -> str:
     return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _file(found: VerificationReport, implementation: str) -> str:
-    """Return the property that attaches an annotation to a configuration. Empty for a file outside the repository."""
-    folder = found.folders.get(implementation)
+def _file(report: VerificationReport, implementation: str) -> str:
+    """Return the CI annotation property with the configuration file, or "" if it is outside the repository."""
+    folder = report.folders.get(implementation)
     return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
 
 

@@ -1,36 +1,78 @@
-"""The interface of runtimes, which is the same for local processes and containers."""
+"""The interface that runtimes share, for local processes and containers, and the addresses of servers."""
 
+import socket
+import ssl
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from harness.host import machine
 from harness.host.metering import Reading
 from harness.host.sockets import SocketCounters, SocketMeter
-from harness.plan.discovery import Implementation
+from harness.host.unix_socket import UnixSocket
+from harness.plan.implementation import Implementation
 from harness.records.run_info import BuildRecord
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The address of a server."""
+    """The address of a server: host and port, or a Unix socket. Connections may use TLS."""
 
-    host: str
+    host: str  # name or numeric address
     port: int
+    name: str = ""  # value of the ``Host`` header, from the URL that the user gave; if empty, this host and port
+    tls: bool = False
+    unix: UnixSocket | None = None  # if set, clients connect to it instead of host and port
+
+    @property
+    def authority(self) -> str:
+        """Return the value of the ``Host`` header (RFC 9110 section 7.2), with brackets around an IPv6 address."""
+        return self.name or f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """Return the address in the form that messages use."""
+        return f"unix:{self.unix.path}" if self.unix else self.url("")
+
+    @property
+    def metered_port(self) -> int:
+        """Return the port if clients use plain HTTP over TCP, otherwise 0. tfb can count only such bytes."""
+        return 0 if self.unix or self.tls else self.port
 
     def url(self, path: str) -> str:
-        """Return the absolute URL of a path."""
-        return f"http://{self.host}:{self.port}{path}"
+        """Return the absolute URL of a path, with this endpoint's host and port instead of the user's."""
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{path}"
+
+    def connect(self, seconds: float) -> socket.socket:
+        """Return a connection with a time limit per operation. With TLS, the first operation does the handshake."""
+        if self.unix:
+            connection = self.unix.connect(seconds)
+        else:
+            connection = socket.create_connection((self.host, self.port), timeout=seconds)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not self.tls:
+            return connection
+        name = None if ":" in self.host else self.host
+        return _tls_context().wrap_socket(connection, server_hostname=name, do_handshake_on_connect=False)
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    """Return a context that accepts every certificate, because services under test use self-signed certificates."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAddress:
-    """The address and the accounts of a PostgreSQL database.
-
-    The administrator, if any, may read statistics and restore the seeded state.
-    """
+    """A PostgreSQL database's address and accounts. The administrator may read statistics and restore the seed."""
 
     host: str
     port: int
@@ -41,18 +83,18 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
-NO_DATABASE = DatabaseAddress(host="", port=0)  # address for services that need no database or include one
+NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database or start their own
 
 
 class Meter(Protocol):
-    """A meter of the resource usage of a process tree."""
+    """A meter for a process tree's resource usage."""
 
     def read(self) -> Reading:
-        """Return the counters. Raises ServerDiedError if all processes have exited."""
+        """Return the counters. Raises ServerDiedError if every process has exited."""
 
 
 class ConnectionTracker(Protocol):
-    """A meter of the connections from load generators to a server."""
+    """A meter for the connections from load generators to a server."""
 
     def read(self) -> SocketCounters | None:
         """Return the counters, or None if they are unavailable."""
@@ -67,21 +109,21 @@ class ServerProgram(Meter, Protocol):
     log: Path  # contains standard output and standard error
 
     def connections(self, port: int) -> ConnectionTracker:
-        """Start metering the connections from this machine to a port of the server."""
+        """Start metering connections from this machine to one of the server's ports."""
         return SocketMeter(port)
 
     def identity(self) -> str:
-        """Return an identity that changes if the server restarts: pid or container id, and start time."""
+        """Return the pid or container id with the start time, which change if the server restarts."""
 
     def require_alive(self) -> None:
-        """Raise ServerDiedError, with exit status and the end of the log, if the server has exited."""
+        """If the server has exited, raise ServerDiedError with the exit status and the end of the log."""
 
     def end(self) -> float | None:
         """Send SIGTERM. Return the seconds until the server exits, or None if it keeps running."""
         return None
 
     def steal_ticks(self) -> tuple[float, float] | None:
-        """Return the stolen and the total CPU ticks of the server's machine, or None if unknown."""
+        """Return the CPU ticks of the server's machine (stolen by the hypervisor, total), or None if unknown."""
         return machine.steal_ticks()
 
 
@@ -93,7 +135,7 @@ class Server:
     endpoint: Endpoint
     program: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
-    upstream: "Upstream | None" = None  # the variable UPSTREAM_URL contains the address
+    upstream: "Upstream | None" = None  # upstream server that UPSTREAM_URL points to
 
 
 class Database(Protocol):
@@ -101,18 +143,18 @@ class Database(Protocol):
 
     @property
     def address(self) -> DatabaseAddress:
-        """The address of the database."""
+        """Return the database's address and accounts."""
 
     def restore(self) -> None:
-        """Restore the seeded tables. No server may be connected to a shared database."""
+        """Restore the seeded tables. If the database is shared, no server may be connected."""
 
     def meter(self) -> Meter | None:
-        """Return a meter of the database's processes, or None if they run elsewhere."""
+        """Return a meter for the database's processes, or None if they run on a different machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamStats:
-    """Counters of an upstream server since the last reset."""
+    """An upstream server's counters since the last reset."""
 
     calls: int
     sum: int  # sum of the numbers in the upstream server's responses
@@ -120,24 +162,21 @@ class UpstreamStats:
 
 
 class Upstream(Protocol):
-    """The slow server that implementations of the fan-out test type call."""
+    """The slow server that implementations call in the fan-out test type."""
 
     @property
     def url(self) -> str:
         """The value of UPSTREAM_URL."""
 
     def reset(self) -> None:
-        """Set the counters to zero."""
+        """Reset the counters to zero."""
 
     def stats(self) -> UpstreamStats:
         """Return the counters."""
 
 
 class SharedDatabase(Database, Protocol):
-    """The PostgreSQL of a run, which can provide a private database for each server.
-
-    ``restore`` also restarts PostgreSQL, at the same address, if it has exited.
-    """
+    """A run's PostgreSQL server, which may provide private databases. If it has exited, ``restore`` restarts it."""
 
     @property
     def log(self) -> Path | None:
@@ -148,14 +187,12 @@ class SharedDatabase(Database, Protocol):
 
     @property
     def supports_copies(self) -> bool:
-        """Whether simultaneous servers can have private databases."""
+        """Return whether each server can have a private database, so that servers can run at the same time."""
 
     def private_database(self, name: str, *, empty: bool = False) -> AbstractContextManager[Database]:
-        """Create a database for a single server, which can be restored while the server is connected.
+        """Create a database for a single server. It has the seeded tables or, if ``empty`` is set, no tables.
 
-        Args:
-            name: Name of the server.
-            empty: Whether to create an empty database that belongs to the server, instead of the seeded tables.
+        The server's role owns an empty database.
         """
 
 
@@ -167,10 +204,10 @@ class RunningGenerator(Protocol):
         """The command line."""
 
     def begin(self) -> None:
-        """Start the load if the generator waits for permission. Raises LoadError if it fails."""
+        """If the generator waits for ``go``, start the load. Raises LoadError if the generator fails."""
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the exit. Return the exit status (negative: a signal), or None after ``seconds``."""
+        """Wait for the exit. Return the exit status, which is negative for a signal, or None after ``seconds``."""
 
     def interrupt(self) -> None:
         """Ask the generator to stop and print the results so far."""
@@ -181,18 +218,18 @@ class RunningGenerator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorStart:
-    """The start of a load generator in a group, measured by this machine's clock."""
+    """When and with which share a load generator of a group started. Times are from this machine's clock."""
 
     client: str
     connections: int
     threads: int
-    go_sent_at: float  # time.monotonic() when tfb sent the request to begin
+    go_sent_at: float  # time.monotonic() when tfb sent ``go``
     start_seen_at: float | None  # when the generator reported the start; None without a report
 
 
 @runtime_checkable
 class GeneratorGroup(Protocol):
-    """Load generators on several clients, used like a single ``RunningGenerator``."""
+    """Load generators on several client machines, which tfb uses like a single ``RunningGenerator``."""
 
     def starts(self) -> Sequence[GeneratorStart]:
         """Return the start of each generator, in the order of their results."""
@@ -211,14 +248,17 @@ class Runtime(Protocol):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """The accounts of "builds" and "servers". Empty for containers, because images determine the accounts."""
+        """Return the accounts that run "builds" and "servers".
+
+        The mapping is empty for containers, because their images determine the accounts.
+        """
 
     @property
     def network(self) -> str:
-        """The network of load generator, servers and database: ``host`` (loopback) or ``bridge``."""
+        """Return the kind of network between generator, servers and database: ``host`` (loopback) or ``bridge``."""
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build an implementation. A failed build raises no error; the returned record describes it."""
+        """Build an implementation. If the build fails, raise no error, but return a record with the reason."""
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
         """Start and seed the shared database. Stop it at the end of the block."""
@@ -226,25 +266,22 @@ class Runtime(Protocol):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> AbstractContextManager[Server]:
-        """Start a server, and wait until it responds to ``ready_path``. Stop it at the end of the block."""
+        """Start a server and wait until it responds to ``ready_path``. Stop it at the end of the block."""
 
     def own_generator(self) -> str:
-        """Return the argument ``program`` that makes ``generator`` start tfb's load generator.
+        """Build tfb's load generator if necessary. Return the ``program`` to pass to ``generator``.
 
-        Build the load generator if necessary. Raises EnvironmentLacksError if it cannot be built here, or BuildError.
+        Raises EnvironmentLacksError if it cannot be built on this machine, or BuildError if the build fails.
         """
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator.
+        """Start a load generator: ``wrk``, or the path of a program. Names of scripts in toolset/wrk become paths.
 
-        Args:
-            program: ``wrk`` or the path of a program.
-            arguments: Arguments of the program. Names of scripts in toolset/wrk become paths.
-            waits_for_go: Whether the program prints that it is ready and waits for a line on stdin.
-            folder: A folder that the program may write to.
+        If ``waits_for_go`` is set, the generator prints that it is ready and waits for a line on stdin. It may write
+        files to ``folder``.
         """
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of wrk, PostgreSQL and other programs of this runtime."""
+        """Return the versions of the programs that this runtime uses, such as wrk and PostgreSQL."""

@@ -1,4 +1,4 @@
-"""Chooses the runtime and checks the requirements. The default is Docker if an engine responds."""
+"""Chooses the runtime and checks its requirements. The default is Docker if an engine responds."""
 
 import atexit
 import logging
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import accounts, leftovers, machine
-from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, ExistingDatabase
+from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Settings, split_cpus
 from harness.plugins import Hook
 from harness.provisioning import requirements
@@ -26,7 +26,7 @@ REMOTE_RUNTIME: Hook[Callable[[Settings, Sequence[Implementation], Path, str], R
 def choose_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
 ) -> Runtime:
-    """Return the runtime for the settings. Raises EnvironmentLacksError, with a remedy, if something is missing."""
+    """Return the runtime for the settings. If something is missing, raise EnvironmentLacksError with a remedy."""
     if settings.hosts.uses_remote_machines:
         return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
     if uses_local_runtime(settings):
@@ -43,6 +43,21 @@ def uses_local_runtime(settings: Settings) -> bool:
         return settings.runtime == "local" or not compose.engine_version()
     except EnvironmentLacksError:
         return True
+
+
+def uses_bridge(settings: Settings, implementations: Sequence[Implementation]) -> bool:
+    """Return whether containers use a bridge network.
+
+    If one implementation is a TechEmpower folder, which needs a bridge, all servers use it.
+    """
+    return settings.network_mode == "bridge" or any(map(techempower_container.is_techempower_folder, implementations))
+
+
+def can_run_side_by_side(settings: Settings, implementations: Sequence[Implementation]) -> bool:
+    """Return whether the selected runtime can run several servers at once. Do not prepare the runtime."""
+    if settings.server_port is not None or settings.hosts.uses_remote_machines:
+        return False
+    return uses_local_runtime(settings) or not uses_bridge(settings, implementations)
 
 
 def make_local_runtime(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
@@ -83,22 +98,24 @@ def make_docker_runtime(
             "tfb-database:5432 is PostgreSQL and the port is free. Remove the flag"
         )
     if with_local := [i for i in implementations if i.allowed and i not in techempower]:
-        raise UsageError(f"--allow {with_local[0].name}: it has a local block, but the flag is for folders without one")
-    # All servers of a run use the same network, because results on a bridge and on the host's network differ.
-    bridge = settings.network_mode == "bridge" or bool(techempower)
+        raise UsageError(
+            f"--allow {with_local[0].name}: remove the flag, which is for implementations without a local block"
+        )
+    # All servers of a run use the same network, because results with and without a bridge cannot be compared.
+    bridge = uses_bridge(settings, implementations)
     database = settings.hosts.database if isinstance(settings.hosts.database, ExistingDatabase) else None
     if bridge and database and database.host in LOOPBACK:
         raise UsageError(
             f"--database-host postgresql://{database.host}:{database.port}: with --network-mode bridge, this address "
             "is the container itself. Use an address of this machine that containers can reach"
         )
-    others = ""
-    if not settings.hosts.uses_remote_machines:  # CPUs of other machines are checked by their engines
-        others = ",".join(map(str, split_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
+    other_cpus = ""
+    if not settings.hosts.uses_remote_machines:  # otherwise, the remote engine checks the CPU numbers
+        other_cpus = ",".join(map(str, split_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
     variables = {
         "TFB_SERVER_CPUS": settings.cpuset_cpus or "",
-        "TFB_DATABASE_CPUS": others,
-        "TFB_WRK_CPUS": others,
+        "TFB_DATABASE_CPUS": other_cpus,
+        "TFB_WRK_CPUS": other_cpus,
         "TFB_SERVER_MEMORY": str(server_limits.memory_bytes),
         "TFB_SERVER_PIDS": str(server_limits.pids),
         "TFB_DATABASE_MEMORY": str(limits.Limits().memory_bytes),
@@ -119,12 +136,12 @@ def make_docker_runtime(
         database_host=database.host if database else None,
     )
     if prepare:
-        atexit.register(runtime.close)  # even if a signal interrupts the removal
+        atexit.register(runtime.close)  # removes resources even if a signal interrupts the normal removal
         # Containers of a killed run would disturb the measurement.
-        removable = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
+        removable = [leftover for leftover in compose.engine_leftovers() if leftover.is_certain]
         if removable and settings.consent == "yes":
-            logger.warning("removing leftovers of a killed run: %s", ", ".join(map(str, removable)))
+            logger.warning("removing leftovers from a killed run: %s", ", ".join(map(str, removable)))
             for remaining in leftovers.remove_leftovers(removable):
-                logger.warning("could not be removed: %s", remaining)
+                logger.warning("cannot remove a leftover: %s", remaining)
         runtime.prepare()
     return runtime

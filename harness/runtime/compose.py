@@ -1,4 +1,4 @@
-"""Runs the Docker client with compose v2 and this project's compose files. No other module runs compose."""
+"""Runs the Docker client, and Docker Compose (v2) with the files in docker/."""
 
 import json
 import logging
@@ -19,16 +19,14 @@ from harness.plain_text import printable
 
 logger = logging.getLogger("tfb.compose")
 
-RUN_LABEL = "org.tfb.run"  # on containers and networks: the run that created them
-OWNER_LABEL = "org.tfb.owner"  # on containers and networks: the process that created them (harness.host.ownership)
-IMAGE_LABEL = "org.tfb.image"  # on images: their tag
-STAND_IN_LABEL = "org.tfb.stand-in"  # on stand-ins for other images: the source of their content
-BUILDS = "tfb"  # compose project of all builds; the name becomes part of the image name
+RUN_LABEL = "org.tfb.run"  # label of containers and networks; its value is the id of the run that created them
+OWNER_LABEL = "org.tfb.owner"  # label of containers and networks; its value identifies the tfb process
+IMAGE_LABEL = "org.tfb.image"  # label of images; its value is the tag
+STAND_IN_LABEL = "org.tfb.stand-in"  # label of local stand-ins for base images; its value: kind and Debian suite
+BUILDS = "tfb"  # compose project of all builds; part of the image names
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # names of services
 UP_SECONDS = 120.0
-ENGINE_SECONDS = 20.0
-# Variables of the caller that the docker client receives. They contain no tokens of CI systems or shells.
 CLIENT_VARIABLES = frozenset(
     {
         "BUILDX_BUILDER",
@@ -59,7 +57,6 @@ CLIENT_VARIABLES = frozenset(
         "XDG_RUNTIME_DIR",
     }
 )
-# fmt: on
 PROXY_VARIABLES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"})
 INSTALL_COMMAND = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
@@ -69,9 +66,9 @@ def engine_version() -> str:
     output = ""
     for command in (("compose", "version", "--short"), ("version", "--format", "{{.Server.Version}}")):
         try:
-            completed = docker(*command, seconds=ENGINE_SECONDS)
+            completed = docker(*command, seconds=20.0)
             status, output = completed.status, completed.stdout.strip()
-        except TfbError as error:  # the engine does not respond, or there is no client
+        except TfbError as error:  # the engine does not respond, or the client is not installed
             status, output = 1, str(error)
         if status != 0:
             raise EnvironmentLacksError(
@@ -92,7 +89,7 @@ class ResourceKind:
     removal: tuple[str, ...]
 
 
-# In order of removal: containers use networks and volumes.
+# Resources in the order of removal. Containers come first, because they use networks and volumes.
 RESOURCE_KINDS = (
     ResourceKind(
         kind="container",
@@ -120,16 +117,16 @@ IDENTITY = re.compile(r"[0-9a-f]{12,64}|tfb-[\w.-]+")  # id of a container or ne
 
 
 def client_environment(*, proxies: bool = True) -> dict[str, str]:
-    """Return the environment of the docker client.
+    """Return the docker client's environment.
 
-    Set ``proxies`` to False if untrusted files may refer to the variables. Proxy addresses can contain passwords.
+    Proxy variables may contain passwords. Omit them (``proxies=False``) for untrusted compose files.
     """
     names = CLIENT_VARIABLES | (PROXY_VARIABLES if proxies else frozenset())
     return {name: value for name, value in os.environ.items() if name in names}
 
 
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.CompletedCommand:
-    """Run a docker command. ``at`` are arguments that select the engine of a remote machine."""
+    """Run a docker command. ``at`` contains arguments that select a remote machine's engine."""
     return process.run(["docker", *at, *arguments], seconds=seconds, env=client_environment())
 
 
@@ -143,26 +140,23 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
 
 
 def ownership_labels(run_id: str) -> dict[str, str]:
-    """Return the labels of all resources that this process creates in an engine for a run."""
+    """Return the labels for all resources that this process creates in an engine for a run."""
     return {RUN_LABEL: run_id, OWNER_LABEL: ownership.own_identity()}
 
 
 def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the arguments of ``docker run`` for labels."""
+    """Return the ``docker run`` arguments that set labels."""
     return tuple(argument for label in labels.items() for argument in ("--label", "=".join(label)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """The compose project of a run. All resources have the labels of the run and of this process.
-
-    The name contains random digits, because runs in different results folders can have the same id.
-    """
+    """The compose project of a run. Labels on its resources name the run and this process."""
 
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
-    at: Sequence[str] = ()  # arguments that select the engine of a remote machine
+    engine: Sequence[str] = ()  # arguments that select a remote machine's engine
     token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
@@ -176,7 +170,7 @@ class Project:
         return ownership_labels(self.run_id)
 
     def labels(self, service: str = "") -> tuple[str, ...]:
-        """Return the flags that give a container the labels of this project, and of a service if named."""
+        """Return flags that label a container with the run and, if ``service`` is given, with project and service."""
         labels = self.ownership_labels
         if service:
             labels |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
@@ -192,23 +186,23 @@ class Project:
         *arguments: str,
         seconds: float,
         log: Path | None = None,
-        more: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
         project: str | None = None,
     ) -> process.CompletedCommand:
-        """Run a compose command. ``more`` are additional variables for the compose files."""
+        """Run a compose command. ``variables`` contains further variables that the compose files use."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
-        command = ["docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
+        command = ["docker", *self.engine, "compose", "--ansi", "never", "--project-name", project or self.name]
         run = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.own_identity()}
-        # Users can set variables of compose.yaml, for example TFB_DATABASE_TMPFS.
+        # Let users set variables that compose.yaml reads, for example TFB_DATABASE_TMPFS.
         settings = {name: value for name, value in os.environ.items() if name.startswith("TFB_")}
-        environment = {**client_environment(), **settings, **run, **self.variables, **(more or {})}
+        environment = {**client_environment(), **settings, **run, **self.variables, **(variables or {})}
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.CompletedCommand:
-        """Build an image in a project that all runs share, so that an unchanged image keeps the same id."""
-        return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
+        """Build an image in the project that all runs share, so that an unchanged image keeps its id."""
+        return self.run("build", *arguments, seconds=seconds, log=log, variables=more, project=BUILDS)
 
     def container(self, service: str, project: str | None = None) -> str:
         """Return the id of a service's container. Raises StartError if there is no container."""
@@ -221,35 +215,35 @@ class Project:
             "com.docker.compose.service": service,
             "com.docker.compose.project": project or self.name,
         }
-        return find_labelled(RESOURCE_KINDS[0], labels, self.at) or []
+        return find_labelled(RESOURCE_KINDS[0], labels, self.engine) or []
 
     def remove(self, service: str, project: str | None = None) -> None:
         """Remove a service's container."""
         if containers := self._containers(service, project):
-            docker(*RESOURCE_KINDS[0].removal, *containers, at=self.at)
+            docker(*RESOURCE_KINDS[0].removal, *containers, at=self.engine)
 
     def remove_now(self, project: str) -> None:
-        """Remove the resources that this run has created so far in a compose project."""
+        """Remove all resources that this run has created in a compose project."""
         for kind in RESOURCE_KINDS:
             labels = self.ownership_labels | {"com.docker.compose.project": project}
-            if resources := find_labelled(kind, labels, self.at):
-                docker(*kind.removal, *resources, at=self.at)
+            if resources := find_labelled(kind, labels, self.engine):
+                docker(*kind.removal, *resources, at=self.engine)
 
     def remove_all(self) -> None:
         """Remove all resources of this run and this process, except images."""
         for kind in RESOURCE_KINDS:
             for _ in range(3):  # after an interruption, the engine may still be creating resources
-                resources = find_labelled(kind, self.ownership_labels, self.at)
+                resources = find_labelled(kind, self.ownership_labels, self.engine)
                 if resources == []:
                     break
                 if resources:
-                    docker(*kind.removal, *resources, at=self.at)
+                    docker(*kind.removal, *resources, at=self.engine)
             else:
                 logger.warning("the engine did not remove every %s of run %s", kind.kind, self.run_id)
 
 
 def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
-    """Return the identities of resources with all these labels, newest first. None if they could not be listed."""
+    """Return the identities of resources that have all these labels, newest first, or None if listing fails."""
     filters = [word for label in labels.items() for word in ("--filter", f"label={'='.join(label)}")]
     done = docker(*kind.listing, *filters, "--format", kind.identity, at=at)
     if done.status != 0:
@@ -257,20 +251,20 @@ def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[st
     return [line for line in done.stdout.splitlines() if IDENTITY.fullmatch(line)]  # other lines are warnings
 
 
-def engine_leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
-    """Return the resources of exited runs, and of runs that may still be active on other machines."""
+def engine_leftovers(engine: Sequence[str] = ()) -> tuple[Leftover, ...]:
+    """Return resources of runs that have exited or that another machine started. The latter may still be in use."""
     leftovers = []
     for kind in RESOURCE_KINDS:
         labels = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
         row = "\t".join((kind.identity, *labels, kind.name))
-        done = docker(*kind.listing, "--filter", f"label={RUN_LABEL}", "--format", row, at=at)
-        for line in done.stdout.splitlines() if done.status == 0 else ():
+        completed = docker(*kind.listing, "--filter", f"label={RUN_LABEL}", "--format", row, at=engine)
+        for line in completed.stdout.splitlines() if completed.status == 0 else ():
             identity, owner, run, resource = (*line.split("\t"), "", "", "")[:4]
             state = ownership.owner_state(owner)
             if state != "alive" and IDENTITY.fullmatch(identity):  # other lines are warnings
                 name = printable(f"{resource} of run {run}")
-                remove = partial(_remove, (*kind.removal, identity), at)
-                leftovers.append(Leftover(kind=kind.kind, name=name, certain=state == "dead", remove=remove))
+                remove = partial(_remove, (*kind.removal, identity), engine)
+                leftovers.append(Leftover(kind=kind.kind, name=name, is_certain=state == "dead", remove=remove))
     return tuple(leftovers)
 
 
@@ -282,7 +276,7 @@ def _remove(command: Sequence[str], at: Sequence[str]) -> None:
 
 
 def disk_full_hint(output: str) -> str:
-    """Return a remedy if a command failed because the engine's disk is full, otherwise an empty string."""
+    """If a command failed because the engine's disk is full, return a remedy, otherwise an empty string."""
     if "no space left on device" not in output.lower():
         return ""
     return (
@@ -292,9 +286,6 @@ def disk_full_hint(output: str) -> str:
 
 
 def start_error(output: str, problem: str = "the container could not be started") -> TfbError:
-    """Return the error for a container that did not start.
-
-    This is EngineFullError if the disk is full, otherwise StartError.
-    """
+    """Return the error for a container that did not start: EngineFullError if the disk is full, else StartError."""
     hint, message = disk_full_hint(output), f"{problem}: {output}"
     return EngineFullError(f"{message}\n{hint}") if hint else StartError(message)

@@ -1,5 +1,6 @@
-"""A running container: counters, log, and the reason for the exit."""
+"""Represents a running container. It provides the container's counters and log, and the reason why it exited."""
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,23 +15,23 @@ from harness.runtime import ServerProgram
 from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
-# Limit enforced by the kernel; each reading truncates the log to MAX_LOG_BYTES.
+# Maximum size of the log. The kernel enforces it if ``read`` does not truncate the log to MAX_LOG_BYTES in time.
 FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
-# When the log is full, the kernel ends the first command. The second command then waits for the container's exit.
+# When the log is full, the kernel kills `docker logs`. `docker wait` then waits until the container exits.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # time for the engine to notice that a process has exited
-SIGNALLED = 128  # added to the signal number in the exit status by shells and the engine
+SIGNALLED = 128  # exit status of a program killed by signal N is this plus N
 
 
 class Container(ServerProgram):
     """A started container. The output is copied to ``log`` until ``close``.
 
-    The container's state is read from the kernel instead of the engine, because this is cheap under load. The
-    constructor raises StartError, with the last lines of the output, if the container has exited.
+    ``read`` gets the counters from the kernel, not from the engine, because this costs little under load. If the
+    container has exited, the constructor raises a StartError with the last lines of the output.
     """
 
-    place = ""  # name of the other machine in messages
+    place = ""  # suffix in messages, such as " on database"; empty for this machine
 
     def __init__(self, name: str, container: str, log: Path) -> None:
         self.name = name
@@ -46,11 +47,24 @@ class Container(ServerProgram):
             try:
                 self._meter = CgroupMeter(self.pid)  # an exited container has pid 0, which has no control group
             except ServerDiedError as error:
+                self._require_local_engine()
                 raise StartError(f"the container exited immediately: {self.how_it_ended()}") from error
             stack.pop_all()
 
+    def _require_local_engine(self) -> None:
+        """Raise StartError if the container is running, but not on this machine."""
+        state = (inspect("container", self.id) or {}).get("State", {})
+        if state.get("Running") and int(state.get("Pid", 0)) == self.pid:
+            engine = docker("info", "--format", "{{.Name}}").stdout.strip() or "unknown"
+            raise StartError(
+                f"the container runs, but this machine has no process {self.pid}: the Docker engine (machine {engine}, "
+                f"DOCKER_HOST {os.environ.get('DOCKER_HOST', 'not set')}) is on another machine, in a virtual machine "
+                "or outside this container. Use a local engine (unset DOCKER_HOST, docker context use default), or run "
+                "tfb on the engine's machine"
+            )
+
     def alive(self) -> bool:
-        """Return whether the container's first process is running. The pid may have been reused."""
+        """Return whether the container's first process is running. A new process with the same pid does not count."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
@@ -58,7 +72,7 @@ class Container(ServerProgram):
         return f"{self.id}@{self.pid}.{self._born}"
 
     def read(self) -> Reading:
-        """Return the counters of the control group. Raises ServerDiedError if the container has exited."""
+        """Return the control group's counters. Raises ServerDiedError if the container has exited."""
         process.truncate_log(self.log)
         try:
             return self._meter.read()
@@ -66,12 +80,12 @@ class Container(ServerProgram):
             raise ServerDiedError(self.crash_reason()) from error
 
     def require_alive(self) -> None:
-        """Raise ServerDiedError, with the end of the log, if the container has exited."""
+        """If the container has exited, raise ServerDiedError with the end of the log."""
         if not self.alive():
             raise ServerDiedError(self.crash_reason())
 
     def crash_reason(self) -> str:
-        """Return the name, how the container exited, and the end of the log."""
+        """Return why the container exited, with the end of the log."""
         return crash_reason(self.name, f"its container{self.place} has exited: {self.how_it_ended()}", self.log)
 
     def how_it_ended(self) -> str:
@@ -81,7 +95,7 @@ class Container(ServerProgram):
         return describe_end(self.id)
 
     def _complete_log(self) -> None:
-        """Truncate the log. If it reached the kernel's limit, append the last lines of the output."""
+        """Truncate the log. If it reached ``FOLLOWED_BYTES``, append the last lines of the output."""
         full = self.log.stat().st_size >= FOLLOWED_BYTES
         process.truncate_log(self.log)
         if full:
@@ -89,7 +103,7 @@ class Container(ServerProgram):
                 log.write(self._last_lines()[-LAST_BYTES:].encode())
 
     def _last_lines(self) -> str:
-        """Return the end of the output as stored by the engine."""
+        """Return the end of the output, which the engine stores."""
         return docker("logs", "--tail", LAST_LINES, self.id).stdout
 
     def address(self) -> str | None:
@@ -112,25 +126,21 @@ class Container(ServerProgram):
         docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Stop the container, and complete the log."""
+        """Stop the container and complete the log."""
         try:
             docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
-        finally:  # even if the engine does not respond
+        finally:  # also if the engine does not respond
             self.close()
 
     def close(self) -> None:
-        """Complete the log of a stopped container."""
+        """Complete a stopped container's log."""
         self._follower.wait(1.0)  # the last output follows shortly after the exit
         self._follower.stop()
         self._complete_log()
 
 
 def follow_log(docker_command: Sequence[str], container: str, log: Path) -> process.Child:
-    """Start a child that copies a container's output to ``log`` until the container exits.
-
-    The kernel limits the size of the log. Only this user may read it, because programs print secrets.
-    ``docker_command`` is docker with the arguments that select the engine.
-    """
+    """Start a child that copies a container's output to ``log``, which is private and limited in size."""
     blocks = str(FOLLOWED_BYTES // 512)
     with safe_write.append(log, private=True) as output:
         command = ["sh", "-c", FOLLOW, "sh", blocks, container, *docker_command]
@@ -138,10 +148,7 @@ def follow_log(docker_command: Sequence[str], container: str, log: Path) -> proc
 
 
 def describe_end(container: str, at: Sequence[str] = ()) -> str:
-    """Return how a container exited, for example because it exceeded the memory limit.
-
-    ``at`` are arguments that select the engine.
-    """
+    """Return how a container exited, for example that it ran out of memory."""
     until = time.monotonic() + SETTLE_SECONDS
     while (details := inspect("container", container, at)) and details["State"]["Running"] and time.monotonic() < until:
         time.sleep(0.05)

@@ -6,14 +6,12 @@ from pathlib import Path
 from harness.host import process
 from harness.plain_text import printable
 
-LOG_BYTES = 1 << 20  # number of bytes of a log that are searched
-NO_REASON = "Traceback (most recent"  # first line of a report that has the reason in the last line
-MAX_QUOTED = 3  # maximum number of lines per symptom
-LINE_CHARACTERS = 500
-LONGEST_LINE = 500  # number of characters of a line that are searched, because the patterns can take quadratic time
+LOG_BYTES = 1 << 20  # maximum number of bytes of a log that tfb searches
+NO_REASON = "Traceback (most recent"  # start of a Python traceback's first line, which does not name the exception
+LINE_CHARACTERS = 500  # longer lines are cut, because the patterns can take quadratic time
 
-# Crash messages of programs. The named group is the exception. For Python, it is the line after the indented frames.
-# For Node, it is the line after the marked source line. For Perl, it is the line before the line that aborts.
+# Messages of programs that crash. The named groups capture the exception. In Python, it is on the line after the
+# indented frames. In Node.js, it follows the marked source line. In Perl, it precedes the message about the abort.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
@@ -42,8 +40,8 @@ _WORKERS = re.compile(
     r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Exceptions that a server may survive: with a logger's prefix, in a Go handler, and exceptions of .NET, PHP, Sinatra,
-# Rails, Puma, Elixir and C++.
+# Exceptions that a server may survive. They include exceptions that a logger prints after a prefix, panics in a Go
+# handler, and exceptions of .NET, PHP, Sinatra, Rails, Puma, Elixir and C++.
 _SURVIVED = re.compile(
     r"(?<![\w.$])(?P<logged>(?:Caused by: )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Throwable)(?:: .+)?)(?=\n[ \t]+at )"
     r"|(?P<handler>\bhttp: panic serving .+)"
@@ -57,7 +55,7 @@ _SURVIVED = re.compile(
     r"|(?P<unhandled>\b(?:uncaughtException|unhandledRejection|Unhandled (?:promise )?rejection)\b.*)",
     re.MULTILINE,
 )
-# Lines that a logger marks as errors. They are used if the patterns above do not match.
+# Lines that a logger marks as errors, used if no other pattern matches.
 _ERROR_LINES = re.compile(
     r"^(?=[Ee]rror: |.{0,200}?(?:\b(?:ERROR|SEVERE|FATAL|CRITICAL|PANIC)\b|\[(?:error|fatal|crit)\]"
     r"|\"level\": ?\"(?:error|fatal)\"))(?P<line>.+)$",
@@ -67,18 +65,29 @@ _ERROR_LINES = re.compile(
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
+def read_log(log: Path, begin: int) -> str:
+    """Return up to ``LOG_BYTES`` of a log, starting at byte ``begin``. If the log is shorter, return its end."""
+    try:
+        size = log.stat().st_size
+        with log.open("rb") as file:
+            file.seek(begin if begin <= size else max(0, size - LOG_BYTES))
+            return file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
+    except OSError:
+        return ""
+
+
 def find_crashes(log: Path) -> list[str]:
-    """Return a line for each crash in a log: first exceptions, then exits of worker processes."""
+    """Return a line for each crash in a log. Exceptions come first, then worker processes that exited."""
     text = _text(log, 0)
     return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
 
 
 def find_errors(log: Path, begin: int) -> list[str]:
-    """Return the first distinct exceptions after byte ``begin`` of a log, or error lines if there are none."""
+    """Return the first distinct exceptions after byte ``begin`` of a log. If there are none, return error lines."""
     text = _text(log, begin)
     messages = [each for each in find_exceptions(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
     distinct = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(messages)}
-    return list(reversed(distinct.values()))[:MAX_QUOTED]
+    return list(reversed(distinct.values()))[:3]
 
 
 def find_exceptions(text: str) -> list[str]:
@@ -87,15 +96,15 @@ def find_exceptions(text: str) -> list[str]:
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
         for match in pattern.finditer(text):
             groups = [each for each in match.groups() if each]
-            # If two patterns match the same exception, their matches end on the same line.
+            # The key is the number of the match's last line. Two patterns that match the same exception share it.
             by_line[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
     return [by_line[line] for line in sorted(by_line)]
 
 
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Return why a server has exited: a headline, the last lines of the log, and the log's path.
+    """Return a message that says why a server exited, and quotes the end of its log.
 
-    The headline quotes the first crash in the log. If no crash is recognised, it quotes the last line.
+    The headline contains the first crash in the log or, if there is none, the last line.
     """
     last_lines = process.tail(log)
     if crash := next(iter(find_crashes(log)), ""):
@@ -108,15 +117,8 @@ def crash_reason(name: str, how: str, log: Path) -> str:
 
 
 def _text(log: Path, begin: int) -> str:
-    """Return a log from byte ``begin`` on, or the last bytes if it has been truncated in the meantime."""
-    try:
-        size = log.stat().st_size
-        with log.open("rb") as file:
-            file.seek(begin if begin <= size else max(0, size - LOG_BYTES))
-            text = file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
-    except OSError:
-        return ""
-    return "\n".join(line[:LONGEST_LINE] for line in _COLOUR.sub("", text).split("\n"))
+    """Return a part of a log as ``read_log`` does, but remove colours and shorten long lines."""
+    return "\n".join(line[:LINE_CHARACTERS] for line in _COLOUR.sub("", read_log(log, begin)).split("\n"))
 
 
 def _lines(pattern: re.Pattern[str], text: str) -> list[str]:

@@ -7,14 +7,15 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import process
-from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import base_images_of_file
+from harness.plan.implementation import Implementation
+from harness.provisioning import step
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Server, images, techempower_container
@@ -46,10 +47,9 @@ from harness.runtime.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
 
-NOFILE = 20000  # limit of open files, as in compose.yaml
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
-IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names the image
+IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names its image
     DATABASE: "TFB_DATABASE_IMAGE",
     SERVER: "TFB_SERVER_IMAGE",
     WRK: "TFB_WRK_IMAGE",
@@ -62,14 +62,14 @@ REGISTRY_ERROR = re.compile(r"failed to resolve source metadata|pull access deni
 
 @dataclass(kw_only=True)
 class DockerRuntime:
-    """A runtime that builds images, and runs containers with compose."""
+    """A runtime that builds images and runs them with compose."""
 
     project: Project
     logs: Path
     server_port: int | None = None
     force_rm: bool = False
     environment: str = ""  # value of --results-environment, which is a build argument of TechEmpower folders
-    alone: bool = False  # servers run one at a time, because TechEmpower folders share a database
+    alone: bool = False  # whether servers run one at a time, because they share a database
     database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
@@ -80,24 +80,27 @@ class DockerRuntime:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether several servers can run at the same time, in separate compose projects.
+        """Return whether several servers can run at once.
 
-        With a bridge network, they cannot, because the database belongs to a single project.
+        On a bridge network they cannot, because all containers belong to the same compose project.
         """
         return self.server_port is None and not self.project.bridge and not self.alone
 
     @property
     def network(self) -> str:
-        """The network of all containers: ``bridge`` if an implementation requires it, otherwise ``host``."""
+        """Return the network of all containers: ``bridge`` if an implementation requires it, otherwise ``host``."""
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build the image. The record describes a failure. Raises EngineFullError."""
+        """Build the image. If this fails, return a record with the reason.
+
+        Raises EngineFullError if the disk of the Docker engine is full.
+        """
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return BuildRecord(status="skipped", reason=f"{recipe} does not exist")
         safe_write.make_folder(log.parent)
-        began, reason = time.monotonic(), ""
+        started_at, reason = time.monotonic(), ""
         context = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_LABEL": tag}
         try:
             self._build(
@@ -107,13 +110,13 @@ class DockerRuntime:
             reason = str(error)
             if techempower_container.is_techempower_folder(implementation) and REGISTRY_ERROR.search(reason):
                 reason += (
-                    f"\nNo registry provides the base image: docker/bootstrap-base --for {folder} builds a stand-in"
+                    f"\nNo registry provides the base image. Build a stand-in: docker/bootstrap-base --for {folder}"
                 )
         image = None if reason else inspect("image", self.image_id(tag))
         return BuildRecord(
             status="failed" if reason else "ok",
             reason=reason,
-            duration=time.monotonic() - began,
+            duration=time.monotonic() - started_at,
             log=f"logs/{implementation.name}/{log.name}",
             commands=(f"docker compose build {SERVER}",),
             tools={"docker": engine_version()},
@@ -124,34 +127,37 @@ class DockerRuntime:
         )
 
     def prepare(self) -> None:
-        """Build the base image, and the images of PostgreSQL and wrk.
-
-        Raises BuildError, StartError or EngineFullError.
-        """
+        """Build the base, PostgreSQL and wrk images. Raises BuildError, StartError or EngineFullError."""
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
-            done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
+            with step(f"build the image {BASE}"):
+                done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
             if done.status != 0:
-                raise BuildError(f"the base image {BASE} could not be built:\n{process.tail(log)}\nlog: {log}")
+                raise BuildError(f"cannot build the base image {BASE}:\n{process.tail(log)}\nlog: {log}")
         for service, tag in ((DATABASE, DATABASE_IMAGE), (WRK, WRK_IMAGE)):
-            self._build(service, tag, log, {})
+            self._build_tool(service, tag)
         self._read_versions()
 
-    def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
-        """Build an image with a tag of this run, and then add the usual tag.
+    def _build_tool(self, service: str, tag: str) -> None:
+        """Build an image with one of tfb's own programs. If the image is new, report how long the build takes."""
+        is_new = inspect("image", tag) is None
+        with step(f"build the image {tag}") if is_new else nullcontext():
+            self._build(service, tag, self.logs / "images.log", {})
 
-        Other runs may move the usual tag at any time. Containers are therefore started by image id.
-        """
+    def _build(
+        self, service: str, tag: str, log: Path, build_variables: Mapping[str, str], arguments: Sequence[str] = ()
+    ) -> None:
+        """Build an image, and tag it with a name that only this run uses. Other runs may move the usual tag."""
         if images.is_foreign(tag):
             raise BuildError(
                 f"the image {tag} exists, but tfb did not build it: rename it (docker tag {tag} OTHER, "
                 f"docker image rm {tag})"
             )
-        unique = f"{tag}{images.RUN_TAG}{self.project.token}"
+        unique_tag = f"{tag}{images.RUN_TAG}{self.project.token}"
         try:
-            variables = {**more, IMAGE_VARIABLES[service]: unique}
-            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=variables)
-            failure = f"failed ({process.describe_status(done.status)})" if done.status else ""
+            variables = {**build_variables, IMAGE_VARIABLES[service]: unique_tag}
+            completed = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=variables)
+            failure = f"failed ({process.describe_status(completed.status)})" if completed.status else ""
         except process.CommandTimeoutError:
             failure = f"was stopped after {BUILD_SECONDS:.0f} s"
         if failure:
@@ -159,16 +165,16 @@ class DockerRuntime:
             hint = disk_full_hint(last_lines)
             error = EngineFullError if hint else BuildError
             raise error(f"building the image {tag} {failure}:\n{last_lines}\nlog: {log}\n{hint}".rstrip())
-        identity = str((inspect("image", unique) or {}).get("Id", ""))
-        if not identity or docker("image", "tag", unique, tag).status != 0:
+        identity = str((inspect("image", unique_tag) or {}).get("Id", ""))
+        if not identity or docker("image", "tag", unique_tag, tag).status != 0:
             raise BuildError(f"the image {tag} was built, but the engine no longer has it\nlog: {log}")
-        self._tags.append((unique, identity))
+        self._tags.append((unique_tag, identity))
         self._images[tag] = identity
-        images.record_tag(unique, identity, temporary=True)
+        images.record_tag(unique_tag, identity, temporary=True)
         images.record_tag(tag, identity)
 
     def image_id(self, tag: str) -> str:
-        """Return the id of the image that this run built with a tag, even if the tag has moved since."""
+        """Return the id of the image that this run built and tagged, even if the tag now names another image."""
         return self._images.get(tag, tag)
 
     def _read_versions(self) -> None:
@@ -178,7 +184,7 @@ class DockerRuntime:
             done = docker(*run, *Limits().flags, self.image_id(image), "--version", seconds=UP_SECONDS)
             version = re.search(rf"^{program}\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
             if version is None:
-                raise start_error(done.stdout.strip()[-500:], f"the container of {program} does not start")
+                raise start_error(done.stdout.strip()[-500:], f"the container for {program} does not start")
             self._tools[program] = version[1]
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
@@ -189,7 +195,7 @@ class DockerRuntime:
     def _database(
         self, host: str, project: Project, container: ContainerType, *, owned: bool = False
     ) -> Iterator[DockerDatabase]:
-        """Start PostgreSQL at an address of the project's machine. Remove the container at the end of the block."""
+        """Start PostgreSQL at an address on the project's machine. Remove the container at the end of the block."""
         port, password = free_port(), secrets.token_urlsafe(12)
         address = DatabaseAddress(host=host, port=port, admin_user=ADMIN_ROLE, admin_password=password)
         variables = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
@@ -212,18 +218,18 @@ class DockerRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a container, and wait until the server responds. Remove it at the end of the block."""
+        """Start a container and wait until the server responds. Remove it at the end of the block."""
         techempower = techempower_container.is_techempower_folder(implementation)
         port = implementation.entry.port if techempower else self.server_port or free_port()
         if self.server_port and not techempower:
             require_free_port(port)
-        # On a bridge network, containers cannot reach the loopback address, on which the upstream server listens.
+        # The upstream server listens on the loopback address, which containers on a bridge network cannot reach.
         upstream = None if self.project.bridge else upstream_for(implementation)
         unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
-        safe_write.append(log, private=True).close()  # the log must exist before the container
+        safe_write.append(log, private=True).close()  # create the log before the container starts
         with ExitStack() as stack:
             stack.callback(self.project.remove, SERVER, unit)
-            began = time.monotonic()
+            started_at = time.monotonic()
             try:
                 if techempower:
                     container_id = self._run_as_toolset(implementation)
@@ -233,23 +239,23 @@ class DockerRuntime:
                     container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
-                # A bridge network assigns an address.
+                # On the host's network, the container has no separate address.
                 endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, program=container, upstream=upstream)
-                server.startup_time = wait_until_ready(server, ready_path, began)
+                server.startup_time = wait_until_ready(server, ready_path, started_at)
             except (StartError, ServerDiedError) as error:
                 message = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
                 if techempower and "privileged" not in implementation.allowed:
-                    message += f"\nTechEmpower's toolset runs it as with --allow {implementation.name}=privileged"
+                    message += (
+                        "\nTechEmpower's toolset runs privileged containers. To grant this container privileges, add "
+                        f"--allow {implementation.name}=privileged"
+                    )
                 raise StartError(message) from error
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-        """Return the variables of compose.yaml for a server.
-
-        On a bridge network, the run's database has a host name.
-        """
-        by_name = self.project.bridge and database.admin_user
+        """Return the variables of compose.yaml for a server."""
+        by_name = self.project.bridge and database.admin_user  # this network resolves the database's host name
         return {
             "TFB_SERVER_IMAGE": self.image_id(image_tag(implementation)),
             "TFB_SERVER_PORT": str(port),
@@ -265,13 +271,13 @@ class DockerRuntime:
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
         """Start the server's container with compose. Return the id."""
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
-        done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
+        done = project.run(*arguments, seconds=UP_SECONDS, log=log, variables=variables, project=unit)
         if done.status != 0:
             raise start_error(process.tail(log))
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
-        """Start a container as TechEmpower's toolset does, but with only the allowed privileges. Return the id."""
+        """Start a container as TechEmpower's toolset does, but only with allowed privileges. Return the id."""
         arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
@@ -286,25 +292,22 @@ class DockerRuntime:
         return done.stdout.strip().splitlines()[-1]
 
     def own_generator(self) -> str:
-        """Return the load generator's name. Build the image on the first call."""
+        """Return the load generator's name. Build its image on the first call."""
         if LOADGEN_IMAGE not in self._images:
-            self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
+            self._build_tool(LOADGEN, LOADGEN_IMAGE)
         return "loadgen"
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """Start a container with a load generator. Raises EnvironmentLacksError if the generator has no image.
-
-        ``folder`` has the same path and owner inside the container.
-        """
+        """Start a container with a load generator. Raises EnvironmentLacksError if it has no image."""
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local")
         if name == "loadgen":
             self.own_generator()
-        # Only `docker run` forwards signals and waits for the result. `docker compose run` leaves wrk running, and
-        # `docker start --attach` loses output.
+        # Use `docker run`, because it forwards signals and waits for the result. `docker compose run` leaves wrk
+        # running, and `docker start --attach` loses output.
         command = [
             *("docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
             *(("--interactive",) if waits_for_go else ()),
@@ -316,30 +319,30 @@ class DockerRuntime:
         return run_generator(command, waits_for_go=waits_for_go, env=client_environment())
 
     def limits(self) -> Sequence[str]:
-        """Return the limits of a load generator's container, as in compose.yaml."""
+        """Return the arguments that give a load generator's container the same limits as in compose.yaml."""
         variables = self.project.variables
         return (
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
-            *("--ulimit", f"nofile={variables.get('TFB_NOFILE', NOFILE)}"),
+            *("--ulimit", f"nofile={variables['TFB_NOFILE']}"),
             *("--cpuset-cpus", variables.get("TFB_WRK_CPUS", "")),
             *Limits().flags,
         )
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of engine, wrk and PostgreSQL, and the digests of the images."""
+        """Return the versions of the engine, wrk and PostgreSQL, and the image digests."""
         digests = {name: images.image_digest(self.image_id(name)) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
         return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in digests.items()}}
 
     def close(self) -> None:
-        """Remove the run's containers, networks and tags, and the images if ``--force-rm`` is set. Log errors."""
+        """Remove the run's containers, networks and tags. With ``--force-rm``, also remove the images. Log errors."""
         try:
             self.remove_all()
             tags = [*self._tags, *(self._images.items() if self.force_rm else ())]
             for image, reason in [remaining for tag in tags for remaining in images.remove_tag(*tag)]:
-                logger.warning("the image %s could not be removed: %s", image, reason)
+                logger.warning("cannot remove the image %s: %s", image, reason)
         except TfbError as error:
             logger.warning(
-                "the run's containers could not be removed: %s. Run ./tfb clean --leftovers when the engine responds",
+                "cannot remove the run's containers: %s. Run ./tfb clean --leftovers when the engine responds",
                 error,
             )
 
@@ -351,10 +354,7 @@ def is_stand_in(image: str) -> bool:
 
 
 def image_tag(implementation: Implementation) -> str:
-    """Return the image tag of an implementation.
-
-    A suffix is added if tags cannot contain all characters of the name.
-    """
+    """Return an implementation's image tag. Add a suffix if its name contains characters that tags cannot contain."""
     name = implementation.name
     tag = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
     return f"tfb/{tag}" if tag == name else f"tfb/{tag}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

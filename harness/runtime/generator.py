@@ -1,4 +1,4 @@
-"""A running load generator. The output is written to a file. The generator may wait for ``go`` before it sends load."""
+"""Runs a load generator. Its output goes to a file. It may wait for the line ``go`` before it sends requests."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ OUTPUT_BYTES = 64 << 20
 
 
 class GeneratorProgram:
-    """A started load generator. The output is complete after the exit."""
+    """A started load generator. The output is complete after it has exited."""
 
     def __init__(
         self, command: Sequence[str], child: process.Child, output: IO[bytes], control: IO[bytes] | None
@@ -33,7 +33,7 @@ class GeneratorProgram:
 
     def await_ready(self) -> None:
         """Wait for the line ``ready``. Raises LoadError if the generator does not print it in time."""
-        if not self._await_lines(1, 15.0):  # loadgen tries to connect for 10 s
+        if not self._await_lines(1, 15.0):  # longer than loadgen tries to connect (10 s)
             output = self.output().strip()[-500:] or "nothing"
             raise LoadError(f"{self.command[0]} did not become ready; it printed: {output}")
 
@@ -89,14 +89,7 @@ def run_generator(
     env: Mapping[str, str] | None = None,
     cpus: Sequence[int] | None = None,
 ) -> Iterator[GeneratorProgram]:
-    """Start a load generator, and stop it at the end of the block.
-
-    Args:
-        command: The program and the arguments.
-        waits_for_go: Whether the generator waits for ``go``.
-        env: The environment; default: tfb's environment.
-        cpus: The CPUs that the generator may use; default: all.
-    """
+    """Start a load generator, with the given environment and CPUs, and stop it at the end of the block."""
     with tempfile.TemporaryFile() as output:
         stdin = process.PIPE if waits_for_go else process.DEVNULL
         child = process.Child(command, process.ProcessOptions(env=env, cpus=cpus), stdin=stdin, stdout=output)

@@ -1,7 +1,7 @@
-"""Records the images that tfb builds and tags, and removes only these tags.
+"""Records the images that tfb builds and tags. tfb removes only recorded tags.
 
-A label does not prove that tfb built an image, because images built FROM an image of tfb inherit the labels. The state
-folder therefore contains a record of each tag with the image id.
+A label does not prove that tfb built an image, because images built FROM a tfb image inherit its labels. The state
+folder therefore contains a record of each tag with its image id.
 """
 
 import fcntl
@@ -22,12 +22,12 @@ logger = logging.getLogger("tfb.images")
 
 RECORD = "images.jsonl"  # file in the state folder
 MAX_RECORD_BYTES = 8 << 20  # maximum size of the record
-RUN_TAG = ":run-"  # separates an image's name from the token of the run
+RUN_TAG = ":run-"  # beginning of temporary tags, which end with the run's token
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnImage:
-    """An image that tfb tagged. ``name`` is the tag, or the image id if the tag has moved to a different image."""
+    """An image that tfb tagged. ``name`` is its tag, or its id if the tag now names a different image."""
 
     name: str
     description: str
@@ -39,16 +39,11 @@ class _Entry:
     tag: str
     id: str
     owner: str
-    temporary: bool  # the tag is removed when the owning process exits
-
-
-def full_tag(tag: str) -> str:
-    """Return a tag including the version, as listed by the engine."""
-    return tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
+    temporary: bool  # whether the tag is removed when the owning process exits
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether the tag names an image that tfb did not build. A build must not move this tag."""
+    """Return whether a tag names an image that tfb did not build, so that a build must not move the tag."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
@@ -56,31 +51,27 @@ def is_foreign(tag: str) -> bool:
 
 def record_tag(tag: str, identity: str, *, temporary: bool = False) -> None:
     """Record that this process tagged an image. A ``temporary`` tag is removed when the process exits."""
-    entry = _Entry(tag=full_tag(tag), id=identity, owner=ownership.own_identity(), temporary=temporary)
+    full_tag = tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
+    entry = _Entry(tag=full_tag, id=identity, owner=ownership.own_identity(), temporary=temporary)
     try:
         with _record() as file:
-            entries = _entries(file)
-            same = any((each.tag, each.id) == (entry.tag, entry.id) for each in entries)
-            if not same:
+            if all((each.tag, each.id) != (entry.tag, entry.id) for each in _entries(file)):
                 file.seek(0, os.SEEK_END)
                 file.write(json.dumps(vars(entry)) + "\n")
     except OSError as error:
-        logger.warning("%s: the image %s is not recorded, and ./tfb clean will not remove it", error, tag)
+        logger.warning("cannot record the image %s, so ./tfb clean will not remove it: %s", tag, error)
 
 
-def own_images(at: Sequence[str] = ()) -> list[OwnImage]:
-    """Return the images that tfb tagged, without temporary tags of running processes.
-
-    ``at`` are arguments that select the engine.
-    """
+def own_images(engine: Sequence[str] = ()) -> list[OwnImage]:
+    """Return the images that tfb tagged, except temporary tags that belong to running processes."""
     images: dict[str, OwnImage] = {}
     for entry in _recorded():
         if entry.temporary and ownership.owner_state(entry.owner) == "alive":
             continue
-        image = inspect("image", entry.tag, at)
+        image = inspect("image", entry.tag, engine)
         if image and image["Id"] == entry.id:
             images[entry.tag] = _own(entry.tag, entry.tag, image)
-        elif (image := inspect("image", entry.id, at)) and not image.get("RepoTags"):
+        elif (image := inspect("image", entry.id, engine)) and not image.get("RepoTags"):
             images[entry.id] = _own(entry.id, f"{entry.id[7:19]}, was {entry.tag}", image)
     return list(images.values())
 
@@ -90,16 +81,16 @@ def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags, and images that have no other tags. Return the tags that remain, with the reasons.
+    """Remove tags, and images that have no further tag. Return (tag, reason) for each tag that remains.
 
-    Removal is never forced, so images in use remain.
+    A tag remains if a container uses its image, for example.
     """
-    kept = []
+    remaining = []
     for name in names:
         done = docker("image", "rm", "--no-prune", name, seconds=120.0, at=at)
         if done.status != 0 and "No such image" not in done.stdout:
-            kept.append((name, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
-    return kept
+            remaining.append((name, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
+    return remaining
 
 
 def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
@@ -112,16 +103,16 @@ def forget_removed() -> None:
     """Remove the entries of images that no longer exist in this machine's engine."""
     try:
         with _record() as file:
-            kept = [entry for entry in _entries(file) if inspect("image", entry.id)]
+            existing = [entry for entry in _entries(file) if inspect("image", entry.id)]
             file.seek(0)
             file.truncate()
-            file.writelines(json.dumps(vars(entry)) + "\n" for entry in kept)
+            file.writelines(json.dumps(vars(entry)) + "\n" for entry in existing)
     except OSError as error:
-        logger.warning("the record of images could not be shortened: %s", error)
+        logger.warning("cannot delete the records of removed images: %s", error)
 
 
 def image_digest(name: str) -> str:
-    """Return an image's digest from the registry, or the id of a locally built image: ``sha256:…``."""
+    """Return an image's digest in the registry or, for a locally built image, its id. Both start with ``sha256:``."""
     image = inspect("image", name) or {}
     registry_digests = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
     return str(registry_digests[0] if registry_digests else image.get("Id", ""))
@@ -137,7 +128,7 @@ def _recorded() -> list[_Entry]:
 
 @contextmanager
 def _record() -> Iterator[IO[str]]:
-    """Lock the record, and open it for reading and writing."""
+    """Lock the record and open it for reading and writing."""
     folder: Path = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     number = os.open(folder / RECORD, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

@@ -1,4 +1,4 @@
-"""Install scripts of npm packages in local builds. They are disabled, except for ``local.install_scripts``."""
+"""Disables npm packages' install scripts in local builds, except for the packages in ``local.install_scripts``."""
 
 import json
 import re
@@ -13,16 +13,16 @@ from harness.plain_text import printable
 from harness.plan.benchmark_config import LocalRun
 from harness.records import safe_read
 
-# Disables install scripts, unless the build command enables them: npm ci --ignore-scripts=false.
+# Variable that disables install scripts. A build command can still enable them: npm ci --ignore-scripts=false.
 SCRIPTS_OFF = {"npm_config_ignore_scripts": "true"}
 SCRIPTS_ON = {"npm_config_ignore_scripts": "false"}
 SCRIPTS = ("preinstall", "install", "postinstall")  # in the order in which npm runs them
 HINT = (
-    "Install scripts of npm packages are off in local builds. If a package needs a script, name the package in "
+    "Install scripts of npm packages are disabled in local builds. If a package needs a script, name the package in "
     f'{CONFIG_FILE}: "local": {{"install_scripts": ["PACKAGE"]}}; for Bun, trustedDependencies in package.json'
 )
 _INSTALLERS = re.compile(r"(?<![\w-])(?:npm|npx|pnpm|yarn|bun|bunx)(?![\w-])")
-# Messages about a missing native part that an install script would have built or downloaded.
+# Messages about a missing native module, which an install script would have built or downloaded.
 _MISSING = re.compile(
     r"could not locate the bindings file|cannot find native binding|no native build was found"
     r"|failed to load native binding|native module not found|compiled against a different node"
@@ -34,20 +34,14 @@ _MISSING = re.compile(
 
 
 def script_hint(folder: Path, output: str, *, command: Sequence[str] = ()) -> str:
-    """Return a hint if a disabled install script may have caused a failure, otherwise an empty string.
-
-    Args:
-        folder: The implementation's folder.
-        output: Output of the build command or of the server.
-        command: The build command that failed.
-    """
+    """Return a hint if a disabled install script may have made ``command`` or the server fail, otherwise ""."""
     installs = bool(_INSTALLERS.search(" ".join(command)))
     packaged = (folder / "package.json").exists() or any(folder.glob("*/package.json"))
     return f"\n{HINT}" if installs or (packaged and _MISSING.search(output)) else ""
 
 
 class InstallScriptPolicy:
-    """The packages of a build that may run install scripts."""
+    """The packages whose install scripts a build may run."""
 
     def __init__(
         self, local: LocalRun, folder: Path, environment: Mapping[str, str], log: Path, seconds: float
@@ -57,7 +51,7 @@ class InstallScriptPolicy:
         self._environment = {**environment, **SCRIPTS_ON}
 
     def run(self) -> None:
-        """Run the scripts of allowed packages that have been installed so far. Raises BuildError if a script fails."""
+        """Run the scripts of allowed packages that are installed by now. Raises BuildError if a script fails."""
         for name in list(self._remaining):
             for home in self._homes():
                 if (home / "node_modules" / name / "package.json").is_file():
@@ -66,15 +60,15 @@ class InstallScriptPolicy:
                     break
 
     def require_all(self) -> None:
-        """Raise BuildError for a named package that no build command has installed."""
+        """Raise BuildError if a package in ``local.install_scripts`` has not been installed by any build command."""
         if self._remaining:
             raise BuildError(
                 f"{self._folder / CONFIG_FILE}: local.install_scripts: no build command has installed "
-                f"{', '.join(self._remaining)} in node_modules. Correct or remove the name"
+                f"{', '.join(self._remaining)} in node_modules. Correct or remove these names"
             )
 
     def _homes(self) -> Iterator[Path]:
-        """Yield the implementation's folder, and subfolders that contain node_modules."""
+        """Yield the implementation's folder and all subfolders that contain node_modules."""
         yield self._folder
         yield from sorted(path.parent for path in self._folder.glob("*/node_modules"))
 
@@ -89,28 +83,24 @@ class InstallScriptPolicy:
                 )
 
     def _commands(self, name: str, home: Path) -> list[tuple[list[str], Path]]:
-        """Return the commands that run a package's scripts with the right package manager, and their folders."""
+        """Return the commands that run a package's scripts, each with the folder to run it in."""
         path = self._environment.get("PATH")
         if (home / "pnpm-lock.yaml").exists() and shutil.which("pnpm", path=path):
             return [(["pnpm", "rebuild", name], home)]
-        if not _uses_bun(home) and shutil.which("npm", path=path):
+        uses_bun = (home / "bun.lock").exists() or (home / "bun.lockb").exists()
+        if not uses_bun and shutil.which("npm", path=path):
             return [(["npm", "rebuild", "--ignore-scripts=false", "--foreground-scripts", name], home)]
         package = home / "node_modules" / name
         run = ["bun", "run", "--bun"] if shutil.which("bun", path=path) else ["npm", "run", "--ignore-scripts=false"]
         return [([*run, script], package) for script in _scripts(package)]
 
 
-def _uses_bun(home: Path) -> bool:
-    """Return whether Bun installs the dependencies of a folder."""
-    return (home / "bun.lock").exists() or (home / "bun.lockb").exists()
-
-
 def _scripts(package: Path) -> list[str]:
-    """Return the install scripts of a package. Raises BuildError if package.json cannot be read."""
+    """Return a package's install scripts. Raises BuildError if package.json cannot be read."""
     path = package / "package.json"
     try:
         document = json.loads(safe_read.read(path, safe_read.MAX_TEXT_BYTES))
         scripts = document.get("scripts") or {}
         return [script for script in SCRIPTS if scripts.get(script)]
     except (OSError, ValueError, AttributeError) as error:
-        raise BuildError(f"{path}: cannot be read: {printable(str(error))}") from error
+        raise BuildError(f"cannot read {path}: {printable(str(error))}") from error

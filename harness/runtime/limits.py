@@ -1,4 +1,4 @@
-"""Limits of containers: memory, processes and log size."""
+"""Container limits: memory, processes and log size."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,6 @@ import psutil
 
 from harness.errors import UsageError
 
-MAX_PIDS = 4096  # processes and threads in a container
 MIN_MEMORY_BYTES = 6 << 20  # bytes; the engine does not accept less
 SIZE = re.compile(r"(\d{1,12})([bkmg]?)b?", re.IGNORECASE)
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -17,34 +16,29 @@ LOGGING: Mapping[str, Any] = {"driver": "json-file", "options": {"max-size": "20
 LOG_FLAGS = ("--log-driver", "json-file", "--log-opt", "max-size=20m", "--log-opt", "max-file=1")
 
 
-def half_of_memory() -> int:
-    """Return half of this machine's memory in bytes, which is the default limit of a container."""
-    return psutil.virtual_memory().total // 2
-
-
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of a container."""
+    """The limits of a container."""
 
-    memory_bytes: int = field(default_factory=half_of_memory)
-    pids: int = MAX_PIDS
+    memory_bytes: int = field(default_factory=lambda: psutil.virtual_memory().total // 2)
+    pids: int = 4096  # processes and threads
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Arguments for ``docker run``. The container gets no swap."""
+        """Return the arguments for ``docker run``. The container gets no swap."""
         memory = str(self.memory_bytes)
         return ("--memory", memory, "--memory-swap", memory, "--pids-limit", str(self.pids), *LOG_FLAGS)
 
 
 def parse_server_limits(memory: str | None, pids: int | None) -> Limits:
     """Parse the flags for a server's limits. Raises UsageError if ``memory`` is not a valid size."""
-    usual = Limits()
-    number = usual.memory_bytes
+    default = Limits()
+    memory_bytes = default.memory_bytes
     if memory:
         match = SIZE.fullmatch(memory)
         if match is None:
-            raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
-        number = int(match[1]) * UNITS[match[2].lower()]
-        if number < MIN_MEMORY_BYTES:
-            raise UsageError(f"--test-container-memory: {memory!r} is too little; the engine requires at least 6m")
-    return Limits(memory_bytes=number, pids=pids or usual.pids)
+            raise UsageError(f"--test-container-memory: {memory!r} is not a valid size. Use for example 512m or 2g")
+        memory_bytes = int(match[1]) * UNITS[match[2].lower()]
+        if memory_bytes < MIN_MEMORY_BYTES:
+            raise UsageError(f"--test-container-memory: {memory!r} is too small: the engine requires at least 6m")
+    return Limits(memory_bytes=memory_bytes, pids=pids or default.pids)

@@ -1,22 +1,24 @@
 """The local runtime: runs all programs as processes on this machine."""
 
 import contextlib
+import os
 import shlex
 import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import accounts, environment, process, spawn
+from harness.host.machine import ControlGroups
 from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import process_start
 from harness.paths import CONFIG_FILE, TOOLSET
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.provisioning import advice, crates, requirements, toolchain
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
@@ -28,7 +30,8 @@ from harness.runtime.readiness import wait_until_ready
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # as in TechEmpower's toolset
-EXIT_SECONDS = 2.0  # time limit for reading the exit status after a process has exited
+LOOPBACK = ("127.0.0.1", "::1")  # a server that listens on "localhost" may use either address
+ANY_ADDRESS = ("0.0.0.0", "::", "::ffff:127.0.0.1")  # noqa: S104 - only compared
 
 
 class LocalProgram(ProcessTreeMeter, ServerProgram):
@@ -37,26 +40,27 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
     def __init__(self, name: str, child: process.Child, log: Path) -> None:
         super().__init__(child.pid, child.adopted)
         self.name, self.child, self.log = name, child, log
+        self._groups = ControlGroups(proc=Path(f"/proc/{child.pid}"))
 
     def read(self) -> Reading:
         """Return the counters. Raises ServerDiedError with the exit status and the last lines of the log."""
         process.truncate_log(self.log)
         try:
-            return super().read()
+            return replace(super().read(), throttled_seconds=self._groups.throttled_seconds())
         except ServerDiedError:
-            self.child.wait(EXIT_SECONDS)
+            self.child.wait(2.0)
             self.require_alive()
             raise
 
     def identity(self) -> str:
-        """Return the pid and start time of the root process."""
+        """Return the root process's pid and start time."""
         return f"{self.child.pid}@{process_start(self.child.pid)}"
 
     def require_alive(self) -> None:
-        """Raise ServerDiedError, with exit status and the last lines of the log, if the server has exited."""
+        """If the server has exited, raise ServerDiedError with the exit status and the last lines of the log."""
         status = self.child.poll()
         if status is not None:
-            daemon = "" if status else "; run has to stay in the foreground, so a server must not become a daemon"
+            daemon = "" if status else "; the server must stay in the foreground and not daemonize"
             reason = f"the server ended ({process.describe_status(status)}{daemon})"
             raise ServerDiedError(crash_reason(self.name, reason, self.log))
 
@@ -66,37 +70,56 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         self.child.terminate()
         return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
 
-    def require_listening(self, port: int) -> None:
-        """Raise StartError if the metered processes do not listen on the port."""
-        if port not in self._listening_ports():
+    def is_own(self, pid: int, uid: int) -> bool:
+        """Return whether a process has the server's uid and, if others use this uid too, is in the server's tree."""
+        account = self.child.account
+        if uid != (account.uid if account else os.geteuid()):
+            return False
+        if account and account.alone:
+            return True
+        self.require_alive()
+        return pid in ProcessTreeMeter(self.root, self.child.adopted).read().pids
+
+    def require_listening(self, endpoint: Endpoint) -> None:
+        """Raise StartError if the address that responded does not belong to the server's processes.
+
+        For Unix sockets, every connection has already been checked.
+        """
+        port = endpoint.port
+        if not endpoint.unix and not self._listening() & {(host, port) for host in (endpoint.host, *ANY_ADDRESS)}:
             raise StartError(
-                f"port {port} belongs to {describe_listener(port)}, which is outside the server's process tree, so tfb "
-                "could not meter it. Start the server in the foreground"
+                f"port {port} of {endpoint.host} belongs to {describe_listener(port)}, which is outside the server's "
+                "process tree, so tfb could not meter it. Start the server in the foreground"
             )
 
     def listens_elsewhere(self, port: int) -> str | None:
-        """Return a message if the server listens only on other ports or addresses, otherwise None."""
-        ports = self._listening_ports()
+        """Return a message if the server listens, but not at the expected port and address. Otherwise return None."""
+        ports = self.listening_ports()
         if not ports:
             return None
         if port in ports:
-            return f"it listens on port {port} of another address, for example [::1]: let it listen on 127.0.0.1"
-        where = ", ".join(map(str, sorted(ports)))
-        return f"it listens on port {where}, but PORT in its environment is {port}"
+            return f"it listens on port {port} of a different address: make it listen on 127.0.0.1 or [::1]"
+        listed = ", ".join(map(str, sorted(ports)))
+        return f"it listens on port {listed}, but PORT in its environment is {port}"
 
-    def _listening_ports(self) -> set[int]:
+    def listening_ports(self) -> set[int]:
         """Return the ports on which the server's processes accept connections."""
+        return {port for _, port in self._listening()}
+
+    def _listening(self) -> set[tuple[str, int]]:
+        """Return the addresses and ports at which the server's processes accept connections."""
         try:
             pids = self.read().pids
         except ServerDiedError:
-            self.require_alive()  # raises an error with more details
+            self.require_alive()  # if the server has exited, this error says more
             raise
-        ports = set()
+        listening = set()
         for pid in pids:
             with contextlib.suppress(psutil.Error):  # the process has exited, or belongs to a different user
                 connections = psutil.Process(pid).net_connections("tcp")
-                ports |= {each.laddr.port for each in connections if each.laddr and each.status == psutil.CONN_LISTEN}
-        return ports
+                addresses = (each.laddr for each in connections if each.laddr and each.status == psutil.CONN_LISTEN)
+                listening |= {(address.ip, address.port) for address in addresses}
+        return listening
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,28 +130,28 @@ class LocalRuntime:
     server_cpus: Sequence[int] | None = None
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free port for each start
-    pool: accounts.AccountPool | None = None  # accounts of servers; None: tfb's account
+    pool: accounts.AccountPool | None = None  # accounts under which servers run; None: tfb's account
     name: str = "local"
     network: str = "host"  # loopback
-    own_scripts: bool = False  # npm packages may run install scripts
+    own_scripts: bool = False  # whether all npm packages may run install scripts
 
     @property
     def side_by_side(self) -> bool:
-        """Whether several servers can run at the same time, on different ports."""
+        """Return whether several servers can run at the same time, on different ports."""
         return self.server_port is None
 
     @property
     def accounts(self) -> dict[str, str]:
-        """The accounts of builds and servers."""
+        """Return the accounts under which builds and servers run."""
         return {"builds": accounts.describe_account(None), "servers": accounts.describe_account(self.pool)}
 
     def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
-        """Return account and additional variables of a build. None means tfb's account."""
+        """Return the account and the extra environment variables for a build. None means tfb's own account."""
         return None, {}
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[process.Account | None, dict[str, str]]]:
-        """Yield account and additional variables of a server. None means tfb's account."""
+        """Yield the account and the extra environment variables for a server. None means tfb's own account."""
         if self.pool is None:
             yield None, {}
             return
@@ -136,7 +159,7 @@ class LocalRuntime:
             yield account, variables
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Run the build commands in the ``local`` block. The record describes a failure."""
+        """Run the build commands in the ``local`` block. If a command fails, return a record with the reason."""
         local = implementation.local
         if local is None:
             reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
@@ -145,7 +168,7 @@ class LocalRuntime:
         if missing := sorted(set(local.requires) - set(tools)):
             details = "; ".join(advice.describe_missing(kind, local.requires[kind]) for kind in missing)
             return BuildRecord(status="skipped", reason=f"needs {details} ({CONFIG_FILE}: local.requires)")
-        began, reason = time.monotonic(), ""
+        started_at, reason = time.monotonic(), ""
         account, account_variables = self.build_as(implementation)
         variables = toolchain.tool_environment(tools.values(), environment.build_environment()) | account_variables
         if not self.own_scripts:
@@ -154,7 +177,7 @@ class LocalRuntime:
         script_policy = install_scripts.InstallScriptPolicy(local, implementation.folder, variables, log, BUILD_SECONDS)
         try:
             for command in local.build:
-                done = process.run(
+                completed = process.run(
                     command,
                     seconds=BUILD_SECONDS,
                     cwd=implementation.folder,
@@ -162,8 +185,8 @@ class LocalRuntime:
                     log=log,
                     account=account,
                 )
-                if done.status != 0:
-                    status = process.describe_status(done.status)
+                if completed.status != 0:
+                    status = process.describe_status(completed.status)
                     reason = f"{shlex.join(command)} failed ({status}):\n{process.tail(log)}\nlog: {log}"
                     reason += install_scripts.script_hint(implementation.folder, process.tail(log), command=command)
                     break
@@ -177,14 +200,14 @@ class LocalRuntime:
         return BuildRecord(
             status="failed" if reason else "ok",
             reason=reason,
-            duration=time.monotonic() - began,
+            duration=time.monotonic() - started_at,
             log=f"logs/{implementation.name}/{log.name}",
             commands=tuple(shlex.join(command) for command in local.build),
             tools={kind: str(tool) for kind, tool in tools.items()},
         )
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
-        """Start a PostgreSQL for this run. Stop it at the end of the block."""
+        """Start a PostgreSQL server for this run. Stop it at the end of the block."""
         tool = toolchain.find_tool("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
@@ -196,7 +219,7 @@ class LocalRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a server, and wait until it responds. Stop it with all descendants at the end of the block."""
+        """Start a server and wait until it responds. Stop it with all descendants at the end of the block."""
         local = implementation.local
         if local is None:
             raise StartError(f"{implementation.name} has no local block")
@@ -205,16 +228,16 @@ class LocalRuntime:
             require_free_port(port)
         tools = requirements.select_tools(implementation)
         base = toolchain.tool_environment(tools.values(), environment.server_environment())
-        variables = base | contract_variables(database, port) | local.env
         if upstream := upstream_for(implementation):
-            variables["UPSTREAM_URL"] = upstream.url
+            base["UPSTREAM_URL"] = upstream.url
         safe_write.make_folder(log.parent)
         with ExitStack() as stack:
             account, account_variables = stack.enter_context(self.serve_as(implementation))
-            variables |= account_variables
+            contract = contract_variables(implementation, database, port)
+            variables = base | account_variables | contract | local.env
             stack.callback(process.truncate_log, log)
-            spawn.start_guardian()  # started now, so that it does not count towards the server's startup time
-            began = time.monotonic()
+            spawn.start_guardian()  # start it before the clock, so that the startup time does not include it
+            started_at = time.monotonic()
             with safe_write.append(log, private=True) as output, naming_run_command(implementation):
                 options = process.ProcessOptions(
                     cwd=implementation.folder, env=variables, account=account, cpus=self.server_cpus, isolated=True
@@ -222,11 +245,13 @@ class LocalRuntime:
                 child = process.Child(local.run, options, stdout=output)
             stack.enter_context(process.running(child))
             program = LocalProgram(implementation.name, child, log)
-            endpoint = Endpoint(host="127.0.0.1", port=port)
-            server = Server(implementation=implementation, endpoint=endpoint, program=program, upstream=upstream)
+            endpoints = self.endpoints(implementation, port, program)
+            server = Server(implementation=implementation, endpoint=endpoints[0], program=program, upstream=upstream)
             try:
-                server.startup_time = wait_until_ready(server, ready_path, began, program.listens_elsewhere)
-                program.require_listening(port)
+                server.startup_time = wait_until_ready(
+                    server, ready_path, started_at, program.listens_elsewhere, endpoints=endpoints
+                )
+                program.require_listening(server.endpoint)
             except StartError as error:
                 message = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
                 raise StartError(message + describe_run_command(implementation, log)) from error
@@ -234,14 +259,18 @@ class LocalRuntime:
                 raise ServerDiedError(f"{error}{describe_run_command(implementation, log)}") from error
             yield server
 
+    def endpoints(self, implementation: Implementation, port: int, program: LocalProgram) -> Sequence[Endpoint]:
+        """Return the addresses at which a started server may listen."""
+        return [Endpoint(host=host, port=port) for host in LOOPBACK]
+
     def own_generator(self) -> str:
-        """Return the path of the load generator. Build it with cargo if necessary."""
+        """Return the load generator's path. Build it with cargo if necessary."""
         return str(crates.loadgen_program())
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """Start a load generator with tfb's account."""
+        """Start a load generator under tfb's account."""
         if not Path(program).is_absolute():
             tool = toolchain.find_tool(program)
             if tool is None:
@@ -258,13 +287,13 @@ class LocalRuntime:
 
 
 def describe_command_error(implementation: Implementation, key: str, error: TfbError) -> str:
-    """Add the implementation and the configuration key to the error of a command."""
+    """Add the implementation and the configuration key to a command's error."""
     return f"{implementation.name}: {key} of {implementation.folder / CONFIG_FILE}: {error}"
 
 
 @contextmanager
 def naming_run_command(implementation: Implementation) -> Iterator[None]:
-    """Convert the error of a program that cannot be run to a StartError that names ``local.run``."""
+    """If a program cannot be run, raise a StartError that names ``local.run``."""
     try:
         yield
     except EnvironmentLacksError as error:
@@ -272,17 +301,19 @@ def naming_run_command(implementation: Implementation) -> Iterator[None]:
 
 
 def describe_run_command(implementation: Implementation, log: Path) -> str:
-    """Return the command of a server that failed to start, and a hint if install scripts could be the reason."""
+    """Return the command of a server that failed to start. Add a hint if a disabled script may be the cause."""
     command = shlex.join(implementation.local.run if implementation.local else ())
-    where = f"\ncommand: {command} (local.run of {implementation.folder / CONFIG_FILE})"
-    return where + install_scripts.script_hint(implementation.folder, process.tail(log, 50))
+    source = f"\ncommand: {command} (local.run of {implementation.folder / CONFIG_FILE})"
+    return source + install_scripts.script_hint(implementation.folder, process.tail(log, 50))
 
 
-def contract_variables(database: DatabaseAddress, port: int) -> dict[str, str]:
-    """Return the environment variables that all implementations read."""
+def contract_variables(implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
+    """Return the environment variables that implementations read. A service may expect other names."""
+    address = {"PORT": str(port)} if implementation.is_service else {"HOST": "127.0.0.1", "PORT": str(port)}
+    if implementation.is_service and implementation.entry.database == "none":
+        return address
     return {
-        "HOST": "127.0.0.1",
-        "PORT": str(port),
+        **address,
         "DBHOST": database.host,
         "DBPORT": str(database.port),
         "DBNAME": database.name,
@@ -292,7 +323,7 @@ def contract_variables(database: DatabaseAddress, port: int) -> dict[str, str]:
 
 
 def require_free_port(port: int) -> None:
-    """Raise StartError if a process listens on a port of this machine."""
+    """Raise StartError if a process listens on this port on this machine."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -308,10 +339,10 @@ def require_free_port(port: int) -> None:
 
 
 def describe_listener(port: int) -> str:
-    """Return name and pid of the process that listens on a port, if this user may see it."""
+    """Return the name and pid of the process that listens on a port, if this user may see it."""
     with contextlib.suppress(psutil.Error):  # the process has exited
         for connection in psutil.net_connections(kind="tcp"):
             matches = connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
             if matches and connection.pid is not None:
                 return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
-    return "a process of another user"
+    return "another user's process"

@@ -1,159 +1,238 @@
-"""Waits for a server's first successful response, and explains why there is none."""
+"""Waits for a server's first successful response. If there is none, explains why."""
 
+import http.client
 import re
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, Queue
 
 from harness.errors import ServerDiedError, StartError
 from harness.host.metering import Reading
+from harness.plan.requests import PreparedRequest
 from harness.runtime import Endpoint, Server
 from harness.runtime.crashes import find_crashes, find_errors
 
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.01  # interval between connection attempts
-RESPONSE_POLL_SECONDS = 0.05  # interval between requests, which is longer because requests cost the server CPU time
-STUCK_SECONDS = 3.0  # a server with a problem is stuck if it has been idle for this time
-IDLE_CPUS = 0.1  # a server that uses fewer CPUs is idle
-REQUEST_SECONDS = 5.0  # time limit for a complete response
-MAX_BYTES = 64 * 1024  # number of bytes that are read from a response
-
-_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
-
-
-class MalformedResponseError(Exception):
-    """The response is not valid HTTP/1.1. The message quotes it."""
+RESPONSE_POLL_SECONDS = 0.05  # interval between requests; longer, because requests cost the server CPU time
+POLL_SHARE = 0.02  # minimum interval between requests, as a fraction of the time since the start
+ALIVE_SECONDS = 0.1  # interval between checks that the server is alive
+CONNECT_SECONDS = 2.0  # time limit for one attempt to connect
+REPEAT_SECONDS = 5.0  # if no response arrives within this time, tfb sends another request
+STUCK_SECONDS = 3.0  # a server with a problem counts as stuck after it has been idle for this long
+IDLE_CPUS = 0.1  # CPU usage below which a server counts as idle, in CPUs
+BLOCK_BYTES = 64 * 1024  # number of bytes of a body to read at a time
 
 
-def http_get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
-    """Send a GET request on a new connection. Return the status and the beginning of the body.
+@dataclass(frozen=True, kw_only=True)
+class _Response:
+    """The result of a readiness request: the status and the beginning of the body, or a problem."""
 
-    The standard library's client limits neither total time nor size, so a broken server could block it forever.
+    endpoint: Endpoint
+    status: int = 0
+    body: bytes = b""
+    problem: str = ""
+    malformed: bool = False  # whether the response is not valid HTTP
 
-    Raises:
-        OSError: The request failed, or took longer than ``seconds`` (TimeoutError).
-        MalformedResponseError: The response is not valid HTTP/1.1.
+
+def _receive(endpoint: Endpoint, connection: socket.socket, request: PreparedRequest) -> _Response | None:
+    """Send a request on a new connection. Return the complete response, or None if it does not arrive in time."""
+    try:
+        with connection:
+            connection.sendall(request.head(endpoint.authority, connection="close") + request.body)
+            response = http.client.HTTPResponse(connection, method=request.method)
+            response.begin()
+            body = response.read(BLOCK_BYTES)
+            while response.read(BLOCK_BYTES):
+                pass
+    except TimeoutError:
+        return None
+    except ConnectionResetError as error:  # not a response: Docker's proxy resets connections until the server listens
+        return _Response(endpoint=endpoint, problem=f"could not be read: {error}")
+    except http.client.HTTPException as error:
+        return _Response(endpoint=endpoint, problem=f"is not valid HTTP: {error!r:.150}", malformed=True)
+    except (OSError, ValueError) as error:
+        return _Response(endpoint=endpoint, problem=f"could not be read: {error}")
+    return _Response(endpoint=endpoint, status=response.status, body=body[:300])
+
+
+class _ReadinessProber:
+    """A client that sends readiness requests.
+
+    It never closes a connection before the response arrives, because servers log that as an error.
     """
-    deadline = time.monotonic() + seconds
-    with socket.create_connection((endpoint.host, endpoint.port), timeout=seconds) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {endpoint.host}\r\nConnection: close\r\n\r\n".encode())
-        data = b""
-        while len(data) < MAX_BYTES and not _is_complete(data):
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise TimeoutError
-            connection.settimeout(remaining)
-            if not (chunk := connection.recv(MAX_BYTES)):
-                break
-            data += chunk
-    if not data:  # Docker's proxy closes connections while the server does not listen
-        raise ConnectionResetError("the connection was closed without a response")
-    match = _STATUS.match(data)
-    if match is None:
-        raise MalformedResponseError(repr(data[:120]))
-    return int(match[1]), data.partition(b"\r\n\r\n")[2]
 
+    def __init__(self, endpoints: Sequence[Endpoint], request: PreparedRequest, deadline: float) -> None:
+        self._endpoints, self._request, self._deadline = endpoints, request, deadline
+        self._responses: Queue[_Response] = Queue()
+        self.unanswered = 0
 
-def _is_complete(data: bytes) -> bool:
-    """Return whether the body has the length in Content-Length.
+    def send(self) -> OSError | None:
+        """Send a request to the first address that accepts a connection. Return the error if no address does."""
+        failure: OSError | None = None
+        for endpoint in self._endpoints:
+            try:
+                connection = endpoint.connect(CONNECT_SECONDS)
+            except OSError as error:
+                failure = failure or error
+                continue
+            connection.settimeout(max(1.0, self._deadline - time.monotonic()))
+            self.unanswered += 1
+            threading.Thread(target=self._run, args=(endpoint, connection), daemon=True).start()
+            return None
+        return failure
 
-    Without this header, the body ends with the connection.
-    """
-    head, end, body = data.partition(b"\r\n\r\n")
-    match = re.search(rb"\r\ncontent-length: *(\d{1,9})", head, re.IGNORECASE)
-    return bool(end) and match is not None and len(body) >= int(match[1])
+    def _run(self, endpoint: Endpoint, connection: socket.socket) -> None:
+        if response := _receive(endpoint, connection, self._request):
+            self._responses.put(response)
+
+    def wait(self, seconds: float) -> _Response | None:
+        """Return the next response, or None if none arrives within the given time."""
+        try:
+            response = self._responses.get(timeout=seconds)
+        except Empty:
+            return None
+        self.unanswered -= 1
+        return response
 
 
 class _StuckDetector:
-    """Detects servers that will not become ready, by their log, ports and CPU usage."""
+    """A check for servers that will never become ready. It examines the log, the listening ports and CPU usage."""
 
     def __init__(self, server: Server, listens_elsewhere: Callable[[int], str | None]) -> None:
         self._server, self._listens_elsewhere = server, listens_elsewhere
         self._next_check = 0.0  # time.monotonic()
         self._problem = ""
-        # Usage when the problem first occurred, or when the server last used CPU time.
+        # Counters from the time when the problem first occurred, or when the server was last busy.
         self._first_reading: Reading | None = None
 
     def raise_if_stuck(self, response_problem: str, *, refused: bool) -> None:
-        """Raise StartError if the server has had the same problem for a while and is idle.
-
-        Args:
-            response_problem: A lasting problem with the server's responses, or an empty string.
-            refused: Whether the server refuses connections.
-        """
-        if time.monotonic() < self._next_check:
+        """Raise StartError if the server has had the same problem for a while and is idle."""
+        if self._server.implementation.is_service or time.monotonic() < self._next_check:
             return
-        self._next_check = time.monotonic() + 0.25  # rarely, because the check competes with the server for CPU time
+        self._next_check = time.monotonic() + 0.25  # check rarely, because checks take CPU time from the server
         crashes = find_crashes(self._server.program.log)
-        crash = f"it crashed as it started: {crashes[0]}" if crashes else ""
-        # A supervisor that restarts a crashing worker logs the same crash again.
+        crash = f"it crashed at startup: {crashes[0]}" if crashes else ""
+        # The same crash twice means that a supervisor keeps restarting a crashing worker.
         if len({re.sub(r"\d+", "", each) for each in crashes}) < len(crashes):
             raise StartError(crash)
         problem = crash or response_problem or (refused and self._listens_elsewhere(self._server.endpoint.port)) or ""
         try:
-            now = self._server.program.read() if problem else None
+            reading = self._server.program.read() if problem else None
         except ServerDiedError:
             return  # the caller checks whether the server is alive
-        before = self._first_reading
-        if now is None or before is None or problem != self._problem:
-            self._problem, self._first_reading = problem, now
-        elif (seconds := now.at - before.at) >= STUCK_SECONDS:
-            # A server that waits for a busy CPU is not idle.
-            used = now.cpu_seconds - before.cpu_seconds + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
-            if used / seconds < IDLE_CPUS:
+        first_reading = self._first_reading
+        if reading is None or first_reading is None or problem != self._problem:
+            self._problem, self._first_reading = problem, reading
+        elif (seconds := reading.read_at - first_reading.read_at) >= STUCK_SECONDS:
+            # Add the time spent waiting for a CPU, because a waiting server is not idle.
+            busy_seconds = (
+                reading.cpu_seconds
+                - first_reading.cpu_seconds
+                + (reading.wait_seconds or 0.0)
+                - (first_reading.wait_seconds or 0.0)
+            )
+            if busy_seconds / seconds < IDLE_CPUS:
                 raise StartError(problem)
-            self._first_reading = now
+            self._first_reading = reading
+
+
+@dataclass(kw_only=True)
+class _Progress:
+    """The results of the readiness requests so far."""
+
+    last_problem: str = (
+        "the server accepted no connection. Make it listen on the port in the environment variable PORT and, in a "
+        "container, on all addresses (0.0.0.0)"
+    )
+    responded: bool = False
+    refused: bool = False  # whether the latest attempt to connect was refused
+    lasting_problem: str = ""  # problem with the latest response that waiting will not fix; empty if none
+
+    def note_attempt(self, failure: OSError | None) -> None:
+        """Record an attempt to connect."""
+        self.refused = isinstance(failure, ConnectionRefusedError | FileNotFoundError)
+        if failure and not self.refused:
+            self.last_problem = f"tfb cannot connect to the server: {failure}"
+
+    def note_response(self, response: _Response, request: PreparedRequest) -> None:
+        """Record an unsuccessful response."""
+        self.responded = True
+        request_line = f"{request.method} {request.target}"
+        if response.problem:
+            self.last_problem = f"the response to {request_line} {response.problem}"
+            self.lasting_problem = self.last_problem if response.malformed else ""
+            return
+        body = response.body.decode(errors="replace")
+        self.last_problem = f"the last response to {request_line} was {response.status} {body!r}"
+        self.lasting_problem = ""
+        if response.status < 500:
+            path = "a path in benchmark_config.json, or service.ready in tfb.toml"
+            self.last_problem += f": use {path}, to which GET returns 200 without a redirect or a login"
+            self.lasting_problem = f"the server is idle, and {self.last_problem}"
 
 
 def wait_until_ready(
-    server: Server, path: str, began: float, listens_elsewhere: Callable[[int], str | None] = lambda _port: None
+    server: Server,
+    path: str,
+    started_at: float,
+    listens_elsewhere: Callable[[int], str | None] = lambda _port: None,
+    *,
+    endpoints: Sequence[Endpoint] = (),
 ) -> float:
-    """Wait until the server responds to ``path`` with status 200 or a different accepted status.
+    """Wait until the server responds as expected, and set its endpoint. Return the startup time in seconds.
 
-    Then wait for the additional time in benchmark_config.json, if any.
-
-    Args:
-        server: The started server.
-        path: The path to request.
-        began: time.monotonic() at the start of the server.
-        listens_elsewhere: Returns a message if the server listens only on ports other than the given port.
-
-    Returns:
-        The startup time in seconds.
-
-    Raises:
-        ServerDiedError: The server has exited.
-        StartError: The server is not ready within ``READY_SECONDS``, or is idle after a crash or with a wrong port,
-            protocol or status.
+    ``path`` is requested unless the implementation declares a request. ``started_at`` is in monotonic seconds.
+    ``listens_elsewhere`` returns a message if the server listens on the wrong port. Raises ServerDiedError if the
+    server exits. Raises StartError at the time limit, or earlier if the server is idle and waiting will not help.
     """
-    last_problem = "no connection was accepted; does it listen on the port that PORT names? In a container: on 0.0.0.0"
-    stuck_detector = _StuckDetector(server, listens_elsewhere)
-    while time.monotonic() - began < READY_SECONDS:
+    implementation = server.implementation
+    limit = implementation.start_seconds or READY_SECONDS
+    request = implementation.ready_request or PreparedRequest(target=path)
+    prober = _ReadinessProber(endpoints or (server.endpoint,), request, started_at + limit)
+    progress, stuck_detector = _Progress(), _StuckDetector(server, listens_elsewhere)
+    if server.endpoint.unix:
+        progress.last_problem = f"the server accepted no connection at {server.endpoint.place}"
+    next_attempt = 0.0
+    while time.monotonic() - started_at < limit:
         server.program.require_alive()
-        refused, lasting_problem = False, ""
-        try:
-            status, body = http_get(server.endpoint, path, seconds=REQUEST_SECONDS)
-            if status == 200 or (status < 500 and not server.implementation.ready_at_200):
-                seconds = time.monotonic() - began
-                time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
+        if (now := time.monotonic()) >= next_attempt:
+            progress.note_attempt(failure := prober.send())
+            next_attempt = _next_poll(now, started_at, progress) if failure else now + REPEAT_SECONDS
+        response = prober.wait(max(0.0, min(ALIVE_SECONDS, next_attempt - time.monotonic())))
+        if response is not None:
+            if response.status in implementation.ready_statuses:
+                server.endpoint = response.endpoint
+                seconds = time.monotonic() - started_at
+                time.sleep(implementation.entry.wait_before_sending_requests or 0)
                 return seconds
-            last_problem = f"its last response to {path} was {status} {body[:300].decode(errors='replace')!r}"
-            if status < 500:
-                lasting_problem = (
-                    f"its response to {path} has status {status}, and the server is idle: use a path in "
-                    "benchmark_config.json or tfb.toml to which GET returns 200, without a redirect or a login"
-                )
-        except ConnectionRefusedError:
-            refused = True
-        except MalformedResponseError as error:
-            last_problem = lasting_problem = f"its response to {path} is not valid HTTP: {error}"
-        except TimeoutError:
-            last_problem = (
-                f"it accepted a connection, but sent no complete response to {path} within {REQUEST_SECONDS:.0f} s"
-            )
-        except OSError as error:
-            last_problem = f"its response to {path} could not be read: {error}"
-        stuck_detector.raise_if_stuck(lasting_problem, refused=refused)
-        time.sleep(POLL_SECONDS if refused else RESPONSE_POLL_SECONDS)
-    errors = (find_crashes(server.program.log) or find_errors(server.program.log, 0))[:1]
-    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*errors, last_problem])}")
+            progress.note_response(response, request)
+            next_attempt = _next_poll(time.monotonic(), started_at, progress)
+        stuck_detector.raise_if_stuck(progress.lasting_problem, refused=progress.refused)
+    if prober.unanswered and not progress.responded:
+        what = f"{request.method} {request.target}"
+        progress.last_problem = f"the server accepted a connection, but sent no complete response to {what}"
+    raise StartError(_describe_failure(server, limit, progress, listens_elsewhere))
+
+
+def _next_poll(now: float, started_at: float, progress: _Progress) -> float:
+    """Return the time of the next request. Intervals grow over time, because requests cost the server CPU time."""
+    return now + (POLL_SECONDS if progress.refused else max(RESPONSE_POLL_SECONDS, POLL_SHARE * (now - started_at)))
+
+
+def _describe_failure(
+    server: Server, limit: float, progress: _Progress, listens_elsewhere: Callable[[int], str | None]
+) -> str:
+    """Return a message that says why the server is not ready.
+
+    It quotes an error from the log, the last response, and the ports on which the server listens.
+    """
+    log = server.program.log
+    parts = [*(find_crashes(log) or find_errors(log, 0))[:1], progress.last_problem]
+    elsewhere = listens_elsewhere(server.endpoint.port) if progress.refused and not server.endpoint.unix else None
+    parts += [elsewhere] if elsewhere else []
+    advice = ". If it needs more time, increase service.start_seconds" if server.implementation.is_service else ""
+    return f"no valid response within {limit:.0f} s: {'; '.join(parts)}{advice}"

@@ -1,8 +1,9 @@
-"""Runs the container of a TechEmpower folder, which has no ``local`` block, as TechEmpower's toolset does.
+"""Runs the container of a TechEmpower folder as TechEmpower's toolset does.
 
-Such a server listens on the port in its configuration on all addresses, and finds PostgreSQL at ``tfb-database:5432``.
-Its root file system is writable, the image determines the user, and resource limits are those of the toolset. The
-toolset's containers are privileged, but tfb grants privileges only on request (``--allow NAME=io_uring``).
+A TechEmpower folder is an implementation without a ``local`` block. Its server listens on all addresses, on the port
+in its configuration. It finds PostgreSQL at ``tfb-database:5432``. Its root file system is writable, and the image
+determines the user. The toolset runs privileged containers, but tfb grants privileges only on request (``--allow
+NAME=io_uring``).
 """
 
 import shlex
@@ -10,12 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.paths import REPOSITORY
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.suggestions import suggest
 from harness.runtime.limits import Limits
 
-NOFILE = 200_000  # limit of open files in the toolset
-DATABASE_CONNECTIONS = 2000  # limit in the toolset's PostgreSQL, which determines the size of connection pools
+DATABASE_CONNECTIONS = 2000  # max_connections in TechEmpower's toolset; implementations size their pools accordingly
 SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
 
 
@@ -31,7 +31,7 @@ def is_techempower_folder(implementation: Implementation) -> bool:
 
 
 def parse_allow(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parse arguments, for example ``NAME=io_uring,privileged``. Return the privileges by name. Raises UsageError."""
+    """Parse arguments such as ``NAME=io_uring,privileged``. Return the privileges by name. Raises UsageError."""
     allowed: dict[str, tuple[str, ...]] = {}
     for argument in arguments:
         name, _, value = argument.partition("=")
@@ -66,16 +66,11 @@ def run_arguments(
 ) -> list[str]:
     """Return the arguments for ``docker`` that start the server. Raises UsageError if ``docker_cmd`` is malformed.
 
-    Args:
-        implementation: The implementation to start.
-        image: Id of the image.
-        network: Network of the container.
-        labels: Flags with the container's labels.
-        limits: Variables of compose.yaml with the container's limits.
-        database_host: Address of an external PostgreSQL, if any.
+    ``limits`` are variables of compose.yaml. ``database_host`` is an external PostgreSQL.
     """
     entry = implementation.entry
-    nofile = min(NOFILE, int(limits.get("TFB_NOFILE", 20_000)))
+    # TechEmpower's toolset limits open files to 200,000.
+    nofile = min(200_000, int(limits["TFB_NOFILE"]))
     arguments = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
     arguments += [*labels, "--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
     arguments += ["--cpuset-cpus", limits.get("TFB_SERVER_CPUS", "")]
@@ -85,7 +80,7 @@ def run_arguments(
         arguments += ["--add-host", f"tfb-database:{database_host}"]
     for privilege in implementation.allowed:
         arguments += PRIVILEGES[privilege]
-    try:  # the toolset's Docker library also splits the command like a shell
+    try:  # split like a shell, as the toolset's Docker library does
         return [*arguments, image, *shlex.split(entry.docker_cmd or "")]
     except ValueError as error:
         raise UsageError(f"docker_cmd {entry.docker_cmd!r}: {error}") from error

@@ -1,11 +1,11 @@
-"""Runs toolset/upstream, the upstream server of the test type fan-out, as a single process for the whole run."""
+"""Runs toolset/upstream, the server that implementations call in the fan-out test type. A run has a single process."""
 
 import json
 from functools import cache
 
 from harness.errors import StartError
 from harness.host import process
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.provisioning import crates
 from harness.runtime import UpstreamStats
 
@@ -14,7 +14,7 @@ CRATE = "upstream"
 
 
 class UpstreamProcess:
-    """A running upstream server, which stops when tfb exits."""
+    """A running upstream server, which exits when tfb closes its stdin."""
 
     def __init__(self) -> None:
         command = [str(crates.upstream_program()), "--delay-ms", f"{DELAY_MILLISECONDS}"]
@@ -22,9 +22,9 @@ class UpstreamProcess:
         self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # value of UPSTREAM_URL
 
     def reset(self) -> None:
-        """Set the counters to zero, and wait until the upstream server has done so."""
+        """Reset the counters to zero and wait until the upstream server has done so."""
         self._send("reset")
-        self.stats()  # the upstream server processes the lines in order
+        self.stats()  # the response shows that the earlier line "reset" has been handled as well
 
     def stats(self) -> UpstreamStats:
         """Return the counters."""
@@ -38,7 +38,7 @@ class UpstreamProcess:
             if stream is not None:
                 stream.write(f"{line}\n".encode())
                 stream.flush()
-        except (OSError, ValueError) as error:  # the process has exited, or was stopped
+        except (OSError, ValueError) as error:  # the process has exited or was stopped
             raise self._exit_error() from error
 
     def _line(self) -> dict[str, int]:
@@ -61,10 +61,7 @@ def available() -> bool:
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:
-    """Return the upstream server if any of the implementation's test types calls it.
-
-    Return None otherwise, or if it cannot be built. Raises BuildError or StartError.
-    """
+    """Return the upstream server if a test type calls it and this machine can build it, otherwise None."""
     calls = any(kind.calls_upstream for kind in implementation.test_types.values())
     return _shared() if calls and available() else None
 

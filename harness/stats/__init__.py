@@ -1,1 +1,1 @@
-"""Estimates, intervals, ranks and stopping rules, computed by pure functions from the records of a run."""
+"""Estimates, intervals, ranks and stopping rules, which pure functions compute from a run's records."""

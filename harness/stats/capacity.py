@@ -1,9 +1,9 @@
-"""Finds the capacity at a latency goal, and makes the tables of latency over load.
+"""Computes the capacity at a latency goal, and tables of latency by load.
 
 As in MLPerf's server scenario (Reddi et al., ISCA 2020), a load meets the goal if the share of late requests is at most
 1 - percentile / 100. A binomial interval shows whether the load was long enough to decide. Requests without a response
-count as late. Percentiles are computed for each load, and intervals over processes. Requests of different processes are
-never pooled.
+count as late. Percentiles are computed separately for each load. Intervals are computed from one value
+per process, so requests of different processes are never pooled.
 """
 
 import math
@@ -15,27 +15,29 @@ from statistics import fmean, median
 import numpy as np
 from scipy import special
 
-from harness.plan.profile import OpenLoopSettings, OrderLoads, ProcessLimits
+from harness.plan.profile import OpenLoopSettings, ProcessLimits, ScenarioLoads
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import Latency, LatencyGoal
-from harness.records.outcome import Outcome
 from harness.records.run_info import RunInfo
 from harness.records.trial_record import Trial
+from harness.records.verification_record import Outcome
 from harness.stats import ranking_model
 from harness.stats.cell_values import (
     METRICS,
     PERCENTILES,
     PROVISIONAL_BELOW,
     CellTrials,
-    deployment_by_process,
+    joining_baseline,
     latency_percentile,
     ranked_operation_times,
 )
 from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
 from harness.stats.stopping import alpha_at, profile_section
+from harness.stats.unranked import UNCONNECTED
 from harness.stats.value_tables import (
     SINGLE_TABLE,
     ValueTables,
+    connected_rows,
     estimate_from_processes,
     estimate_percentiles,
     estimate_rows,
@@ -43,7 +45,7 @@ from harness.stats.value_tables import (
     sort_rows,
 )
 
-MAX_BRACKET_WIDTH = 0.05  # the search ends when the two loads differ by less than this relative distance
+MAX_BRACKET_WIDTH = 0.05  # the search ends when the two loads around the capacity differ by at most this share
 # Validity checks that fail if a server cannot sustain a rate.
 SATURATION_CHECKS = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
 Reasons = Mapping[tuple[str, str], str]  # (test type, implementation) -> why the implementation is not ranked
@@ -51,7 +53,7 @@ Reasons = Mapping[tuple[str, str], str]  # (test type, implementation) -> why th
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRequests:
-    """Requests of a process at a rate (or factor of a scenario), pooled over all loads."""
+    """The requests of a process at one rate (or scenario factor), added over all loads at this rate."""
 
     rate: float
     due: int
@@ -62,72 +64,71 @@ class PooledRequests:
         return self.due > 0 and self.late <= goal.late_share * self.due
 
     def decided(self, goal: LatencyGoal) -> bool:
-        """Return whether the interval of the late share (Clopper & Pearson 1934) excludes the goal's share.
+        """Return whether there are enough requests to decide that the goal was met or missed.
 
-        Late requests occur in bursts, so the true interval is wider. The check shows only that the load was long
-        enough.
+        The interval of the late share (Clopper & Pearson 1934) must exclude the share that the goal allows. The true
+        interval is wider, because late requests occur in bursts.
         """
         if self.due <= 0:
             return False
-        of, tail = goal.late_share, (1 - CONFIDENCE) / 2
-        few, many = special.bdtr(self.late, self.due, of), special.bdtrc(self.late - 1, self.due, of)
-        return bool(few <= tail or many < tail)
+        allowed, alpha = goal.late_share, (1 - CONFIDENCE) / 2
+        p_fewer, p_more = special.bdtr(self.late, self.due, allowed), special.bdtrc(self.late - 1, self.due, allowed)
+        return bool(p_fewer <= alpha or p_more < alpha)
 
 
 def _min_requests(goal: LatencyGoal) -> int:
-    """Return how many requests show that the goal was met if no request is late: 368 for p99."""
+    """Return the minimum number of requests that can show that the goal was met, for example 368 for p99."""
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 
 def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
-    """Return the counts of a trial, or None if the goal was missed because the load generator was late."""
+    """Return a trial's counts, or None if they do not characterise the server, e.g. because the generator was late."""
     lagged = any(check.name == "generator-lag" and check.outcome is not Outcome.PASS for check in trial.validity)
     saturated = any(check.name in SATURATION_CHECKS and check.outcome is Outcome.FAIL for check in trial.validity)
-    rate, due, late = 0.0, trial.due or 0, trial.late or 0
+    rate, due, late_count = 0.0, trial.due or 0, trial.late or 0
     if isinstance(trial.load, OpenLoop):
         rate = trial.load.rate
     elif isinstance(trial.load, Scenario):
         rate = trial.load.factor
         if times := ranked_operation_times(trial):
             due = trial.arrivals.due if trial.arrivals else sum(times.values())
-            late = due - sum(count for seconds, count in times.items() if seconds <= goal.seconds)
-    missed = late > goal.late_share * due
+            late_count = due - sum(count for seconds, count in times.items() if seconds <= goal.seconds)
+    missed = late_count > goal.late_share * due
     if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
         return None
-    # A server that does not sustain a rate builds up a backlog. In a short load, the backlog may not appear as latency.
-    return PooledRequests(rate=rate, due=due, late=due if saturated else late)
+    # A server that does not sustain the rate builds up a backlog, which may not appear as latency in a short load.
+    # All requests of the load therefore count as late.
+    return PooledRequests(rate=rate, due=due, late=due if saturated else late_count)
 
 
 def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
     """Return the highest load of a process that met the goal, and the lowest load above it that missed the goal.
 
-    The boundary contradicts as few loads as possible. If several boundaries are equally good, the lowest is used.
-    Without this rule, a single stall of the machine at a low rate would be taken for the capacity.
+    Loads below the capacity should meet the goal, and loads above it should miss it. Use the boundary with the fewest
+    exceptions to this rule. If several boundaries have equally few, use the lowest. A single stall of the machine at a
+    low rate is thus not mistaken for the capacity.
     """
     pooled: dict[float, PooledRequests] = {}
-    for one in filter(None, (_load_counts(trial, goal) for trial in trials)):
-        old = pooled.get(one.rate, PooledRequests(rate=one.rate, due=0, late=0))
-        pooled[one.rate] = PooledRequests(rate=one.rate, due=old.due + one.due, late=old.late + one.late)
-    enough = _min_requests(goal)
-    ordered = [one for _, one in sorted(pooled.items()) if one.due >= enough or (one.due and not one.met(goal))]
-    met = [one.met(goal) for one in ordered]
-    costs = [met[:cut].count(False) + met[cut:].count(True) for cut in range(len(ordered) + 1)]
-    cut = costs.index(min(costs))
-    low = next((one for one in reversed(ordered[:cut]) if one.met(goal)), None)
-    return low, next((one for one in ordered[cut:] if not one.met(goal)), None)
+    for load in filter(None, (_load_counts(trial, goal) for trial in trials)):
+        old = pooled.get(load.rate, PooledRequests(rate=load.rate, due=0, late=0))
+        pooled[load.rate] = PooledRequests(rate=load.rate, due=old.due + load.due, late=old.late + load.late)
+    min_requests = _min_requests(goal)
+    ordered = [
+        load for _, load in sorted(pooled.items()) if load.due >= min_requests or (load.due and not load.met(goal))
+    ]
+    met = [load.met(goal) for load in ordered]
+    contradictions = [met[:cut].count(False) + met[cut:].count(True) for cut in range(len(ordered) + 1)]
+    cut = contradictions.index(min(contradictions))
+    low = next((load for load in reversed(ordered[:cut]) if load.met(goal)), None)
+    return low, next((load for load in ordered[cut:] if not load.met(goal)), None)
 
 
 def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, seconds: float) -> float | None:
-    """Return the next rate of an open loop (or factor of a scenario) to try. None ends the search.
+    """Return the next rate (open loop) or factor (scenario) to try, or None at the end of the search.
 
-    The search first moves outwards until both ends of the bracket exist. It then bisects on the log scale down to
-    ``MAX_BRACKET_WIDTH``. Finally, it repeats an end of the bracket if its loads were too short to decide.
-
-    Args:
-        trials: Previous trials of this process and cell.
-        goal: The latency goal.
-        start: Closed-loop throughput of the process in requests per second, or the factor of its first load.
-        seconds: Duration of a load.
+    The search first finds a load that met the goal and a load that missed it. It then halves their distance on the log
+    scale until they differ by at most ``MAX_BRACKET_WIDTH``. Finally, it repeats loads that were too short to decide.
+    ``start`` is the closed-loop throughput (requests/s) or the first factor.
     """
     low, high = bracket(trials, goal)
     arrivals = any(isinstance(trial.load, Scenario) for trial in trials)
@@ -138,10 +139,10 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     if low:
         return low.rate * 2 if arrivals else min(low.rate * 2, max(low.rate, start) * 1.1)
     if high:
-        # The lowest load that still has enough requests for a decision.
-        least = _min_requests(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
-        # The search ends below a hundredth of the initial load.
-        lower = max(high.rate / 2, 0.01 * start, least)
+        # At a lower rate, the load would have too few requests to decide whether the goal was met.
+        min_rate = _min_requests(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
+        # The search does not go below a hundredth of the initial load.
+        lower = max(high.rate / 2, 0.01 * start, min_rate)
         return lower if lower < high.rate else None
     return start if arrivals else start / 2
 
@@ -153,11 +154,11 @@ def latency_tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> 
     """Return a latency table for each test type that has open-loop loads."""
     goal, by_type = profile_section(info, "open_loop", OpenLoopSettings).goal, {}
     for kind in info.loads:
-        mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
-        if not any(isinstance(trial.load, OpenLoop) for trial in mine):
+        of_type = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
+        if not any(isinstance(trial.load, OpenLoop) for trial in of_type):
             continue
         at_rate, closed = defaultdict[str, list[Trial]](list), defaultdict[str, list[float]](list)
-        for trial in mine:
+        for trial in of_type:
             if isinstance(trial.load, OpenLoop):
                 at_rate[trial.implementation].append(trial)
             elif isinstance(trial.load, ClosedLoop) and trial.rankable:
@@ -175,29 +176,31 @@ def _capacity_rows(
     info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons,
     closed: Mapping[str, Sequence[float]],
 ) -> tuple[ranking_model.GoalRow, ...]:  # fmt: skip
-    """Return the rows of a capacity table: ranked rows with the best first, then unranked rows.
+    """Return the rows of a capacity table: ranked rows, best first, then unranked rows.
 
-    An implementation has a capacity only if each process met the goal. Excluding processes that missed the goal would
-    favour the implementation.
+    An implementation has a capacity only if every process met the goal at some load. If processes that missed the goal
+    were excluded instead, the remaining processes would make the implementation look better than it is.
     """
     rows, values = [], {}
     for name in (one.name for one in info.implementations if kind in one.test_types):
         by_process = defaultdict[int, list[Trial]](list)
         for trial in loads.get(name, ()):
             by_process[trial.process].append(trial)
-        own = {process: bracket(tried, goal) for process, tried in sorted(by_process.items())}
-        missed = sum(low is None for low, _ in own.values())
-        reason = reasons.get((kind, name), "") or ("" if own else "missing")
-        reason = reason or (f"{goal.label} met at no load in {missed} of {len(own)} processes" if missed else "")
-        undecided = sum(not all(end and end.decided(goal) for end in ends) for ends in own.values())
-        flags = ["lower bound"] if any(low and not high for low, high in own.values()) else []
-        flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
-        flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
+        brackets = {process: bracket(tried, goal) for process, tried in sorted(by_process.items())}
+        missed = sum(low is None for low, _ in brackets.values())
+        reason = reasons.get((kind, name), "") or ("" if brackets else "missing")
+        reason = reason or (
+            f"{goal.label} was not met at any load in {missed} of {len(brackets)} processes" if missed else ""
+        )
+        undecided = sum(not all(end and end.decided(goal) for end in ends) for ends in brackets.values())
+        flags = ["lower bound"] if any(low and not high for low, high in brackets.values()) else []
+        flags += [f"loads too short to decide in {undecided} of {len(brackets)} processes"] if undecided else []
+        flags += ["provisional"] if 0 < len(brackets) < PROVISIONAL_BELOW else []
         rows.append(
             ranking_model.GoalRow(
                 implementation=name,
                 capacity=None,
-                above=_median_or_none([high.rate for _, high in own.values() if high]),
+                above=_median_or_none([high.rate for _, high in brackets.values() if high]),
                 closed_loop=_median_or_none(closed.get(name, ())),
                 ranked=not reason,
                 reason=reason,
@@ -206,7 +209,12 @@ def _capacity_rows(
             )
         )
         if not reason:
-            values[name] = {p: (low.rate, (high or low).rate) for p, (low, high) in own.items() if low}
+            values[name] = {p: (low.rate, (high or low).rate) for p, (low, high) in brackets.items() if low}
+    if baseline := joining_baseline(info):
+        unconnected = values.keys() - connected_rows({n: [(p, 0) for p in own] for n, own in values.items()}, baseline)
+        values = {name: own for name, own in values.items() if name not in unconnected}
+        told = {"ranked": False, "reason": UNCONNECTED}
+        rows = [row.model_copy(update=told if row.implementation in unconnected else {}) for row in rows]
     standings = _rank_brackets(info, values)
     rows = [row.model_copy(update={"capacity": standings.get(row.implementation)}) for row in rows]
     return sort_rows(rows, lambda row: row.capacity)
@@ -215,115 +223,122 @@ def _capacity_rows(
 def _rank_brackets(
     info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]
 ) -> dict[str, ranking_model.Standing]:
-    """Rank brackets by the geometric middle. The displayed capacity is the low end.
+    """Rank implementations by the geometric middle of their brackets. The displayed capacity is the lower end.
 
-    The capacity is assumed to be uniformly distributed within the bracket, which adds a variance of width² / 12. More
-    processes with the same bracket do not reduce this variance, because all searches try the same loads.
+    The capacity is assumed to be uniformly distributed within the bracket, which adds a variance of width² / 12.
+    Additional processes do not reduce this variance, because all searches try the same loads.
     """
     values = {name: {(p, 0): math.sqrt(low * high) for p, (low, high) in own.items()} for name, own in brackets.items()}
-    tables = ValueTables({SINGLE_TABLE: values}, deployment_by_process(info))
+    tables = ValueTables.of_run({SINGLE_TABLE: values}, info)
     widths = [fmean(math.log(high / low) for low, high in own.values()) for own in brackets.values()]
     compared = add_variance(tables.means(), np.square(widths) / 12, MAX_DF)
-    shown = []
+    estimates = []
     for each, own in zip(estimate_rows(tables.fits[SINGLE_TABLE], compared), brackets.values(), strict=True):
         lows = tuple(low for low, _ in own.values())
         low = each.low and min(each.low, median(lows))
-        shown.append(each.model_copy(update={"median": median(lows), "low": low, "values": lows}))
-    return rank_rows(compared, shown, info.reference, 1 - CONFIDENCE, 0.0, higher_is_better=True)
+        estimates.append(each.model_copy(update={"median": median(lows), "low": low, "values": lows}))
+    return rank_rows(compared, estimates, info.reference, 1 - CONFIDENCE, 0.0, higher_is_better=True)
 
 
 def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
-    """Return the latency at each share of the throughput and at each common rate, in order of the rate."""
+    """Return the latency at each share of the throughput and at each common rate, in ascending order of rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
         if isinstance(trial.load, OpenLoop) and trial.purpose in ("share", "common"):
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
-    made = []
+    points = []
     for members in groups.values():
-        # If a process did not sustain the rate, the remaining processes are a biased selection.
-        lost = any(
+        # If a process did not sustain the rate, show no latency: the other processes alone would look too good.
+        saturated = any(
             check.outcome is Outcome.FAIL and check.name in SATURATION_CHECKS
             for trial in members
             for check in trial.validity
         )
-        held = [(t, t.latency) for t in members if t.rankable and t.latency and not lost]
+        valid = [(t, t.latency) for t in members if t.rankable and t.latency and not saturated]
         first = members[0]
-        made.append(
+        points.append(
             ranking_model.RatePoint(
                 purpose="share" if first.purpose == "share" else "common",
                 share=first.share,
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, OpenLoop)),
                 percentiles=estimate_percentiles(
-                    [(t.process, times.percentiles, t.answered or 0) for t, times in held]
+                    [(t.process, times.percentiles, t.answered or 0) for t, times in valid]
                 ),
-                maximum=max((times.max for _, times in held), default=None),
+                maximum=max((times.max for _, times in valid), default=None),
                 flags=tuple(dict.fromkeys(check.flag for trial in members for check in trial.validity if check.flag)),
             )
         )
-    return tuple(sorted(made, key=lambda point: point.rate))
+    return tuple(sorted(points, key=lambda point: point.rate))
 
 
-# ---- scenarios: response times from the due time, CPU per arrival, capacity at a goal ------------------------
+# ---- scenarios -------------------------------------------------------------------------------------------------------
 
 
-def order_results(
+def scenario_results(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
-) -> ranking_model.OrderResults | None:
-    """Return tables, capacities and operations of a scenario. Return None for a run without scenarios."""
+) -> ranking_model.ScenarioResults | None:
+    """Return a scenario's tables, capacities and operations, or None for a run without scenarios."""
     scenario = next((name for name, each in test_types.items() if each.is_scenario), None)
     if scenario is None:
         return None
-    measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # (implementation, factor) -> trials
-    tried: defaultdict[str, list[Trial]] = defaultdict(list)
+    trials_by_factor: defaultdict[tuple[str, float], list[Trial]] = defaultdict(
+        list
+    )  # (implementation, factor) -> trials
+    by_implementation: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         if trial.test_type == scenario and isinstance(trial.load, Scenario):
-            tried[trial.implementation].append(trial)
+            by_implementation[trial.implementation].append(trial)
             if trial.purpose == "measure":
-                measured[trial.implementation, trial.load.factor].append(trial)
-    goal = profile_section(info, "orders", OrderLoads).goal
-    searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
-    found = [(table.load.factor, table) for table in test_types[scenario].tables if isinstance(table.load, Scenario)]
+                trials_by_factor[trial.implementation, trial.load.factor].append(trial)
+    goal = profile_section(info, "orders", ScenarioLoads).goal
+    searched = any(trial.purpose == "search" for own in by_implementation.values() for trial in own)
+    tables = [(table.load.factor, table) for table in test_types[scenario].tables if isinstance(table.load, Scenario)]
     names = [one.name for one in info.implementations if scenario in one.test_types]
-    processes = {trial.process for own in measured.values() for trial in own}
+    processes = {trial.process for own in trials_by_factor.values() for trial in own}
     alpha = alpha_at(profile_section(info, "processes", ProcessLimits), len(processes))
-    return ranking_model.OrderResults(
+    return ranking_model.ScenarioResults(
         tables=tuple(
-            _order_table(info, table, factor, measured, alpha)
-            for factor, table in sorted(found, key=lambda each: each[0])
+            _scenario_table(info, table, factor, trials_by_factor, alpha)
+            for factor, table in sorted(tables, key=lambda each: each[0])
         ),
         goal=goal if searched else None,
-        capacities=_capacity_rows(info, scenario, tried, goal, reasons, {}) if searched else (),
+        capacities=_capacity_rows(info, scenario, by_implementation, goal, reasons, {}) if searched else (),
         points={
-            name: tuple(point for factor, _ in found for point in _order_points(factor, measured[name, factor]))
+            name: tuple(
+                point for factor, _ in tables for point in _scenario_points(factor, trials_by_factor[name, factor])
+            )
             for name in names
         },
     )
 
 
-def _order_table(
+def _scenario_table(
     info: RunInfo,
     table: ranking_model.Table,
     factor: float,
-    measured: Mapping[tuple[str, float], Sequence[Trial]],
+    trials_by_factor: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
-) -> ranking_model.OrderTable:
-    """Rank implementations at a factor by the response time of the ranked operation."""
-    cells = {row.implementation: CellTrials(measured.get((row.implementation, factor), ())) for row in table.rows}
+) -> ranking_model.ScenarioTable:
+    """Rank implementations at one load factor by the response time of the ranked operation."""
+    cells = {
+        row.implementation: CellTrials(trials_by_factor.get((row.implementation, factor), ())) for row in table.rows
+    }
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
-    found = ValueTables({SINGLE_TABLE: values}, deployment_by_process(info)).standings(
+    standings = ValueTables.of_run({SINGLE_TABLE: values}, info).standings(
         info.reference, alpha=alpha, higher_is_better=False
     )
     rows = []
     for row in table.rows:
-        kept = cells[row.implementation].kept
+        valid = cells[row.implementation].valid
         times = [
-            (t.process, {point: latency_percentile(t, point) or 0.0 for point in PERCENTILES}, t.requests) for t in kept
+            (t.process, {point: latency_percentile(t, point) or 0.0 for point in PERCENTILES}, t.requests)
+            for t in valid
         ]
-        database = {t.process: t.database_cpu_seconds / t.arrivals.due for t in kept
+        database = {t.process: t.database_cpu_seconds / t.arrivals.due for t in valid
                     if t.database_cpu_seconds and t.arrivals and t.arrivals.due}  # fmt: skip
         rows.append(
-            ranking_model.OrderRow(
+            ranking_model.ScenarioRow(
                 implementation=row.implementation,
                 load=row.load,
                 throughput=row.throughput,
@@ -340,29 +355,29 @@ def _order_table(
                 response_time=row.response_time,
                 throughput_per_memory=row.throughput_per_memory,
                 threads=row.threads,
-                response=found.get(row.implementation),
+                response=standings.get(row.implementation),
                 percentiles=estimate_percentiles(times),
                 database_cpu_per_arrival=estimate_from_processes(database) if database else None,
             )
         )
-    return ranking_model.OrderTable(factor=factor, rows=sort_rows(rows, lambda row: row.response))
+    return ranking_model.ScenarioTable(factor=factor, rows=sort_rows(rows, lambda row: row.response))
 
 
-def _order_points(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model.OrderPoint]:
-    """Yield a point for each operation of each use case, and for each complete use case."""
-    seen: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
+def _scenario_points(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model.ScenarioPoint]:
+    """Yield a point for each operation of each use case, and a point for each complete use case."""
+    groups: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
     for load in loads:
-        for one in load.arrivals.operations if load.arrivals else ():
-            seen[one.use_case, one.operation].append((load, one.latency, one.answered, one.due))
-        for each in load.arrivals.use_cases if load.arrivals else ():
-            seen[each.use_case, ""].append((load, each.latency, each.done, each.due))
-    for (use_case, operation), found in seen.items():
-        valid = [(load.process, times.percentiles, done) for load, times, done, _ in found if load.rankable and times]
-        yield ranking_model.OrderPoint(
+        for step in load.arrivals.operations if load.arrivals else ():
+            groups[step.use_case, step.operation].append((load, step.latency, step.answered, step.due))
+        for case in load.arrivals.use_cases if load.arrivals else ():
+            groups[case.use_case, ""].append((load, case.latency, case.done, case.due))
+    for (use_case, operation), results in groups.items():
+        valid = [(load.process, times.percentiles, done) for load, times, done, _ in results if load.rankable and times]
+        yield ranking_model.ScenarioPoint(
             factor=factor,
             use_case=use_case,
             operation=operation,
             percentiles=estimate_percentiles(valid, PERCENTILES),
-            answered=sum(done for _, _, done, _ in found),
-            failed=sum(due - done for _, _, done, due in found),
+            answered=sum(done for _, _, done, _ in results),
+            failed=sum(due - done for _, _, done, due in results),
         )

@@ -1,16 +1,15 @@
-"""Compares cells of two runs, of a single run, and of the two copies in an A/A run (for the noise floor)."""
+"""Compares the cells of two runs or of one run, and computes the noise floor from the two copies in an A/A run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.records.machine_record import NoiseFloor
-from harness.records.process_record import ProcessRecord
-from harness.records.run_info import RunInfo
-from harness.records.run_records import RunRecords
+from harness.records.run_info import NoiseFloor, RunInfo
+from harness.records.run_records import ProcessRecord, RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verdicts import Verdict, is_equivalent
 from harness.stats import pairs
@@ -35,15 +34,11 @@ MISSING_EFFECT = Effect(ratio=None, verdict="cannot tell")
 
 
 def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
-    """Compare run B with run A, cell by cell.
+    """Compare run B (or head) with run A (or base), cell by cell.
 
-    The two sides of ``compare --base`` were measured in the same rounds, and are compared within rounds. Separate runs
-    have no common rounds. Holm's correction covers all cells of a metric.
-
-    Args:
-        a: The earlier run, or base.
-        b: The later run, or head.
-        threshold: Relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
+    If A and B were measured in the same rounds (``compare --base``), they are compared within rounds. Separate runs
+    have no common rounds. Holm's correction applies to all cells of a metric together. Cells whose
+    interval lies within the relative difference ``threshold`` count as the same.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -55,9 +50,10 @@ def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     for metric, noise in ((THROUGHPUT, floor and floor.throughput), (CPU_PER_REQUEST, floor and floor.cpu_per_request)):
         differences = (_within_rounds if interleaved else _between_runs)(cells_a, cells_b, metric)
         effects.append(_effects(differences, metric, noise or 0.0, threshold))
+    planned = [_planned_cells(side.info) for side in (a, b)]
     compared = [
         CellComparison(
-            implementation=key[0], test_type=key[1], load=key[2], reason=reason,
+            implementation=key[0], test_type=key[1], load=key[2], reason=reason, only_in=_only_in(key, planned),
             throughput=effects[0].get(key, MISSING_EFFECT), cpu_per_request=effects[1].get(key, MISSING_EFFECT),
         )
         for key, reason in missing_reason.items()
@@ -67,6 +63,7 @@ def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
         run_b=b.info.run_id,
         threshold=threshold,
         interleaved=interleaved,
+        across=tuple(differing_conditions(a.info, b.info)),
         cells=tuple(sorted(compared, key=_sort_key)),
         noise_floor=floor,
         notes=tuple(_run_differences(a.info, b.info)),
@@ -81,31 +78,26 @@ def ratio(
     confidence: float,
     processes: Sequence[ProcessRecord] = (),
 ) -> Ratio | None:
-    """Return the ratio of cell ``a`` to cell ``b`` with an interval, or None if a cell has no figure.
+    """Return the ratio of cell ``a`` to cell ``b`` with an interval, or None if a cell's metric is unknown.
 
-    Cells in the same table are compared within the fit of that table.
-
-    Args:
-        trials: Trials of the run.
-        a: Implementation, test type and load of the numerator.
-        b: Implementation, test type and load of the denominator.
-        metric: A key of ``cell_values.METRICS``.
-        confidence: Confidence level of the interval; 0.95 means 95 %.
-        processes: Processes of the run, for metrics of whole processes.
+    Cells in the same table are compared within that table's fit. Only metrics of whole processes, such as the startup
+    time, need ``processes``.
     """
-    chosen = METRICS[metric]
-    if chosen.of_process:
-        return ValueTables({SINGLE_TABLE: collect_process_values(processes, chosen)}).ratio(a[0], b[0], confidence)
+    chosen_metric = METRICS[metric]
+    if chosen_metric.of_process:
+        return ValueTables({SINGLE_TABLE: collect_process_values(processes, chosen_metric)}).ratio(
+            a[0], b[0], confidence
+        )
     cells = collect_cells(trials)
-    tables = ValueTables.of(cells, chosen)
+    tables = ValueTables.of(cells, chosen_metric)
     if a[1:] == b[1:]:
         return tables.ratio(a[0], b[0], confidence, a[1:])
-    both = tables.fit({str(key): cells[key].values(chosen) for key in (a, b) if key in cells})
-    return tables.ratio(str(a), str(b), confidence, both)
+    fitted = tables.fit({str(key): cells[key].values(chosen_metric) for key in (a, b) if key in cells})
+    return tables.ratio(str(a), str(b), confidence, fitted)
 
 
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
-    """Return the ratio of two sets of positive values that are not part of a run. Keys are process numbers."""
+    """Return the ratio of two sets of positive values, whose keys are process numbers, with an interval."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
     return ValueTables({SINGLE_TABLE: values}).ratio("a", "b", confidence)
 
@@ -113,10 +105,10 @@ def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
     """Return the largest difference between two copies of an implementation (A/A) that is consistent with the data.
 
-    A pair consists of the two processes with the same number, averaged over their common cells. More pairs reduce the
-    part of the floor that is due to chance. A lasting advantage of a copy (start order, placement, memory layout)
-    remains, and the floor is meant to include it. ``compare`` could still find a difference in a single cell, where
-    differences do not cancel. The floor therefore exceeds each significant difference of a cell.
+    The two processes with the same number are a pair. Their ratio is averaged over the common cells. With more pairs,
+    chance contributes less to the floor. A lasting advantage of one copy always contributes, for example from start
+    order, placement or memory layout. The average over cells hides differences in a single cell, so the floor is at
+    least as large as any significant difference in a cell.
 
     Args:
         trials: Trials of the run.
@@ -128,7 +120,7 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
         ValueError: There are fewer than two pairs.
     """
     cells, floors, logs = collect_cells(trials), [], np.empty(0)
-    own, copy = ({key[1:]: cell for key, cell in cells.items() if key[0] == name and cell.kept} for name in names)
+    own, copy = ({key[1:]: cell for key, cell in cells.items() if key[0] == name and cell.valid} for name in names)
     own_cells, copy_cells = ({("", *key): side[key] for key in own if key in copy} for side in (own, copy))
     for metric in (THROUGHPUT, CPU_PER_REQUEST):
         log_ratios: defaultdict[int, list[float]] = defaultdict(list)
@@ -138,7 +130,7 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
                 log_ratios[process].append(float(np.log(values[process] / copy_values[process])))
         logs = np.asarray([np.mean(log_ratios[process]) for process in sorted(log_ratios)])
         if len(logs) < 2:
-            raise ValueError(f"a noise floor needs at least two A/A pairs, there are {len(logs)}")
+            raise ValueError(f"a noise floor needs at least two pairs of processes, but the run has {len(logs)}")
         half = student_half_width(logs.var(ddof=1) / len(logs), np.asarray(len(logs) - 1), CONFIDENCE)
         effects = _effects(_within_rounds(own_cells, copy_cells, metric), metric, 0.0, 0.0).values()
         different = [each.ratio for each in effects if each.ratio and each.verdict in ("faster", "slower")]
@@ -154,9 +146,9 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
 
 
 def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
-    """Return B minus A for each cell. Both are rows of the same table, so effects of rounds cancel."""
-    both = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
-    tables, differences = ValueTables.of(both, metric), {}
+    """Return B minus A for each cell. A and B are rows of the same table, so the effects of rounds cancel."""
+    joint = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
+    tables, differences = ValueTables.of(joint, metric), {}
     for table in tables.fits:
         compared = tables.means(table)
         rows = {name: np.asarray([row]) for row, name in enumerate(compared.names)}
@@ -170,7 +162,8 @@ def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cel
 def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
     """Return B minus A for each cell of two separate runs.
 
-    Processes with the same number share an error. It does not cancel between separate runs, and is therefore added.
+    In a run, processes with the same number share an error. This error does not cancel in the difference between
+    separate runs, so it is added to the error of the difference.
     """
     sides = []
     for cells in (a, b):
@@ -179,7 +172,7 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
             standalone = standalone_means(table, compared)
-            if len(table.columns) < 2:  # with a single process number, the variance between numbers is unknown
+            if len(table.columns) < 2:  # with one process number, the shared error is unknown
                 standalone = replace(standalone, squared_error=np.full(len(table.names), np.nan))
             rows |= {(name, kind, load): (standalone, np.asarray([row])) for row, name in enumerate(table.names)}
         sides.append(rows)
@@ -194,7 +187,7 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
 def _effects(
     differences: Mapping[CellKey, Differences], metric: Metric, floor: float, margin: float
 ) -> dict[CellKey, Effect]:
-    """Return ratios with verdicts. ``floor`` and ``margin`` are relative differences."""
+    """Return ratios with verdicts. ``floor`` (noise) and ``margin`` (equivalence) are relative differences."""
     p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
@@ -210,13 +203,30 @@ def _effects(
     return effects
 
 
+def _planned_cells(info: RunInfo) -> set[CellKey]:
+    """Return all cells that a run planned to measure."""
+    return {
+        (each.name, kind, load)
+        for each in info.implementations
+        for kind in each.test_types
+        for load in (info.cells.get(each.name, {}) if info.cells else info.loads).get(kind, ())
+    }
+
+
+def _only_in(key: CellKey, planned: Sequence[set[CellKey]]) -> Literal["", "A", "B"]:
+    """Return the letter of the only run that planned the cell, or an empty string if both or neither planned it."""
+    in_a, in_b = (key in cells for cells in planned)
+    return "" if in_a == in_b else "A" if in_a else "B"
+
+
 def _why_missing(
     key: CellKey, cells: Sequence[Mapping[CellKey, CellTrials]], reasons: Sequence[Mapping[tuple[str, str], str]]
 ) -> str:
-    for letter, own, refused in zip("AB", cells, reasons, strict=True):
-        if reason := refused.get(key[:2]):
+    """Return why run A or B has no valid trial of the cell, for example ``B: not measured``, or an empty string."""
+    for letter, own, unranked in zip("AB", cells, reasons, strict=True):
+        if reason := unranked.get(key[:2]):
             return f"{letter}: {reason}"
-        if key not in own or not own[key].kept:
+        if key not in own or not own[key].valid:
             return f"{letter}: {own[key].why_empty if key in own else 'not measured'}"
     return ""
 
@@ -225,18 +235,26 @@ def _sort_key(cell: CellComparison) -> tuple[str, int, str, str]:
     return cell.test_type, cell.load.connections, cell.load.label, cell.implementation
 
 
-def _larger_floor(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | None:
-    if one is None or other is None:
-        return one or other
-    larger = {name: max(getattr(one, name), getattr(other, name)) for name in ("throughput", "cpu_per_request")}
-    return one.model_copy(update=larger)
+def _larger_floor(a: NoiseFloor | None, b: NoiseFloor | None) -> NoiseFloor | None:
+    if a is None or b is None:
+        return a or b
+    larger = {name: max(getattr(a, name), getattr(b, name)) for name in ("throughput", "cpu_per_request")}
+    return a.model_copy(update=larger)
+
+
+def differing_conditions(a: RunInfo, b: RunInfo) -> Iterator[str]:
+    """Yield each of ``RunInfo.conditions`` in which the runs differ, with both values."""
+    for (name, value_a), value_b in zip(a.conditions.items(), b.conditions.values(), strict=True):
+        if value_a != value_b:
+            yield f"{name}: A {value_a}, B {value_b}"
 
 
 def _run_differences(a: RunInfo, b: RunInfo) -> Iterator[str]:
     """Yield a note for each property in which the runs differ."""
-    for name, left, right in (
+    for name, *values in (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),
+        ("network path", a.network_path, b.network_path),
         ("kernel", a.machine.kernel, b.machine.kernel),
         ("usable CPUs", len(a.machine.cpus_usable), len(b.machine.cpus_usable)),
         ("governor", a.machine.governor, b.machine.governor),
@@ -249,6 +267,6 @@ def _run_differences(a: RunInfo, b: RunInfo) -> Iterator[str]:
         ("generator", a.generator, b.generator),
         *((f"tool {tool}", a.tools.get(tool), b.tools.get(tool)) for tool in sorted({*a.tools, *b.tools})),
     ):
-        if left != right:
-            one, other = ("unknown" if value in (None, "") else value for value in (left, right))
-            yield f"the runs differ in {name}: A {one}, B {other}"
+        if values[0] != values[1]:
+            value_a, value_b = ("unknown" if value in (None, "") else value for value in values)
+            yield f"the runs differ in {name}: A {value_a}, B {value_b}"

@@ -1,4 +1,4 @@
-"""Computes the figures of a cell from the trials: valid trials, metrics and flags."""
+"""Selects the valid trials of each cell and computes metrics and flags from them."""
 
 import math
 from collections import Counter, defaultdict
@@ -7,54 +7,54 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, median
 
+from scipy import special
+
 from harness.plan.testtypes.registry import ranked_operation
 from harness.records.loads import Load, Scenario
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunInfo
-from harness.records.trial_record import Trial, ValidityCheck
+from harness.records.run_records import ProcessRecord
+from harness.records.trial_record import COMPILING_SHARE, Trial, ValidityCheck
+from harness.records.verification_record import Outcome
 from harness.stats.table_fit import Position
 
-PROVISIONAL_BELOW = 5  # number of processes; with fewer, intervals are wide, although their coverage is nominal
-MAX_WARM_UP_RATIO = (
-    # A process counts as not warmed up if CPU per request of all trials exceeds that of their later half by this ratio.
-    1.10
-)
+PROVISIONAL_BELOW = 5  # with fewer processes, intervals are correct but very wide
+# Processes count as not warmed up if their mean CPU per request over all trials exceeds the mean over the later half of
+# the trials by more than this factor.
+MAX_WARM_UP_RATIO = 1.10
+MIN_FALL = 1.03  # a smaller decrease in CPU per request is not flagged, even if it is significant
 # Values outside this range (in seconds, bytes or requests per second) are invalid, and their ratios would overflow.
 MIN_VALUE, MAX_VALUE = 1e-15, 1e15
-PERCENTILES = ("50", "90", "99")  # percentiles of a row; trials record more percentiles
-MIN_REQUESTS_BEYOND = 5  # number of requests that must be slower than a percentile to display it
+PERCENTILES = ("50", "90", "99")  # percentiles in tables; trials record more percentiles
+MIN_REQUESTS_BEYOND = 5  # a percentile is displayed only if at least this many requests were slower than the percentile
 
 CellKey = tuple[str, str, Load]  # implementation, test type, load
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity that can be ranked. It is read from a trial, or from a process if ``of_process`` is set.
+    """A quantity that can be ranked, and the function that reads it from a record.
 
-    Unknown values are None.
+    If ``of_process`` is given, it reads the quantity from a process record. Otherwise, ``read`` reads it from a trial.
+    Both functions return None if the value is unknown.
     """
 
-    higher_is_better: bool  # whether a higher value is better
+    higher_is_better: bool
     read: Callable[[Trial], float | None] = lambda _: None
     of_process: Callable[[ProcessRecord], float | None] | None = None
 
 
 def ranked_operation_times(trial: Trial) -> Mapping[float, int]:
-    """Return the response times of a scenario's ranked operation: seconds since the due time -> count."""
+    """Return the number of responses of a scenario's ranked operation by response time (seconds from the due time)."""
     ranked = ranked_operation(trial.test_type)
     counts: Counter[float] = Counter()
-    for one in trial.arrivals.operations if trial.arrivals else ():
-        if one.operation == ranked and one.latency:
-            counts.update(dict(one.latency.histogram))
+    for step in trial.arrivals.operations if trial.arrivals else ():
+        if step.operation == ranked and step.latency:
+            counts.update(dict(step.latency.histogram))
     return counts
 
 
 def latency_percentile(trial: Trial, point: str) -> float | None:
-    """Return a latency percentile in seconds, or None if too few requests were slower.
-
-    In a scenario, it is the percentile of the ranked operation. ``point`` is a name such as "99".
-    """
+    """Return a latency percentile, for example "99", in seconds. For a scenario, use only the ranked operation."""
     if isinstance(trial.load, Scenario):
         counts = ranked_operation_times(trial)
         total, passed = sum(counts.values()), 0
@@ -63,8 +63,8 @@ def latency_percentile(trial: Trial, point: str) -> float | None:
             if passed >= total * float(point) / 100:
                 return seconds
         return None
-    found = trial.latency.percentiles.get(point) if trial.latency else None
-    return found if found and has_enough_requests(point, trial.requests) else None
+    percentile = trial.latency.percentiles.get(point) if trial.latency else None
+    return percentile if percentile and has_enough_requests(point, trial.requests) else None
 
 
 def has_enough_requests(point: str, requests: int) -> bool:
@@ -104,14 +104,14 @@ class CellTrials:
     trials: Sequence[Trial]
 
     @cached_property
-    def kept(self) -> Sequence[Trial]:
-        """Trials that passed their validity checks and have a throughput. Zero has no logarithm."""
+    def valid(self) -> Sequence[Trial]:
+        """Trials that failed no validity check. Trials without throughput are excluded, as zero has no logarithm."""
         return [trial for trial in self.trials if trial.throughput > 0 and trial.rankable]
 
     @cached_property
     def processes(self) -> tuple[int, ...]:
         """Numbers of the processes that have a valid trial."""
-        return tuple(sorted({trial.process for trial in self.kept}))
+        return tuple(sorted({trial.process for trial in self.valid}))
 
     @cached_property
     def objections(self) -> Sequence[ValidityCheck]:
@@ -120,65 +120,108 @@ class CellTrials:
 
     @cached_property
     def warm(self) -> bool:
-        """True if the remaining warm-up of the processes is too small to affect the figures.
+        """True if the processes were warm enough when they were measured.
 
-        For this, the average CPU per request of all trials must be close to that of their later half. A process with a
-        single trial counts as warm unless CPU per request was still falling at the end of the warm-up.
+        The mean CPU per request of all trials must be close to the mean of the later half of the trials. A process with
+        a single trial counts as warm unless CPU per request was still falling at the end of the warm-up. In addition,
+        CPU per request must not have fallen significantly during the trials (``fall_is_significant``), and the
+        just-in-time compiler must have been quiet in the last third of the trials.
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
-        for trial in sorted(self.kept, key=lambda trial: trial.round):
+        for trial in sorted(self.valid, key=lambda trial: trial.round):
             if trial.cpu_per_request and trial.cpu_per_request > MIN_VALUE:
                 costs[trial.process].append(math.log(trial.cpu_per_request))
-        if any(trial.steady is False and len(costs[trial.process]) < 2 for trial in self.kept):
+        if any(trial.steady is False and len(costs[trial.process]) < 2 for trial in self.valid):
+            return False
+        if fall_is_significant(list(costs.values())) or (self.last_compiler_share or 0.0) > COMPILING_SHARE:
             return False
         excess = [fmean(own) - fmean(own[len(own) // 2 :]) for own in costs.values() if len(own) > 1]
         return not excess or not fmean(excess) > math.log(MAX_WARM_UP_RATIO)
 
     @property
+    def last_compiler_share(self) -> float | None:
+        """CPU time of compiler threads / CPU time of the server in the last third of trials, or None if unknown."""
+        compiler = total = 0.0
+        for process in self.processes:
+            own = sorted((trial for trial in self.valid if trial.process == process), key=lambda trial: trial.round)
+            for usage in (trial.server for trial in own[-max(1, len(own) // 3) :]):
+                if usage.compiler_cpu_seconds is not None:
+                    compiler, total = compiler + usage.compiler_cpu_seconds, total + usage.cpu_seconds
+        return compiler / total if total > 0 else None
+
+    @property
     def flags(self) -> tuple[str, ...]:
-        """Flags of the figures: warm-up first, followed by validity checks in the order of trials."""
-        words = [] if self.warm else ["not warmed up"]
-        words += [check.flag for trial in self.kept for check in trial.validity if check.flag]
-        words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
-        return tuple(dict.fromkeys(words))
+        """Flags to display next to the values: "not warmed up", flags of validity checks, and "provisional"."""
+        flags = [] if self.warm else ["not warmed up"]
+        flags += [check.flag for trial in self.valid for check in trial.validity if check.flag]
+        flags += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
+        return tuple(dict.fromkeys(flags))
 
     @property
     def why_empty(self) -> str:
-        """Why no trial is valid: the failed validity checks, most frequent first."""
+        """The reason why no trial is valid: the failed validity checks, most frequent first."""
         failed = Counter(check.flag or check.name for check in self.objections if check.outcome is Outcome.FAIL)
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
     def values(self, metric: Metric) -> dict[Position, float]:
         """Return the metric of each valid trial by process and round. Values outside the valid range are omitted."""
-        read = ((trial.process, trial.round, metric.read(trial)) for trial in self.kept)
-        return {(process, number): value for process, number, value in read if value and MIN_VALUE < value < MAX_VALUE}
+        values = ((trial.process, trial.round, metric.read(trial)) for trial in self.valid)
+        return {(process, number): v for process, number, v in values if v and MIN_VALUE < v < MAX_VALUE}
 
     def by_process(self, metric: Metric) -> dict[int, float]:
-        """Return the geometric mean over the rounds of each process."""
+        """Return the metric of each process, as the geometric mean over rounds."""
         logs: defaultdict[int, list[float]] = defaultdict(list)
         for (process, _), value in sorted(self.values(metric).items()):
             logs[process].append(math.log(value))
         return {process: math.exp(math.fsum(each) / len(each)) for process, each in logs.items()}
 
     def median(self, metric: Metric) -> float | None:
-        """Return the median over processes, or None if there is no figure."""
+        """Return the median over processes, or None if no process has a value."""
         by_process = self.by_process(metric)
         return median(by_process.values()) if by_process else None
+
+
+def fall_is_significant(costs: Sequence[Sequence[float]]) -> bool:
+    """Return whether costs fell by more than ``MIN_FALL`` between the first and the last third of the trials.
+
+    ``costs`` are the logarithms of CPU per request, per process and in the order of trials. For a process with n
+    trials, d is the mean of the first k = max(1, n // 3) trials minus the mean of the last k, and h = d sqrt(k / 2). If
+    the costs are constant with independent normal errors, all h and all deviations within thirds have the variance s^2.
+    With P processes, T = sum(h) / (s sqrt(P)) then has a Student distribution. s^2 is estimated from the squared
+    deviations of h from their mean (P - 1 degrees of freedom) and those within each third (k - 1 degrees of freedom).
+    The test is one-sided at 1 %, because a run has dozens of cells. With too little data, return False.
+    """
+    contrasts, falls, squares, df = [], [], 0.0, -1
+    for own in costs:
+        if len(own) < 2:
+            continue
+        k = max(1, len(own) // 3)
+        thirds = own[:k], own[-k:]
+        first, last = map(fmean, thirds)
+        falls.append(first - last)
+        contrasts.append((first - last) * math.sqrt(k / 2))
+        squares += sum((cost - fmean(third)) ** 2 for third in thirds for cost in third)
+        df += 2 * (k - 1) + 1
+    if df < 1 or fmean(falls) <= math.log(MIN_FALL):
+        return False
+    squares += sum((h - fmean(contrasts)) ** 2 for h in contrasts)
+    return sum(contrasts) / math.sqrt(len(contrasts)) > float(special.stdtrit(df, 0.99)) * math.sqrt(squares / df)
 
 
 def collect_cells(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
     """Group trials into cells. Only trials with the purpose "measure" belong to a cell."""
     groups: defaultdict[CellKey, list[Trial]] = defaultdict(list)
-    loads: dict[tuple[object, ...], Load] = {}  # avoids hashing records, which would take a third of the time
+    # Reuse one object for equal loads, because hashing every trial's load would take a third of the time.
+    loads: dict[tuple[object, ...], Load] = {}
     for trial in trials:
         if trial.purpose == "measure":
-            plain = tuple(trial.load.__dict__.values())
-            groups[trial.implementation, trial.test_type, loads.setdefault(plain, trial.load)].append(trial)
+            load_values = tuple(trial.load.__dict__.values())
+            groups[trial.implementation, trial.test_type, loads.setdefault(load_values, trial.load)].append(trial)
     return {key: CellTrials(members) for key, members in groups.items()}
 
 
 def collect_process_values(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Position, float]]:
-    """Return a metric of whole processes, by implementation and process. Interrupted processes are omitted."""
+    """Return a per-process metric by implementation and position (process, 0). Interrupted processes are omitted."""
     values: defaultdict[str, dict[Position, float]] = defaultdict(dict)
     for record in processes:
         value = metric.of_process(record) if metric.of_process and record.status != "interrupted" else None
@@ -188,7 +231,7 @@ def collect_process_values(processes: Iterable[ProcessRecord], metric: Metric) -
 
 
 def group_by_test_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[str, dict[Load, CellTrials]]]:
-    """Return the cells as test type -> implementation -> load -> cell."""
+    """Return the cells as nested mappings: by test type, then by implementation, then by load."""
     nested: dict[str, dict[str, dict[Load, CellTrials]]] = defaultdict(lambda: defaultdict(dict))
     for (name, kind, load), cell in cells.items():
         nested[kind][name][load] = cell
@@ -196,23 +239,34 @@ def group_by_test_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[st
 
 
 def deployment_by_process(info: RunInfo) -> dict[int, int]:
-    """Return the deployment of each process in a merged run. Empty for a run of a single deployment."""
+    """Return the index of each process's deployment. The result is empty if the run has a single deployment.
+
+    Of joined parts, return the processes themselves: most rows are in a single part, and the baseline is in all parts.
+    """
     if len(info.sets) < 2:
         return {}
-    return {process: index for index, one in enumerate(info.sets) for process in one.processes}
+    if info.part:
+        return {process: process for machines in info.sets for process in machines.processes}
+    return {process: index for index, machines in enumerate(info.sets) for process in machines.processes}
+
+
+def joining_baseline(info: RunInfo) -> str | None:
+    """Return the baseline that connects joined parts, or None for other runs."""
+    return info.reference if info.part and len(info.sets) > 1 else None
 
 
 def best_load(cells: Mapping[Load, CellTrials]) -> Load | None:
     """Return the load with the highest median throughput over processes."""
-    known = {load: cell.median(THROUGHPUT) for load, cell in cells.items() if cell.kept}
-    return max(known, key=lambda load: (known[load] or 0.0, -load.connections)) if known else None
+    medians = {load: cell.median(THROUGHPUT) for load, cell in cells.items() if cell.valid}
+    return max(medians, key=lambda load: (medians[load] or 0.0, -load.connections)) if medians else None
 
 
-def headline_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load | None:
+def headline_table_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load | None:
     """Return the load of a test type's headline table. None means the best load of each implementation.
 
-    A test type that sweeps the number of queries uses the highest number. Other test types use the load that was
-    visited most often, if it is unique. A scenario uses the highest factor at which most implementations have figures.
+    For test types that sweep the number of queries, it is the load with the highest number. For a scenario, it is the
+    highest factor at which most implementations have valid trials. For other test types, it is the only load
+    with at least half as many trials as the most frequent load. If there are several such loads, the result is None.
     """
     loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():
@@ -221,9 +275,9 @@ def headline_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load | None
     if not loads:
         return None
     counts = {load: sum(len(cell.trials) for cell in own) for load, own in loads.items()}
-    often = [load for load, count in counts.items() if 2 * count >= max(counts.values())]
-    if factors := {load: load.factor for load in often if isinstance(load, Scenario)}:
-        return max(factors, key=lambda load: (sum(bool(cell.kept) for cell in loads[load]), factors[load]))
+    frequent = [load for load, count in counts.items() if 2 * count >= max(counts.values())]
+    if factors := {load: load.factor for load in frequent if isinstance(load, Scenario)}:
+        return max(factors, key=lambda load: (sum(bool(cell.valid) for cell in loads[load]), factors[load]))
     if any(load.queries is not None for load in loads):
         return max(loads, key=lambda load: load.queries or 0)
-    return often[0] if len(often) == 1 else None
+    return frequent[0] if len(frequent) == 1 else None

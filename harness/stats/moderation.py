@@ -1,11 +1,12 @@
-"""Moderated variances: the variance of each row, shrunk towards an estimate from the whole run (empirical Bayes).
+"""Moderates variances: shrinks the variance of each row towards an estimate from the whole run (empirical Bayes).
 
-The expected variance of a process is the contribution of the windows plus the variance between processes. The latter is
-the same for the whole run. If few processes were measured, it is shrunk towards an assumed 5 %. With three or more
-processes, the variance of the individual server also contributes. The weight depends on how much the servers of the run
-differ in variance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
+The prior variance of a process's value is the noise of the windows plus the variance between processes. The variance
+between processes is estimated for the whole run. If few processes were measured, the estimate is shrunk towards an
+assumed standard deviation of 5 %. For a server with three or more processes, the observed variance also contributes.
+The more the servers of the run differ in variance, the larger the weight of the observed variance (Smyth 2004, Stat.
+Appl. Genet. Mol. Biol. 3).
 
-All standard deviations and variances in this module are of natural logarithms. A standard deviation of 0.05 is
+All standard deviations and variances in this module refer to natural logarithms. A standard deviation of 0.05 is
 therefore about 5 %.
 """
 
@@ -19,23 +20,23 @@ from scipy import special
 from harness.stats.table_fit import RowVariances, TableFit, fit_process_values
 from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, FloatArray, estimate_prior_df
 
-CONFIDENCE = 0.95  # confidence level of intervals; 1 - CONFIDENCE is the family-wise error of a table's decisions
+CONFIDENCE = 0.95  # confidence level of intervals; the family-wise error of a table's decisions is 1 - CONFIDENCE
 MAX_HALF_WIDTH = 300.0  # on the log scale; an interval with a larger half-width counts as unknown
 
 ASSUMED_SD = 0.05  # standard deviation between processes if no server has two processes
-ASSUMED_DF = 3.0  # degrees of freedom to which ASSUMED_SD supplements an estimate
+ASSUMED_DF = 3.0  # if an estimate has fewer degrees of freedom than this, ASSUMED_SD contributes the rest
 MAX_DF = 100.0  # degrees of freedom of an assumed variance
-CROSS_TEST_R2 = 0.5  # squared correlation of a process's deviation in two test types
-# Lower bound of the variance between processes, in standard errors of the windows' noise. Noise may hide the variance.
+CROSS_TEST_R2 = 0.5  # squared correlation between a process's deviations in two test types
+# Noise may hide the variance between processes, so the estimate is at least this many standard errors of the noise.
 HIDDEN_NOISE_SE = 0.7
 MIN_PROCESSES_FOR_OWN_VARIANCE = 3
-DEFAULT_PRIOR_DF = 4.0  # degrees of freedom of the run's variance if the run does not show how much servers differ
-SERVER_OUTLIER_ALPHA = 0.02  # level of the test for an unexpectedly large variance of a server over all tables
+DEFAULT_PRIOR_DF = 4.0  # prior degrees of freedom if the run does not show how much servers differ in variance
+SERVER_OUTLIER_ALPHA = 0.02  # significance level of the test for servers with an unexpectedly large variance
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModeratedVariances:
-    """Moderated variances and their degrees of freedom. Each array has an element for each row."""
+    """Moderated variances and their degrees of freedom. Each array has one element per row."""
 
     variance: FloatArray
     df: FloatArray
@@ -47,16 +48,18 @@ class Prior:
 
     between_variance: float  # variance between processes, without the noise of windows
     between_df: float
-    prior_df: float  # weight of the expected variance, in degrees of freedom; infinity: equal servers; NaN: unknown
-    window_prior_df: float  # weight of a table's window variance relative to a row's window variance
-    window_variance: float  # variance of a window, pooled over all tables; used for tables with too few rows
+    # Prior degrees of freedom of the variance between processes: infinite if all servers have equal variances, NaN if
+    # unknown.
+    prior_df: float
+    window_prior_df: float  # prior degrees of freedom of the variance between windows
+    window_variance: float  # variance between windows, pooled over all tables; used for tables with too few rows
     window_df: float
-    # Servers with a significantly larger variance between processes -> pooled variance and degrees of freedom.
+    # Variance and degrees of freedom of each server whose variance between processes is unexpectedly large.
     variance_outliers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def estimate_prior(tables: Sequence[TableFit]) -> Prior:
-    """Estimate the variance between processes in a run, and how much servers deviate from it."""
+    """Estimate the variance between processes in a run, and how much servers differ in this variance."""
     nested = [table for table in tables if table.within.df.any()]
     typical = [(table.within.variance * table.within.df, table.within.df, ~table.within.outliers) for table in nested]
     window_df = sum(float(df[use].sum()) for _, df, use in typical)
@@ -71,7 +74,7 @@ def estimate_prior(tables: Sequence[TableFit]) -> Prior:
     )
     variance, df = _between_variance(nested, prior)
     prior = replace(prior, between_variance=variance, between_df=df)
-    with np.errstate(invalid="ignore", divide="ignore"):  # equal figures have no variance
+    with np.errstate(invalid="ignore", divide="ignore"):  # the variance of equal values is 0
         relative = [
             (
                 table.names,
@@ -84,11 +87,11 @@ def estimate_prior(tables: Sequence[TableFit]) -> Prior:
 
 
 def _variance_outliers(tables: Sequence[TableFit], prior: Prior) -> dict[str, tuple[float, float]]:
-    """Return servers with an unexpectedly large variance: name -> variance and degrees of freedom over all tables."""
+    """Return the variance and degrees of freedom of each server with an unexpectedly large variance over all tables."""
     by_name: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for table in tables:
         own = table.between
-        with np.errstate(invalid="ignore", divide="ignore"):  # equal figures have no variance
+        with np.errstate(invalid="ignore", divide="ignore"):  # the variance of equal values is 0
             ratio = own.variance / expected_variance(table, prior).variance
         for row in np.flatnonzero(own.df > 0).tolist():
             by_name[table.names[row]].append((float(own.variance[row]), float(ratio[row]), float(own.df[row])))
@@ -105,41 +108,40 @@ def _variance_outliers(tables: Sequence[TableFit], prior: Prior) -> dict[str, tu
 def _effective_df(df: FloatArray) -> float:
     """Return the degrees of freedom of a server's variance over several test types.
 
-    All test types share the deviation of the process. T test types count as T / (1 + (T - 1) r²) independent test types
-    (Kish 1965, section 5.4, applied to squares).
+    Test types are not independent, because a slow process tends to be slow in all of them. T test types therefore count
+    only as T / (1 + (T - 1) r²) test types (Kish 1965, section 5.4, applied to squares).
     """
     return float(df.sum() / (1 + (len(df) - 1) * CROSS_TEST_R2))
 
 
 def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
-    """Return the variance of a window for each row, shrunk towards the variance of the table.
+    """Return the variance between windows for each row, shrunk towards the table's variance.
 
     If the table has too few rows, the variance is shrunk towards the variance of the run.
     """
     df = np.where(np.isfinite(table.within.variance), table.within.df, 0.0)
-    own = np.where(df > 0, table.within.variance, 0.0)
+    own_variance = np.where(df > 0, table.within.variance, 0.0)
     outliers = table.within.outliers
     total_df = float(df[~outliers].sum())
-    location = float((own * df)[~outliers].sum()) / total_df if total_df else np.nan
+    location = float((own_variance * df)[~outliers].sum()) / total_df if total_df else np.nan
     if len(table.names) < MIN_SERVERS_FOR_PRIOR:
         location, total_df = prior.window_variance, prior.window_df
     if np.isinf(prior.window_prior_df) or not total_df:
         shrunk = ModeratedVariances(variance=np.full(len(df), location), df=np.full(len(df), total_df))
     else:
         expected = ModeratedVariances(variance=np.full(len(df), location), df=np.full(len(df), total_df))
-        shrunk = _shrink(own, df, prior.window_prior_df, expected)
-    return ModeratedVariances(variance=np.where(outliers, own, shrunk.variance), df=np.where(outliers, df, shrunk.df))
+        shrunk = _shrink(own_variance, df, prior.window_prior_df, expected)
+    return ModeratedVariances(
+        variance=np.where(outliers, own_variance, shrunk.variance), df=np.where(outliers, df, shrunk.df)
+    )
 
 
 def _shrink(
-    own: FloatArray, df: FloatArray, prior_df: float | FloatArray, expected: ModeratedVariances
+    own_variance: FloatArray, df: FloatArray, prior_df: float | FloatArray, expected: ModeratedVariances
 ) -> ModeratedVariances:
-    """Return the moderated variance (d0 s0² + d s²) / (d0 + d) (Smyth 2004).
-
-    The degrees of freedom are at most ``expected.df``.
-    """
+    """Return (d0 s0² + d s²) / (d0 + d) (Smyth 2004), with at most ``expected.df`` degrees of freedom."""
     weight = np.where(np.isnan(prior_df), DEFAULT_PRIOR_DF, prior_df)
-    variance = (weight * expected.variance + df * own) / (weight + df)
+    variance = (weight * expected.variance + df * own_variance) / (weight + df)
     return ModeratedVariances(variance=variance, df=np.minimum(weight + df, expected.df))
 
 
@@ -147,7 +149,7 @@ def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVari
     """Return each variance, shrunk towards the pooled variance of the other rows (Smyth 2004).
 
     The weight of the pooled variance is ``DEFAULT_PRIOR_DF``, but at most half of the other rows' degrees of freedom.
-    The reason is that all rows of a process share the deviation of the process (``CROSS_TEST_R2``).
+    Rows are not independent, because a slow process tends to be slow in all rows (``CROSS_TEST_R2``).
     """
     other_df = df.sum() - df
     pooled = ((variance * df).sum() - variance * df) / np.maximum(other_df, 1e-9)
@@ -156,10 +158,10 @@ def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVari
 
 
 def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, float]:
-    """Estimate the variance between processes by moments. Return the variance and the degrees of freedom.
+    """Return the variance between processes and its degrees of freedom, estimated by the method of moments.
 
-    The noise of windows is subtracted from the variance of processes. The difference has a lower bound, because noise
-    may hide the variance of a few processes by chance (``HIDDEN_NOISE_SE``).
+    The noise of windows is subtracted from the observed variance of processes. The difference has a lower bound
+    (``HIDDEN_NOISE_SE``), because few processes may differ by less than the noise by chance.
     """
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
@@ -182,10 +184,10 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
 
 
 def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:
-    """Return the variance of a process that the run predicts for each row, or NaN if it is unknown.
+    """Predict the variance of a process's value for each row from the whole run. An unknown variance is NaN.
 
-    The degrees of freedom follow Satterthwaite (1946). In a table without variances of windows, the variance between
-    processes includes the noise of windows. That variance is then pooled over the rows of the table.
+    The degrees of freedom follow Satterthwaite (1946). If every process has a single window, the result is the observed
+    variance of processes, pooled over the rows of the table. This variance includes the noise of windows.
     """
     rows = len(table.names)
     if table.within.df.any():
@@ -210,7 +212,10 @@ class RowMeans:
     mean: FloatArray
     squared_error: FloatArray  # squared standard error; NaN if unknown
     df: FloatArray  # degrees of freedom of the squared error
-    moderated: bool  # True: rows have separate variance estimates; False: all rows share an estimate
+    moderated: bool  # whether rows have separate variance estimates instead of a common estimate
+    shared_error: FloatArray | None = (
+        None  # rows x rows: covariance of the means of a merged run, due to column effects
+    )
 
     def half_width(self, confidence: float = CONFIDENCE) -> FloatArray:
         """Return the half-width of each mean's interval on the log scale."""
@@ -220,7 +225,7 @@ class RowMeans:
 def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     """Return the means of a table's rows with moderated errors.
 
-    An error is never smaller than the error that follows from the row's windows.
+    A row's error is at least the error due to the noise of the row's windows.
     """
     expected = expected_variance(table, prior)
     prior_df = np.inf if len(table.names) == 2 else prior.prior_df
@@ -234,29 +239,35 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
         variance, df = np.where(has_own, shrunk.variance, variance), np.where(has_own, shrunk.df, df)
     outliers = [prior.variance_outliers.get(name, (0.0, 0.0)) for name in table.names]
     outlier, outlier_df = np.asarray(outliers).reshape(-1, 2).T
-    # The variance of an outlier is not shrunk, but the prior adds degrees of freedom. With only two degrees of freedom
-    # and a common error for many pairs, even fourfold differences between servers would remain undecided.
+    # The variance of an outlier is not shrunk, but the prior still adds degrees of freedom. Without them, an outlier
+    # may have only two degrees of freedom. Even a fourfold difference would then be undecided in a large table.
     outlier_df = outlier_df + np.nan_to_num(np.minimum(outlier_df, prior_df))
     df = np.where(outlier > variance, outlier_df, df)
     variance = np.where(outlier > variance, outlier, variance)
-    least = np.nan_to_num(window_variances(table, prior).variance * table.within.leverage)
-    error = np.maximum(variance, least) * fitted.leverage
-    known = np.isfinite(error) & (df > 0)
+    window_noise = np.nan_to_num(window_variances(table, prior).variance * table.within.leverage)
+    variance = np.maximum(variance, window_noise)
+    error, shared = variance * fitted.leverage, None
+    if table.merged and np.isfinite(fitted.leverage).all():
+        # Rows contribute to the column effects with their own variances, mostly the baseline if it joins parts.
+        shared = fitted.shared_error(variance)
+        error = variance / table.processes + np.diag(shared)
+    is_known = np.isfinite(error) & (df > 0)
     return RowMeans(
         names=table.names,
         mean=fitted.mean,
-        squared_error=np.where(known, error, np.nan),
-        df=np.where(known, df, 0.0),
+        squared_error=np.where(is_known, error, np.nan),
+        df=np.where(is_known, df, 0.0),
         moderated=bool(has_own.any()) and not np.isinf(prior_df),
+        shared_error=shared,
     )
 
 
 def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
-    """Return the means for display, with the errors of absolute values.
+    """Return the means with errors that are valid for absolute values, which reports display.
 
-    Processes with the same number share an error. It cancels in ratios, but not in absolute values.
+    Processes with the same number share an error. This error cancels in ratios, but not in absolute values.
     """
-    # The removed column effects, which are the same for all rows.
+    # The effects of process numbers that the fit removed. They are the same for all rows.
     removed = np.nansum(table.displayed - table.between.adjusted, axis=0)
     shared = removed / np.maximum((~np.isnan(table.displayed)).sum(axis=0), 1)
     df = max(len(shared) - 1, 1)
@@ -281,10 +292,10 @@ def student_half_width(squared_error: FloatArray, df: FloatArray, confidence: fl
 
 
 def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) -> RowMeans:
-    """Return the means over several tables, for rows that occur in all of them.
+    """Return the mean of each row in ``names`` over several tables, all of which contain these rows.
 
-    Each process contributes a single value, because all test types share the deviation of the process. Processes that
-    lack a table are excluded.
+    A process contributes a single value, the mean over the tables, because the tables' values are not independent.
+    Processes that are missing in a table are excluded.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)
@@ -297,13 +308,13 @@ def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) 
         mean += table.between.mean[rows] * share
         windows = window_variances(table, prior)
         variance, df = windows.variance, windows.df
-        if not df.any():  # no process of this table has two windows: use the run's variance
+        if not df.any():  # every process has a single window in this table, so use the variance of the run
             variance, df = (np.full(len(variance), each) for each in (prior.window_variance, prior.window_df))
         from_windows += (variance * table.within.leverage)[rows] * share**2
         window_df += df[rows]
     within = RowVariances(variance=from_windows, df=window_df, leverage=np.ones(len(names)))
-    joint = fit_process_values(names, columns, values, within)
-    # Variance of a mean over correlated test types, relative to the variance of a single test type.
+    joint = fit_process_values(names, columns, values, within, merged=tables[0].merged)
+    # Variance of the mean over correlated test types, divided by the variance in a single test type.
     of_mean = CROSS_TEST_R2**0.5 + (1 - CROSS_TEST_R2**0.5) * share
     outliers = {name: (variance * of_mean, df) for name, (variance, df) in prior.variance_outliers.items()}
     pooled = replace(

@@ -19,7 +19,7 @@ MIN_DF_FOR_FOURTH_MOMENT = 4.5
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Differences of log means. Each follows a t distribution multiplied by ``scale``. Unknown errors are NaN."""
+    """Differences between log means. Their errors follow a t distribution times ``scale``. Unknown errors are NaN."""
 
     value: FloatArray
     squared_error: FloatArray
@@ -31,7 +31,7 @@ class Differences:
         return self.scale * student_half_width(self.squared_error, self.df, confidence)
 
     def ratios(self, confidence: float = CONFIDENCE) -> list[Ratio]:
-        """Return each difference as a ratio, with an interval if the interval is known and finite."""
+        """Return each difference as a ratio. A ratio has no interval if the interval is unknown or extremely wide."""
         half = self.half_width(confidence)
         ratios = []
         for value, width in zip(self.value.tolist(), half.tolist(), strict=True):
@@ -50,10 +50,10 @@ class Differences:
 def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIndices) -> Differences:
     """Subtract rows of ``other`` from rows of ``one``, with broadcasting.
 
-    The difference of two independent t variables is approximated by a scaled t with the same second and fourth moment
-    (Patil 1965, Biometrika 52). Its tails are wider than those of Welch's approximation, and the many pairs of a table
-    are decided in the tails. The smaller degrees of freedom are used instead if a side has too few for a fourth moment,
-    or if both sides share a variance estimate.
+    The difference of two independent t variables is approximated by a scaled t variable with the same second and fourth
+    moments (Patil 1965, Biometrika 52). This is more accurate than Welch's approximation in the tails, where the many
+    pairs of a table are decided. If a row has too few degrees of freedom for a fourth moment, or if all rows share a
+    variance estimate, use an ordinary t distribution with the smaller degrees of freedom.
     """
     first, second = one.squared_error[rows], other.squared_error[columns]
     df_one, df_other = one.df[rows], other.df[columns]
@@ -68,6 +68,10 @@ def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIn
         applies = (df_one > MIN_DF_FOR_FOURTH_MOMENT) & (df_other > MIN_DF_FOR_FOURTH_MOMENT) & (total > 0) & moderated
         scale = np.where(applies, np.sqrt(variance * (matched_df - 2) / matched_df), 1.0)
     df = np.where(applies, matched_df, np.minimum(df_one, df_other))
+    if (
+        one is other and one.shared_error is not None
+    ):  # rows share errors: parts are joined through their baseline's values
+        total = total - 2 * one.shared_error[rows, columns]
     return Differences(value=one.mean[rows] - other.mean[columns], squared_error=total, df=df, scale=scale)
 
 
@@ -83,7 +87,8 @@ def significant(table: RowMeans, alpha: float) -> BoolArray:
 def holm(p_values: FloatArray, alpha: float) -> BoolArray:
     """Return which hypotheses Holm's step-down procedure rejects (Holm 1979).
 
-    P-values are examined in ascending order. Each is rejected until the first exceeds ``alpha`` / (hypotheses left).
+    Hypotheses are rejected in ascending order of p-value, until a p-value exceeds ``alpha`` / n, where n is the number
+    of hypotheses that remain.
     """
     order = np.argsort(p_values, kind="stable")
     failures = np.flatnonzero(~(p_values[order] <= alpha / np.arange(len(p_values), 0, -1)))
@@ -97,18 +102,18 @@ def ranks(
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield for each row the position by median, the best and worst possible rank, and the tie group, all 1-based.
 
-    A row beats another row if they differ significantly and by at least the machine's noise floor. The interval of row
-    i is [1 + rows that beat i, rows - rows that i beats]. With a family-wise error of 5 %, all true ranks lie in their
-    intervals simultaneously with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). The interval is
-    extended to the position by median, because the test compares mean logarithms instead. A tie group ends before the
-    first row that the group's first row significantly beats.
+    Row i beats row j if it is significantly better, by at least the machine's noise floor. The ranks of row i range
+    from 1 + (number of rows that beat i) to (number of rows) - (number of rows that i beats). With a family-wise error
+    of 5 %, all true ranks are in these intervals with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024).
+    The test compares mean logarithms, so the position by median may lie outside the interval. The interval is then
+    extended to this position. A tie group ends before the first row that the group's first row beats.
 
     Args:
-        table: The means that decide.
-        medians: The displayed figure of each row.
+        table: The means to compare.
+        medians: The displayed value of each row.
         alpha: Family-wise error over all pairs.
         floor: Relative noise of the machine; 0.03 means 3 %.
-        higher_is_better: Whether a higher figure is better.
+        higher_is_better: Whether a higher value is better.
     """
     sign, size = (1 if higher_is_better else -1), len(medians)
     with np.errstate(invalid="ignore"):

@@ -1,8 +1,8 @@
 """Compares a run with a published TechEmpower round, for the test types and implementations that both measured.
 
-Machines, load generators, networks and rules differ, so no throughput of the run is divided by one of the round.
+Machines, load generators, networks and rules differ, so a run's throughput cannot be compared directly with a round's.
 Two comparisons are possible: throughput relative to the geometric mean of the common implementations, and the order of
-each pair.
+each pair of implementations.
 """
 
 import math
@@ -17,19 +17,19 @@ from harness.errors import UsageError
 from harness.records import safe_read
 from harness.stats.ranking_model import Ranking
 
-MAX_FILE_BYTES = 64 << 20  # maximum size of a results.json
-# Test types that are displayed at their last level; all others are displayed at their best level.
+MAX_FILE_BYTES = 64 << 20
+# TechEmpower's table shows these test types at the last concurrency level, and all other test types at the best level.
 QUERY_SWEEPS = ("query", "update", "cached-query")
 TEST_TYPE_BY_KEY = {"cached_query": "cached-query"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRates:
-    """A published round. ``rates``: test type -> name -> requests per second in the published table."""
+    """The rates in a round that TechEmpower published."""
 
     name: str
     environment: str
-    rates: Mapping[str, Mapping[str, float]]
+    rates: Mapping[str, Mapping[str, float]]  # test type -> implementation -> requests per second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,49 +40,46 @@ class SharedCell:
     implementation: str
     round_rank: int
     run_rank: int
-    round_share: float  # relative to the geometric mean of the common implementations
-    run_share: float
+    round_share: float  # throughput in the round, relative to the geometric mean of the common implementations
+    run_share: float  # throughput in the run, relative to the geometric mean of the same implementations
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderAgreement:
-    """The number of pairs that have the same order in the run and the round, for a test type."""
+    """How often a run and a round agree on which of two implementations is faster in a test type."""
 
     test_type: str
     pairs: int
-    same: int
-    # (faster, slower) in the run, if the rank intervals in the run do not overlap
+    same: int  # number of pairs with the same order
+    # Pairs (faster in the run, slower in the run) that have the opposite order in the round, although the run's rank
+    # intervals do not overlap.
     reversed_decided: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundComparison:
-    """The comparison of a run with a round."""
+    """The comparison of a run with a published round."""
 
     rows: tuple[SharedCell, ...]
     agreements: tuple[OrderAgreement, ...]
-    only_run: tuple[str, ...]  # names that do not occur in the round
+    only_run: tuple[str, ...]  # implementations that do not occur in the round
 
 
 def read_round(path: Path) -> PublishedRates:
-    """Read a results.json file.
-
-    Raises:
-        UsageError: The file cannot be read, or is not a TechEmpower results.json.
-    """
+    """Read a results.json. Raises UsageError if the file cannot be read, or is not in TechEmpower's format."""
     try:
         document: Any = safe_read.parse_json(safe_read.read(path, MAX_FILE_BYTES))
         seconds = _parse_number(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
         for key, by_name in document["rawData"].items():
             kind = TEST_TYPE_BY_KEY.get(key, key)
-            for name, entries in by_name.items():  # other members of rawData are line counts
+            for name, entries in by_name.items():  # entries that are not lists are counts of source lines
                 if isinstance(entries, list) and (rate := _successful_responses(kind, entries) / seconds) > 0:
                     rates.setdefault(kind, {})[name] = _parse_number(rate)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}. Expected a TechEmpower results.json") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}. Expected a TechEmpower results.json") from error
     except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: this is not a TechEmpower results.json ({error!r:.300})") from error
+        raise UsageError(f"{path} is not a TechEmpower results.json ({error!r:.300})") from error
     return PublishedRates(
         name=str(document.get("name") or path.stem),
         environment=str(document.get("environmentDescription") or "an unnamed machine"),
@@ -91,7 +88,7 @@ def read_round(path: Path) -> PublishedRates:
 
 
 def _successful_responses(kind: str, entries: list[Any]) -> float:
-    """Return the number of successful responses at the level in the published table, or 0 if there is none."""
+    """Return the number of successful responses at the level in TechEmpower's table, or 0 if there is no level."""
     by_level = [
         _parse_number(entry.get("totalRequests") or 0) - _parse_number(entry.get("5xx") or 0) for entry in entries
     ]
@@ -99,48 +96,50 @@ def _successful_responses(kind: str, entries: list[Any]) -> float:
 
 
 def _parse_number(value: float | str) -> float:
-    """Convert a number to float. Raises ValueError or OverflowError unless it is finite and not negative."""
-    found = float(value)
-    if not math.isfinite(found) or found < 0:
-        raise ValueError(f"{value!r:.40} must be a finite number that is not negative")
-    return found
+    """Convert a number to float. Raises ValueError or OverflowError unless it is finite and non-negative."""
+    number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{value!r:.40} must be a finite, non-negative number")
+    return number
 
 
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
-    """Compare the run with the round by test type, in the run's order. A name such as ``x@tree`` counts as ``x``.
+    """Compare a run with a round by test type, in the order of the run. A name such as ``x@tree`` counts as ``x``.
 
-    The run contributes the leading figure: throughput, or requests per CPU second. If a server has a machine to itself,
-    throughput is proportional to requests per CPU second.
+    The comparison uses the run's leading metric. If this is CPU per request, its inverse is compared instead of the
+    throughput. The inverse is proportional to the throughput of a server that has the machine to itself.
     """
     rows: list[SharedCell] = []
     agreements: list[OrderAgreement] = []
     only_run: set[str] = set()
     by_cpu = ranking.leading == "cpu"
     for kind, test_type in ranking.test_types.items():
-        theirs, own = round_.rates.get(kind, {}), {}
+        round_rates, run_standings = round_.rates.get(kind, {}), {}
         for row in test_type.headline.rows:
             standing = row.cpu_per_request if by_cpu else row.throughput
             if standing and row.ranked:
-                own[row.implementation] = standing
-        in_round = {name: theirs[plain] for name in own if (plain := name.partition("@")[0]) in theirs}
-        only_run |= own.keys() - in_round.keys()
+                run_standings[row.implementation] = standing
+        in_round = {
+            name: round_rates[plain] for name in run_standings if (plain := name.partition("@")[0]) in round_rates
+        }
+        only_run |= run_standings.keys() - in_round.keys()
         if not in_round:
             continue
-        in_run = {name: own[name].estimate.median ** (-1 if by_cpu else 1) for name in in_round}
-        here, there = (sorted(rates, key=lambda name: -rates[name]) for rates in (in_run, in_round))
+        in_run = {name: run_standings[name].estimate.median ** (-1 if by_cpu else 1) for name in in_round}
+        run_order, round_order = (sorted(rates, key=lambda name: -rates[name]) for rates in (in_run, in_round))
         means = geometric_mean(in_run.values()), geometric_mean(in_round.values())
         rows += [
             SharedCell(
-                test_type=kind, implementation=name, round_rank=there.index(name) + 1, run_rank=place,
+                test_type=kind, implementation=name, round_rank=round_order.index(name) + 1, run_rank=place,
                 round_share=in_round[name] / means[1], run_share=in_run[name] / means[0],
             )
-            for place, name in enumerate(here, 1)
+            for place, name in enumerate(run_order, 1)
         ]  # fmt: skip
-        pairs = list(combinations(here, 2))
-        against = [(fast, slow) for fast, slow in pairs if in_round[fast] < in_round[slow]]
-        decided = tuple(sorted((a, b) for a, b in against if own[a].rank.high < own[b].rank.low))
+        pairs = list(combinations(run_order, 2))
+        opposite = [(fast, slow) for fast, slow in pairs if in_round[fast] < in_round[slow]]
+        decided = tuple(sorted((a, b) for a, b in opposite if run_standings[a].rank.high < run_standings[b].rank.low))
         agreements.append(
-            OrderAgreement(test_type=kind, pairs=len(pairs), same=len(pairs) - len(against), reversed_decided=decided)
+            OrderAgreement(test_type=kind, pairs=len(pairs), same=len(pairs) - len(opposite), reversed_decided=decided)
         )
     only_run -= {row.implementation for row in rows}
     return RoundComparison(rows=tuple(rows), agreements=tuple(agreements), only_run=tuple(sorted(only_run)))

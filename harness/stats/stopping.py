@@ -1,7 +1,8 @@
-"""Decides from the records which cells need more processes (group sequential testing).
+"""Decides from the trials which comparisons need more processes (group sequential testing).
 
-The data is examined at a few planned looks that share the family-wise error. If each additional process were followed
-by a test at 95 %, 22 to 25 % of runs would find a difference between equal implementations.
+The trials are examined after a few planned numbers of processes. These examinations (looks) share the family-wise
+error. If every process were followed by a test at 95 % instead, 22 to 25 % of runs would find a difference between
+equal implementations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from harness.stats.cell_values import (
     best_load,
     collect_cells,
     group_by_test_type,
-    headline_load,
+    headline_table_load,
 )
 from harness.stats.moderation import CONFIDENCE, RowMeans
 from harness.stats.value_tables import ValueTables
@@ -32,7 +33,7 @@ AnySection = TypeVar("AnySection", bound=ConfigSection)
 
 
 def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
-    """Return a section of the run's profile, or the default section if the record lacks it or has different keys."""
+    """Return a section of the run's profile, or the default section if the record lacks a valid section."""
     profile = info.settings.get("profile")
     try:
         return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else kind()
@@ -41,16 +42,16 @@ def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySect
 
 
 def planned_looks(rules: ProcessLimits) -> tuple[int, ...]:
-    """Return the numbers of processes at which the data is examined. The last is the maximum."""
+    """Return the numbers of processes after which the data is examined. The last number is the maximum."""
     return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
 
 
 def alpha_at(rules: ProcessLimits, processes: int) -> float:
-    """Return the family-wise error that the look at this number of processes may spend.
+    """Return the part of the family-wise error that is available at a look after this number of processes.
 
-    The cumulative spending is proportional to the square of the number of processes (Kim & DeMets 1987, rho = 2). Early
-    looks thus decide only clear differences, and most of the error remains for the last look. A number between two
-    looks, as in an interrupted run, counts as the next look.
+    The error spent up to a look is proportional to the square of the number of processes (Kim & DeMets 1987, rho = 2).
+    Early looks thus decide only clear differences, and most of the error remains for the last look. For an interrupted
+    run that ended between two looks, use the later look.
     """
     counts = planned_looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
@@ -61,49 +62,53 @@ def alpha_at(rules: ProcessLimits, processes: int) -> float:
 def undecided(
     trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: ProcessLimits
 ) -> Sequence[tuple[str, str]]:
-    """Return the expected (implementation, test type) pairs that need another process. Empty if the run is complete.
+    """Return the expected (implementation, test type) pairs that need an additional process.
 
-    Past looks are repeated. A decision made at a look is final, so a resumed run stops where an uninterrupted run would
-    have stopped.
+    Repeat all past looks, because a decision at a look is final. A resumed run thus stops where an uninterrupted run
+    would have stopped.
     """
     done = 1 + max((trial.process for trial in trials), default=-1)
-    waiting = expected if done < rules.maximum else ()
+    open_keys = expected if done < rules.maximum else ()
     for look in planned_looks(rules):
-        if look <= done and waiting:
-            seen = collect_cells(trial for trial in trials if trial.process < look)
-            still_open = _undecided_at_look(seen, expected, rules, alpha_at(rules, look))
-            waiting = [key for key in waiting if key in still_open]
-    return waiting
+        if look <= done and open_keys:
+            cells = collect_cells(trial for trial in trials if trial.process < look)
+            still_open = _undecided_at_look(cells, expected, rules, alpha_at(rules, look))
+            open_keys = [key for key in open_keys if key in still_open]
+    return open_keys
 
 
 def _undecided_at_look(
     cells: Mapping[CellKey, CellTrials], expected: Sequence[tuple[str, str]], rules: ProcessLimits, alpha: float
 ) -> set[tuple[str, str]]:
-    """Return the undecided pairs at a look: rows of the headline tables, and expected rows without a figure."""
+    """Return the undecided (implementation, test type) pairs at a look, including pairs without a valid trial."""
     tables: dict[str, dict[str, CellTrials]] = {kind: {} for _, kind in expected}
-    every = group_by_test_type(cells)
+    by_type = group_by_test_type(cells)
     for name, kind in expected:
-        own = every[kind].get(name, {})
-        load = headline_load(every[kind]) or best_load(own)
-        if load in own and own[load].kept:
+        own = by_type[kind].get(name, {})
+        load = headline_table_load(by_type[kind]) or best_load(own)
+        if load in own and own[load].valid:
             tables[kind][name] = own[load]
-    found = {(name, kind) for name, kind in expected if name not in tables[kind]}
+    undecided_pairs = {(name, kind) for name, kind in expected if name not in tables[kind]}
     for metric in (THROUGHPUT, CPU_PER_REQUEST):
         fitted = ValueTables(
             {kind: {name: cell.values(metric) for name, cell in rows.items()} for kind, rows in tables.items() if rows}
         )
-        for spot in fitted.fits:
-            found |= {(name, str(spot)) for name in _undecided_rows(fitted.means(spot), rules, alpha)}
-    return found
+        for table in fitted.fits:
+            undecided_pairs |= {(name, str(table)) for name in _undecided_rows(fitted.means(table), rules, alpha)}
+    return undecided_pairs
 
 
 def _undecided_rows(table: RowMeans, rules: ProcessLimits, alpha: float) -> Iterator[str]:
-    """Yield neighbouring rows with an order that is neither decided nor a tie within the target half-width."""
+    """Yield both rows of each neighbouring pair whose order is neither decided nor a tie.
+
+    A pair is a tie if the half-width of the difference's interval is at most ``rules.half_width``. If the table has a
+    single row, yield it if the half-width of the row's interval exceeds ``rules.half_width``.
+    """
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:
         yield table.names[0]
     differ = pairs.significant(table, alpha)
-    for one, other in pairwise(order):
-        (half,) = pairs.differences(table, table, np.asarray([one]), np.asarray([other])).half_width()
-        if not (differ[one, other] or half <= narrow):
-            yield from (table.names[one], table.names[other])
+    for row, neighbour in pairwise(order):
+        (half,) = pairs.differences(table, table, np.asarray([row]), np.asarray([neighbour])).half_width()
+        if not (differ[row, neighbour] or half <= narrow):
+            yield from (table.names[row], table.names[neighbour])

@@ -1,18 +1,20 @@
-"""Fits a table of log figures by least squares: row + round + process number + error.
+"""Fits a table of log values by least squares, with effects of rows, rounds and process numbers.
 
-Trials of the same round are measured at about the same time. The effect of a round is therefore the state of the
-machine at that time. Removing the effects of rounds leaves a value for each process. Removing the effects of process
-numbers then removes effects that processes with the same number share, such as drift of the machine.
+Trials of the same round are measured at about the same time, so the effect of a round reflects the state of the machine
+at that time. After the effects of rounds are removed, each process has a single value. Processes with the same number
+also share effects, such as drift of the machine, which are removed next.
 
-The process is the unit of all errors. The windows of a process share memory layout and compilation, so more windows do
-not replace another process (Kalibera & Jones 2013). In a run merged from several deployments, the deployment is the
-unit, because a deployment may favour a server.
+All errors are computed from the differences between processes. The windows of a process share memory layout and
+compilation, so additional windows are no substitute for an additional process (Kalibera & Jones 2013). In a run merged
+from several deployments, errors are computed from the differences between deployments, because a deployment may favour
+a server.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +22,21 @@ from scipy import linalg, special
 
 from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, BoolArray, FloatArray, variance_outliers
 
+Merged = Literal["", "deployments", "parts"]  # the runs that a table joins; "" for a single run
 Position = tuple[int, int]  # number of the process or deployment, number of the round within it
 
-# A missed effect of process numbers only widens intervals, so the F test may err towards removing an effect.
+# Significance level of the F test for effects of process numbers. The level is high, because removing an effect that
+# does not exist does little harm, but missing an effect widens all intervals.
 COLUMN_EFFECT_ALPHA = 0.20
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowVariances:
-    """Variances within rows. Each array has an element for each row."""
+    """The variance of the values in each row. Each array has one element per row."""
 
     variance: FloatArray  # variance of a single value; NaN for a row with fewer than two values
     df: FloatArray  # degrees of freedom of the variance
-    leverage: FloatArray  # variance of the row's mean / variance: 1 / count, or more if the row lacks columns
+    leverage: FloatArray  # variance of the row's mean, divided by ``variance``: 1 / count, or more with missing values
 
     @property
     def sum_of_squares(self) -> float:
@@ -51,46 +55,66 @@ class AdditiveFit(RowVariances):
 
     mean: FloatArray  # mean of each row at an average column
     adjusted: FloatArray  # rows x columns: values minus column effects
+    weights: FloatArray  # rows x columns: the row's mean depends on a column's residuals with this weight
+    informative: FloatArray  # rows x columns: 1 for the values from which column effects are estimated, otherwise 0
+
+    def shared_error(self, variance: FloatArray) -> FloatArray:
+        """Return rows x rows: the covariance of the rows' means due to column effects, given each row's variance."""
+        share = variance / np.maximum(self.informative.sum(axis=1), 1)
+        of_residuals = np.diag(variance @ self.informative) - (self.informative.T * share) @ self.informative
+        return np.asarray(self.weights @ of_residuals @ self.weights.T)
 
 
-def fit_additive(logs: FloatArray, *, columns: bool = True, excluded: BoolArray | None = None) -> AdditiveFit:
-    """Fit row and column effects. Column effects reduce the residual degrees of freedom of each row proportionally.
+def fit_additive(
+    logs: FloatArray, *, columns: bool = True, excluded: BoolArray | None = None, joins_parts: bool = False
+) -> AdditiveFit:
+    """Fit row and column effects. A table with a single row has no column effects.
 
-    A table with a single row has no column effects.
+    Column effects use up degrees of freedom, which are divided among the rows.
 
     Args:
         logs: Rows x columns; NaN where a value is missing.
         columns: Whether to fit column effects in addition to row means.
-        excluded: Rows that do not contribute to the column effects. None finds and excludes variance outliers.
+        excluded: Rows that do not contribute to the column effects. If None, exclude rows with outlying variances.
+        joins_parts: Whether only the baseline connects some columns. All rows then contribute, because without the
+            baseline, nothing would connect these columns. A single row is sufficient for the effect of a column.
     """
-    present = ~np.isnan(logs)
-    count = present.sum(axis=1)
+    if joins_parts:
+        excluded = np.zeros(len(logs), dtype=bool)
+    is_measured = ~np.isnan(logs)
+    count = is_measured.sum(axis=1)
     usable = count >= 2
     informs = usable if excluded is None else usable & ~excluded
-    rows_of_column = present[informs].sum(axis=0)
-    estimable = (rows_of_column >= 2) & columns
+    rows_of_column = is_measured[informs].sum(axis=0)
+    estimable = (rows_of_column >= (1 if joins_parts else 2)) & columns
     effect = np.zeros(logs.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        leverage = 1 / count
+        leverage, weights = 1 / count, np.zeros(logs.shape)
         if estimable.any():
-            design = present[:, estimable].astype(float)
+            design = is_measured[:, estimable].astype(float)
             used = np.where(estimable, logs, np.nan)[informs]
             residuals = np.nan_to_num(used - np.nansum(logs[informs], axis=1, keepdims=True) / count[informs, None])
-            # Normal equations of the columns after eliminating the rows. They are singular, because a constant can be
-            # added to all columns and subtracted from all rows.
+            # Normal equations of the column effects, with the row effects eliminated. They are singular, because adding
+            # a constant to all columns and subtracting it from all rows changes nothing.
             own = design[informs]
-            inverse = linalg.pinvh(np.diag(own.sum(axis=0)) - (own.T / count[informs]) @ own)
+            inverse, rank = linalg.pinvh(np.diag(own.sum(axis=0)) - (own.T / count[informs]) @ own, return_rank=True)
             effect[estimable] = inverse @ residuals.sum(axis=0)[estimable]
             effect -= effect[rows_of_column > 0].mean()
             contrast = design / np.maximum(design.sum(axis=1, keepdims=True), 1) - 1 / estimable.sum()
-            leverage = leverage + np.einsum("ij,jk,ik->i", contrast, inverse, contrast)
+            weights[:, estimable] = contrast @ inverse
+            leverage = leverage + np.diag(contrast @ inverse @ contrast.T)
+            if joins_parts and rank < estimable.sum() - 1:  # columns are not connected, so differences are unknown
+                leverage = np.full(len(logs), np.inf)
         adjusted = logs - effect
         mean = np.nansum(adjusted, axis=1) / count
-        lost = np.where(present & estimable & informs[:, None], 1 / np.maximum(rows_of_column, 1), 0.0)
+        lost = np.where(is_measured & estimable & informs[:, None], 1 / np.maximum(rows_of_column, 1), 0.0)
         df = np.where(usable, (count - 1) * (1 - lost.sum(axis=1) / count), 0.0)
         squares = np.nansum((adjusted - mean[:, None]) ** 2, axis=1)
         variance = np.where(df > 0, squares / df, np.nan)
-    fitted = AdditiveFit(mean=mean, variance=variance, df=df, leverage=leverage, adjusted=adjusted)
+    fitted = AdditiveFit(
+        mean=mean, variance=variance, df=df, leverage=leverage, adjusted=adjusted, weights=weights,
+        informative=(is_measured & estimable & informs[:, None]).astype(float),
+    )  # fmt: skip
     if excluded is None and estimable.any() and fitted.outliers.any():
         return fit_additive(logs, excluded=fitted.outliers)
     return fitted
@@ -102,19 +126,19 @@ class TableFit:
 
     names: Sequence[str]  # names of the rows
     columns: Sequence[int]  # numbers of the processes or deployments
-    values: FloatArray  # rows x columns: a value for each process, without the effects of rounds
+    values: FloatArray  # rows x columns: one value per process, without the effects of rounds
     displayed: FloatArray  # rows x columns: the values to display; in a merged run, without column effects
-    processes: NDArray[np.int64]  # number of processes of each row
-    between: AdditiveFit  # fit of the values of processes
-    within: RowVariances  # variances of windows; ``leverage`` applies to the value of a process
+    processes: NDArray[np.int64]  # number of processes in each row
+    between: AdditiveFit  # fit of the process values
+    merged: Merged
+    within: RowVariances  # variances between windows; ``leverage`` gives the variance of a process's value
 
 
-def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: bool = False) -> TableFit:
-    """Fit positive values given by row name and position. Rows without values are omitted.
+def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: Merged = "") -> TableFit:
+    """Fit a table of positive values by row and position. Rows without values are omitted.
 
-    Args:
-        values: Row name -> position -> value.
-        merged: Whether deployments replace processes. Each row is then displayed at the average deployment.
+    If ``merged`` is "deployments", columns are deployments instead of processes. The displayed values of a merged run
+    hold for an average column.
     """
     names = [name for name, own in values.items() if own]
     rounds: defaultdict[int, set[int]] = defaultdict(set)
@@ -131,15 +155,8 @@ def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: bool =
     return fit_logs(names, np.log(array), columns, merged=merged)
 
 
-def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, merged: bool = False) -> TableFit:
-    """Remove the effects of rounds, and then the effects of process numbers.
-
-    Args:
-        names: Names of the rows.
-        logs: Rows x processes x rounds; NaN where a value is missing.
-        columns: Numbers of the processes.
-        merged: As for ``fit_values``.
-    """
+def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, merged: Merged = "") -> TableFit:
+    """Fit logs (rows x processes x rounds, NaN if missing). Remove effects of rounds, then those of process numbers."""
     of_processes = [fit_additive(logs[:, process, :]) for process in range(logs.shape[1])]
     values = np.stack([each.mean for each in of_processes], axis=1)
     df = np.sum([each.df for each in of_processes], axis=0)
@@ -152,27 +169,27 @@ def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, 
 
 
 def fit_process_values(
-    names: Sequence[str], columns: Sequence[int], values: FloatArray, within: RowVariances, *, merged: bool = False
+    names: Sequence[str], columns: Sequence[int], values: FloatArray, within: RowVariances, *, merged: Merged = ""
 ) -> TableFit:
-    """Fit a table (rows x processes) with a value for each process.
+    """Fit a table (rows x processes) with one value per process.
 
-    If there are no variances of windows, effects of process numbers are removed only if an F test finds them.
+    Machines of a merged run differ, so differences between its columns are always removed. In other runs, if every
+    process has a single window, they are removed only if an F test finds them.
     """
-    between = fit_additive(values)
-    if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any():
+    between = fit_additive(values, joins_parts=merged == "parts")
+    if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any() and not merged:
         rows_only = fit_additive(values, columns=False)
         between = between if _columns_differ(rows_only, between) else rows_only
     return TableFit(
         names=names, columns=columns, values=values, displayed=between.adjusted if merged else values,
-        processes=(~np.isnan(values)).sum(axis=1), between=between, within=within,
+        processes=(~np.isnan(values)).sum(axis=1), between=between, within=within, merged=merged,
     )  # fmt: skip
 
 
 def _columns_differ(rows_only: AdditiveFit, fitted: AdditiveFit) -> bool:
-    """Return whether columns have effects, by the F test of a two-way analysis of variance.
+    """Return whether columns have effects, according to the F test of a two-way analysis of variance.
 
-    In a table with few rows, the test depends on the pairs that the table decides. Callers must not use it for such
-    tables.
+    With few rows, the test would depend on the differences that the table has to decide, so do not use it.
     """
     before, after = rows_only.sum_of_squares, fitted.sum_of_squares
     df_before, df_after = float(rows_only.df.sum()), float(fitted.df.sum())

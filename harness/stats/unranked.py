@@ -1,24 +1,22 @@
-"""Determines why an implementation is not ranked in a test type, and the caveats of figures."""
+"""Determines why an implementation is not ranked, which caveats apply to it, and how thoroughly it was verified."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from harness.records.loads import Load
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunInfo
-from harness.records.run_records import RunRecords
+from harness.records.run_records import ProcessRecord, RunRecords
 from harness.records.trial_record import Trial
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outcome, VerificationRecord
 
-WHOLE_SERVER = "http"  # test type in verdicts that apply to the whole server
-VerdictKey = tuple[str, str]  # implementation, test type
+VerdictKey = tuple[str, str]  # (implementation, test type)
 NO_VALID_TRIAL, NOT_REACHED = "no valid trial", "not reached: time was up"
+UNCONNECTED = "not comparable with other parts: the baseline has no result in the same processes"
 AT_RATES = "at given rates"
 
 
 def is_ranked(info: RunInfo) -> bool:
-    """Return whether the run's profile ranks implementations. The profile ``smoke`` only checks that they run."""
+    """Return whether the run's profile ranks implementations. The ``smoke`` profile only checks that they run."""
     profile = info.settings.get("profile")
     return not (isinstance(profile, dict) and profile.get("ranked") is False)
 
@@ -35,34 +33,50 @@ def unranked_reasons(
         if verdict.outcome is Outcome.FAIL:
             failed = [f": {result.check}" for result in verdict.results if result.outcome is Outcome.FAIL]
             reasons[verdict.implementation, verdict.test_type] = "".join(("verification failed", *failed[:1]))
-    measured = {trial.implementation for trial in trials}
-    for one in info.implementations:
-        starts = [record for record in processes if record.implementation == one.name]
-        why = ""
-        if one.build is not None and one.build.status != "ok":
-            why = f"build {one.build.status}" + (f": {one.build.reason}" if one.build.reason else "")
+    measured_names = {trial.implementation for trial in trials}
+    for implementation in info.implementations:
+        starts = [record for record in processes if record.implementation == implementation.name]
+        reason = ""
+        if implementation.build is not None and implementation.build.status != "ok":
+            reason = f"build {implementation.build.status}" + (
+                f": {implementation.build.reason}" if implementation.build.reason else ""
+            )
         elif starts and all(record.status == "failed" for record in starts):
-            why = starts[-1].reason or "every start failed"
-        if why and one.name not in measured:
-            for kind in one.test_types:
-                reasons.setdefault((one.name, kind), why)
+            reason = starts[-1].reason or "every start failed"
+        if reason and implementation.name not in measured_names:
+            for kind in implementation.test_types:
+                reasons.setdefault((implementation.name, kind), reason)
     return reasons
 
 
-def why_no_figure(name: str, test_type: str, load: Load, processes: Sequence[ProcessRecord]) -> str:
-    """Return why a planned cell has no valid trial, according to the records of all processes.
+def verified_amounts(
+    trials: Sequence[Trial], verdicts: Sequence[VerificationRecord]
+) -> dict[VerdictKey, tuple[int, int]]:
+    """Return the number of checks in the most thorough verification, and the number of checked responses under load.
 
-    The caller has already excluded failed builds and failed verification.
+    A verdict without passed checks was shortened for publication, so its number of checks is unknown.
     """
-    own = [record for record in processes if record.implementation == name and record.status != "interrupted"]
-    if any(load in record.failed_loads.get(test_type, ()) for record in own):
+    checks, responses = Counter[VerdictKey](), Counter[VerdictKey]()
+    for verdict in verdicts:
+        key = (verdict.implementation, verdict.test_type)
+        is_complete = any(result.outcome is Outcome.PASS for result in verdict.results)
+        checks[key] = max(checks[key], len(verdict.results) if is_complete else 0)
+    for trial in trials:
+        responses[trial.implementation, trial.test_type] += trial.evidence.judged if trial.evidence else 0
+    return {key: (checks[key], responses[key]) for key in (*checks, *responses)}
+
+
+def why_no_figure(name: str, test_type: str, load: Load, processes: Sequence[ProcessRecord]) -> str:
+    """Return why a planned cell has no valid trial although the implementation was built and passed verification."""
+    own_records = [record for record in processes if record.implementation == name and record.status != "interrupted"]
+    if any(load in record.failed_loads.get(test_type, ()) for record in own_records):
         return NO_VALID_TRIAL
-    if any(load in record.unreached.get(test_type, ()) for record in own):
+    if any(load in record.unreached.get(test_type, ()) for record in own_records):
         return NOT_REACHED
-    if all(record.startup_time is None for record in own):
+    if all(record.startup_time is None for record in own_records):
         return "not tried: no process started"
-    if any(record.status == "failed" for record in own):
-        return "not tried: the process failed before its turn"
+    if any(record.status == "failed" for record in own_records):
+        return "not tried: the process failed before this load was measured"
     return NO_VALID_TRIAL
 
 
@@ -81,9 +95,9 @@ def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iter
 
 
 def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> bool:
-    """Return whether the time limit prevented all loads at given rates.
+    """Return whether the time was up before any load at a given rate.
 
-    These rates depend on the throughput of the process.
+    The plan does not list these loads, because their rates depend on the measured throughput.
     """
     own = (record for record in processes if record.implementation == name)
     late = any(load.kind == "open" for record in own for load in record.unreached.get(test_type, ()))
@@ -94,25 +108,25 @@ def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processe
 
 
 def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
-    """Return the cells that an implementation did not reach in time, by test type, for example ``json c64, c256``."""
+    """Return the loads for which the run had no time, with one text per test type, such as ``json c64, c256``."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
-    found = []
+    unreached = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):
         loads = [load.label for load, why in loads_without_figure(records, name, test_type) if why == NOT_REACHED]
         if rates_unreached(name, test_type, records.trials, records.processes):
             loads.append(AT_RATES)
         if loads and test_type not in failed:
-            found.append(f"{test_type} {', '.join(loads)}")
-    return tuple(found)
+            unreached.append(f"{test_type} {', '.join(loads)}")
+    return tuple(unreached)
 
 
 def caveats(
     info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, tuple[str, ...]]:
-    """Return the conditions of measurement that differ from this project's rules.
+    """Return, by implementation and test type, how the implementation or its measurement deviates from tfb's rules.
 
-    These are: violations of rules that TechEmpower does not have (counted once per check), stand-in base images,
-    additional privileges of a container, and trials without checks of responses under load.
+    Examples are TechEmpower's rules with the number of violated tfb rules, stand-in base images, container privileges,
+    and trials without checks of responses under load.
     """
     results = [*_objections(trials)]
     results += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]
@@ -123,17 +137,21 @@ def caveats(
     audited = {(trial.implementation, trial.test_type): False for trial in trials}
     audited |= {(t.implementation, t.test_type): True for t in trials if t.evidence is not None}
     flags: dict[VerdictKey, tuple[str, ...]] = {}
-    for one in info.implementations:
-        own = [f"built on stand-ins for {', '.join(one.build.stand_ins)}"] if one.build and one.build.stand_ins else []
-        own += [f"allowed {', '.join(one.allowed)}"] if one.allowed else []
-        for kind in one.test_types:
-            broken = len(waived[one.name, kind] | waived[one.name, WHOLE_SERVER])
-            rules = "TechEmpower's rules" + (f": {broken} of ours broken" if broken else "")
-            caveats_of_type = [rules, *own] if one.rules == "techempower" else own
-            if info.status != "running" and not audited.get((one.name, kind), True):
+    for implementation in info.implementations:
+        own_caveats = (
+            [f"built on stand-ins for {', '.join(implementation.build.stand_ins)}"]
+            if implementation.build and implementation.build.stand_ins
+            else []
+        )
+        own_caveats += [f"allowed {', '.join(implementation.allowed)}"] if implementation.allowed else []
+        for kind in implementation.test_types:
+            broken = len(waived[implementation.name, kind] | waived[implementation.name, WHOLE_SERVER])
+            rules = "TechEmpower's rules, which are less strict" + (f": violates {broken} of tfb's" if broken else "")
+            caveats_of_type = [rules, *own_caveats] if implementation.rules == "techempower" else own_caveats
+            if info.status != "running" and not audited.get((implementation.name, kind), True):
                 caveats_of_type = [*caveats_of_type, "not audited"]
             if caveats_of_type:
-                flags[one.name, kind] = tuple(caveats_of_type)
+                flags[implementation.name, kind] = tuple(caveats_of_type)
     return flags
 
 

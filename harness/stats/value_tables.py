@@ -1,4 +1,4 @@
-"""Fits all tables of a metric in a run with common variances, and ranks each table."""
+"""Fits all tables of a metric in a run with a common prior of the variances, and ranks each table."""
 
 import math
 from collections import defaultdict
@@ -10,34 +10,46 @@ from typing import TypeVar
 
 import numpy as np
 
+from harness.records.run_info import RunInfo
 from harness.stats import moderation, pairs
-from harness.stats.cell_values import CellKey, CellTrials, Metric, has_enough_requests
+from harness.stats.cell_values import (
+    CellKey,
+    CellTrials,
+    Metric,
+    deployment_by_process,
+    has_enough_requests,
+    joining_baseline,
+)
 from harness.stats.moderation import CONFIDENCE, MAX_HALF_WIDTH, Prior, RowMeans, moderated_means
-from harness.stats.ranking_model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
+from harness.stats.ranking_model import Estimate, GoalRow, RankInterval, Ratio, Row, ScenarioRow, Standing
 from harness.stats.table_fit import Position, TableFit, fit_additive, fit_values
 from harness.stats.variances import FloatArray
 
-SINGLE_TABLE = ""  # key of the table if a metric has a single table
-AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)
+SINGLE_TABLE = ""  # key of a metric's only table
+AnyRow = TypeVar("AnyRow", Row, GoalRow, ScenarioRow)
 TableValues = Mapping[str, Mapping[Position, float]]  # row name -> (process, round) -> value
 
 
 @dataclass(frozen=True)
 class ValueTables:
-    """Positive values of all tables of a run. The variances of all tables moderate the variances of each table."""
+    """The tables of a metric in a run. Each table's variances are moderated by a prior from all tables."""
 
-    values: Mapping[Hashable, TableValues]
+    values: Mapping[Hashable, TableValues]  # key of the table -> positive values
     deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment, for a merged run
+    baseline: str | None = None  # the row that connects joined parts
 
     @classmethod
-    def of(
-        cls, cells: Mapping[CellKey, CellTrials], metric: Metric, deployments: Mapping[int, int] | None = None
-    ) -> "ValueTables":
-        """Group cells into a table for each test type and load."""
+    def of_run(cls, values: Mapping[Hashable, TableValues], info: RunInfo) -> "ValueTables":
+        """Return the tables of a run, which may be merged."""
+        return cls(values, deployment_by_process(info), joining_baseline(info))
+
+    @classmethod
+    def of(cls, cells: Mapping[CellKey, CellTrials], metric: Metric, info: RunInfo | None = None) -> "ValueTables":
+        """Group cells into one table per test type and load."""
         by_table: defaultdict[Hashable, dict[str, Mapping[Position, float]]] = defaultdict(dict)
         for (name, kind, load), cell in cells.items():
             by_table[kind, load][name] = cell.values(metric)
-        return cls(by_table, deployments or {})
+        return cls.of_run(by_table, info) if info else cls(by_table)
 
     @cached_property
     def fits(self) -> Mapping[Hashable, TableFit]:
@@ -50,9 +62,15 @@ class ValueTables:
         return moderation.estimate_prior(list(self.fits.values()))
 
     def fit(self, rows: TableValues) -> TableFit:
-        """Fit an additional table, which does not contribute to the prior."""
+        """Fit an additional table, which does not contribute to the prior.
+
+        Of joined parts, omit rows that no process connects to the baseline, because machines differ.
+        """
         if not self.deployments:
             return fit_values(rows)
+        if self.baseline:
+            connected = connected_rows(rows, self.baseline)
+            rows = {name: own for name, own in rows.items() if name in connected}
         rounds_per_process = 1 + max((number for own in rows.values() for _, number in own), default=0)
         by_deployment = {
             name: {
@@ -62,14 +80,14 @@ class ValueTables:
             }
             for name, own in rows.items()
         }
-        return fit_values(by_deployment, merged=True)
+        return fit_values(by_deployment, merged="parts" if self.baseline else "deployments")
 
     def means(self, key: Hashable = SINGLE_TABLE) -> RowMeans:
         """Return the moderated means of a table's rows."""
         return moderated_means(self.fits[key], self.prior)
 
     def ratio(self, a: str, b: str, confidence: float, table: Hashable | TableFit = SINGLE_TABLE) -> Ratio | None:
-        """Return the ratio of row ``a`` to row ``b`` in a table or fit, or None if a row has no figure."""
+        """Return the ratio of row ``a`` to row ``b`` in a table, or None if the table lacks one of the rows."""
         fitted = table if isinstance(table, TableFit) else self.fits.get(table)
         if fitted is None or a not in fitted.names or b not in fitted.names:
             return None
@@ -81,20 +99,26 @@ class ValueTables:
         self, reference: str | None, table: TableFit | None = None, *,
         alpha: float = 1 - CONFIDENCE, floor: float = 0.0, higher_is_better: bool,
     ) -> dict[str, Standing]:  # fmt: skip
-        """Rank the rows of a table. The default is the only table.
+        """Rank the rows of ``table`` (default: the only table), with ratios to ``reference``.
 
-        Args:
-            reference: Name of the row that ratios refer to.
-            table: A different fit.
-            alpha: Family-wise error of all decisions in the table.
-            floor: Relative noise of the machine. Rows with a smaller difference are ties.
-            higher_is_better: Whether a higher value is better.
+        ``alpha`` is the family-wise error of all decisions. Rows tie if they differ by less than ``floor`` (relative).
         """
         table = table or self.fits[SINGLE_TABLE]
         compared = moderated_means(table, self.prior)
         return rank_rows(
             compared, estimate_rows(table, compared), reference, alpha, floor, higher_is_better=higher_is_better
         )
+
+
+def connected_rows(rows: Mapping[str, Collection[Position]], baseline: str) -> set[str]:
+    """Return the baseline and the rows that share a process with it, directly or through other rows."""
+    processes = {name: {process for process, _ in own} for name, own in rows.items()}
+    found, before = {baseline}, 0
+    while len(found) > before:
+        before = len(found)
+        reached = set[int]().union(*(processes.get(name, ()) for name in found))
+        found |= {name for name, own in processes.items() if own & reached}
+    return found
 
 
 def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
@@ -104,7 +128,7 @@ def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
 
 
 def estimate_from_processes(values: Mapping[int, float]) -> Estimate:
-    """Return the median of positive values by process, with Student's interval from only these values."""
+    """Return the median of positive values, with a Student interval from these values alone."""
     logs = np.log(list(values.values()))
     own = fit_additive(logs[None], columns=False)
     half_width = moderation.student_half_width(own.variance * own.leverage, own.df, CONFIDENCE)
@@ -112,13 +136,9 @@ def estimate_from_processes(values: Mapping[int, float]) -> Estimate:
 
 
 def estimate_from_logs(logs: FloatArray, width: float) -> Estimate:
-    """Return the median over processes, with an interval around the geometric mean.
+    """Return the median over processes, with an interval (half-width ``width``) around the mean of their logs.
 
     If the interval does not contain the median, it is extended to the median.
-
-    Args:
-        logs: Natural logarithm of the value of each process.
-        width: Half-width of the interval on the log scale.
     """
     values, center = np.exp(logs), float(logs.mean())
     middle, low, high = float(np.median(values)), None, None
@@ -132,7 +152,7 @@ def estimate_percentiles(
 ) -> dict[str, Estimate]:
     """Return an estimate of each latency percentile over processes.
 
-    A percentile is omitted if all loads of a process have too few responses for it.
+    A percentile is omitted if a process has no load with enough responses for this percentile.
 
     Args:
         loads: (process, percentiles in seconds by names such as "99", number of responses) for each load.
@@ -164,32 +184,26 @@ def sort_rows(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | No
 
 def rank_rows(
     compared: RowMeans,
-    shown: Sequence[Estimate],
+    estimates: Sequence[Estimate],
     reference: str | None,
     alpha: float,
     floor: float,
     *,
     higher_is_better: bool,
 ) -> dict[str, Standing]:
-    """Return the standing of each row. Displayed medians determine the order, and means decide differences.
+    """Return the standing of each row. The displayed medians determine the order. The means decide which rows differ.
 
-    Args:
-        compared: The means that decide which rows differ.
-        shown: The displayed estimate of each row, in the same order.
-        reference: Name of the row that ratios refer to.
-        alpha: Family-wise error of all decisions.
-        floor: Relative noise of the machine.
-        higher_is_better: Whether a higher value is better.
+    ``alpha`` is the family-wise error of all decisions. ``floor`` is the relative noise of the machine.
     """
     names = list(compared.names)
     if not names:
         return {}
-    places = list(
+    ranks = list(
         pairs.ranks(
-            compared, np.asarray([each.median for each in shown]), alpha, floor, higher_is_better=higher_is_better
+            compared, np.asarray([each.median for each in estimates]), alpha, floor, higher_is_better=higher_is_better
         )
     )
-    to_best = ratios_to_row(compared, names[places.index(min(places))])
+    to_best = ratios_to_row(compared, names[ranks.index(min(ranks))])
     to_reference: Sequence[Ratio | None] = [None] * len(names)
     if reference in names:
         to_reference = ratios_to_row(compared, reference)
@@ -199,7 +213,7 @@ def rank_rows(
             to_reference=of_reference, to_best=best,
         )
         for name, estimate, (position, low, high, group), of_reference, best in zip(
-            names, shown, places, to_reference, to_best, strict=True
+            names, estimates, ranks, to_reference, to_best, strict=True
         )
     }  # fmt: skip
 

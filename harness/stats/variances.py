@@ -1,4 +1,4 @@
-"""Estimates how much the variances of servers differ: the variance outliers, and the prior for other servers."""
+"""Estimates how much servers differ in variance: finds outliers, and fits a prior to all other variances."""
 
 from collections.abc import Hashable, Sequence
 
@@ -9,13 +9,10 @@ from scipy import special
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-MIN_SERVERS_FOR_PRIOR = 4  # number of servers with an estimated variance that are required to estimate the prior
-# If prior_df were overestimated, all intervals of a run would be too narrow. The estimate is therefore a low quantile
-# of a bootstrap over servers.
-BOOTSTRAP_RESAMPLES = 200
-BOOTSTRAP_QUANTILE = 0.10
-TABLE_OUTLIER_ALPHA = 0.001  # family-wise error rate, per table, of the test for outlying variances
-MIN_RELATIVE_VARIANCE = 1e-5  # relative to the median variance; equal figures have variance 0, which has no logarithm
+MIN_SERVERS_FOR_PRIOR = 4  # minimum number of variances from which the prior is estimated
+TABLE_OUTLIER_ALPHA = 0.001  # family-wise error rate of the test for outlying variances in a table
+# Lower bound of a variance, relative to the median variance. Equal values have variance 0, which has no logarithm.
+MIN_RELATIVE_VARIANCE = 1e-5
 
 
 def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArray]]) -> float:
@@ -28,7 +25,7 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
         tables: For each table, the names, variances and degrees of freedom of its rows, with equal lengths.
 
     Returns:
-        d0 > 0. It is infinite if all variances look equal, and NaN if too few servers have a variance.
+        d0 > 0; infinite if all variances look equal, and NaN if too few servers have a variance.
     """
     pooled = [np.concatenate(each) for each in zip(*tables, strict=True)] if tables else []
     if pooled and max(len(names) for names, _, _ in tables) < MIN_SERVERS_FOR_PRIOR:
@@ -37,53 +34,56 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
     expected_squares: list[FloatArray] = []
     names: list[Hashable] = []
     for row_names, variance, df in tables:
-        used = (df > 0) & np.isfinite(variance) & ~variance_outliers(variance, df)
-        if used.sum() < MIN_SERVERS_FOR_PRIOR:
+        is_used = (df > 0) & np.isfinite(variance) & ~variance_outliers(variance, df)
+        if is_used.sum() < MIN_SERVERS_FOR_PRIOR:
             continue
-        score = _log_variance_scores(variance[used], df[used])
+        score = _log_variance_scores(variance[is_used], df[is_used])
         squares.append((score - score.mean()) ** 2 * len(score) / (len(score) - 1))
-        expected_squares.append(special.polygamma(1, df[used] / 2))
-        names.extend(np.asarray(row_names)[used].tolist())
+        expected_squares.append(special.polygamma(1, df[is_used] / 2))
+        names.extend(np.asarray(row_names)[is_used].tolist())
     if not names:
         return np.nan
     observed, by_chance = np.concatenate(squares), np.concatenate(expected_squares)
     _, cluster = np.unique(np.asarray(names), return_inverse=True)
     sums = np.stack([np.bincount(cluster, each) for each in (observed, by_chance, np.ones_like(observed))], axis=1)
+    # The result is a low quantile of a bootstrap over servers, because all intervals of a run would be too narrow if d0
+    # were overestimated.
     rng = np.random.default_rng(len(observed))
-    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=BOOTSTRAP_RESAMPLES)
+    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=200)
     totals = drawn @ sums
-    # Few variances may look equal by chance. The excess is therefore at least its standard error under equal variances.
+    # A few variances may look equal by chance. The excess is therefore at least as large as its standard error would be
+    # if the variances were equal.
     min_excess = by_chance.mean() * np.sqrt(2 / max(len(observed) - 1, 1))
     prior_dfs = _inverse_trigamma_df(np.maximum((totals[:, 0] - totals[:, 1]) / totals[:, 2], min_excess))
-    return float(np.quantile(prior_dfs, BOOTSTRAP_QUANTILE, method="lower"))
+    return float(np.quantile(prior_dfs, 0.10, method="lower"))
 
 
 def variance_outliers(variance: FloatArray, df: FloatArray) -> BoolArray:
-    """Return which rows have outlying variances.
+    """Return which rows have outlying variances, by an F test against a provisional prior.
 
-    This is an F test against a provisional prior, which is estimated from the median and the quartiles of log variances
-    (after Phipson et al. 2016, Ann. Appl. Stat. 10). Outliers are not moderated, and do not contribute to the prior.
+    The provisional prior is estimated from the median and the quartiles of log variances (after Phipson et al. 2016,
+    Ann. Appl. Stat. 10). Outliers are not moderated and do not contribute to the final prior.
     """
-    used = (df > 0) & np.isfinite(variance) & (variance > 0)
-    is_outlier = np.zeros(len(used), dtype=bool)
-    count = int(used.sum())
+    is_used = (df > 0) & np.isfinite(variance) & (variance > 0)
+    is_outlier = np.zeros(len(is_used), dtype=bool)
+    count = int(is_used.sum())
     if count < 2 * MIN_SERVERS_FOR_PRIOR:
         return is_outlier
-    own_df = df[used]
-    score = _log_variance_scores(variance[used], own_df)
+    own_df = df[is_used]
+    score = _log_variance_scores(variance[is_used], own_df)
     lower_quartile, middle, upper_quartile = np.quantile(score, (0.25, 0.5, 0.75))
     iqr_of_standard_normal = 1.349
     sampling_variance = float(special.polygamma(1, own_df / 2).mean())
     excess = ((upper_quartile - lower_quartile) / iqr_of_standard_normal) ** 2 - sampling_variance
     prior_df = min(float(_inverse_trigamma_df(np.asarray([excess]))[0]), 1e6)
     scale = np.exp(middle - special.digamma(prior_df / 2) + np.log(prior_df / 2))
-    p_values = special.fdtrc(own_df, prior_df, variance[used] / scale)
-    is_outlier[np.flatnonzero(used)] = p_values < TABLE_OUTLIER_ALPHA / count
+    p_values = special.fdtrc(own_df, prior_df, variance[is_used] / scale)
+    is_outlier[np.flatnonzero(is_used)] = p_values < TABLE_OUTLIER_ALPHA / count
     return is_outlier
 
 
 def _log_variance_scores(variance: FloatArray, df: FloatArray) -> FloatArray:
-    """Return log variances minus the bias due to their degrees of freedom (Smyth 2004, section 6.2)."""
+    """Return log variances without the bias that depends on the degrees of freedom (Smyth 2004, section 6.2)."""
     typical = float(np.median(variance[variance > 0])) if (variance > 0).any() else 1.0
     bounded = np.maximum(variance, MIN_RELATIVE_VARIANCE * typical)
     return np.asarray(np.log(bounded) - special.digamma(df / 2) + np.log(df / 2))
@@ -94,9 +94,9 @@ _LOG_TRIGAMMA_GRID = np.log(special.polygamma(1, np.exp(_LOG_DF_GRID) / 2))
 
 
 def _inverse_trigamma_df(excess: FloatArray) -> FloatArray:
-    """Return d0 with trigamma(d0 / 2) = excess (Smyth 2004, appendix), interpolated on a grid of log d0.
+    """Return d0 for which trigamma(d0 / 2) = excess (Smyth 2004, appendix). Without excess, return infinity.
 
-    The step of the grid is 0.001. For an excess of zero or less, the result is infinite.
+    The result is interpolated on a grid of log d0 with steps of 0.001.
     """
     log_excess = np.log(np.maximum(excess, 1e-9))
     return np.where(excess <= 1e-9, np.inf, np.exp(np.interp(-log_excess, -_LOG_TRIGAMMA_GRID, _LOG_DF_GRID)))

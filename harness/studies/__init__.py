@@ -1,1 +1,1 @@
-"""Studies: programs that reproduce figures of the documentation."""
+"""Programs that reproduce numbers in the documentation."""

@@ -1,12 +1,12 @@
-"""``python -m harness.studies.coverage [runs] [word…]``: simulates coverage of intervals and errors of decisions.
+"""Simulates how often intervals contain the true ratio, and how often decisions are wrong.
 
-Columns of a row:
+Usage: ``python -m harness.studies.coverage [runs] [word…]``. The columns of the printed table are:
 
 - the share of 95 % intervals of ratios that contain the true ratio;
-- the share of tables with a false difference between equal servers, with unequal servers in the table;
+- the share of tables that report a difference between two equal servers, although only other servers differ;
 - the same share if all servers are equal (A/A);
-- the shares of pairs with a difference of 10 % and 20 % that are detected;
-- the mean half-width.
+- the shares of differences of 10 % and of 20 % that are detected;
+- the mean half-width of the intervals.
 
 Decisions use Holm's method at 5 % for each table.
 """
@@ -14,19 +14,74 @@ Decisions use Holm's method at 5 % for each table.
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.stats import pairs
 from harness.stats.moderation import RowMeans, estimate_prior, moderated_means
 from harness.stats.table_fit import fit_logs
-from harness.studies.simulated_runs import Logs, SimulatedRun, draw_run
+
+Logs = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedRun:
+    """Parameters of a simulated run; noise is given as standard deviations of natural logarithms."""
+
+    truth: Sequence[float]  # logarithm of each server's true figure
+    processes: int
+    rounds: int = 1
+    tables: int = 6  # test types, each measured in every process
+    process: float = 0.046  # noise that differs between processes
+    shared: float = 0.7  # share of a process's variance that is common to all test types
+    window: float = 0.18  # noise that differs between windows
+    correlation: float = 0.6  # correlation of the noise of neighbouring windows
+    drift: float = 0.02  # step of a random walk between consecutive process numbers
+    unlike: float = np.inf  # df of the scaled inverse chi² distribution of servers' variances; infinity: all equal
+    heavy: bool = False  # whether window noise is heavy-tailed (Student's t with 5 df) instead of normal
+    lost: float = 0.0  # share of trials that validity checks exclude, but never a process's first trial
+
+
+def draw_run(world: SimulatedRun, generator: np.random.Generator) -> list[Logs]:
+    """Draw a run: an array of servers x processes x rounds for each table, with NaN for excluded trials."""
+    servers, shape = len(world.truth), (len(world.truth), world.processes)
+    factor = np.ones(servers)
+    if np.isfinite(world.unlike):
+        factor = np.sqrt(world.unlike / generator.chisquare(world.unlike, servers))
+    common_noise = generator.normal(size=shape)
+    walk = np.cumsum(generator.normal(size=world.processes) * world.drift)
+    tables = []
+    for _ in range(world.tables):
+        process_noise = np.sqrt(world.shared) * common_noise + np.sqrt(1 - world.shared) * generator.normal(size=shape)
+        noise = _windows(world, servers, generator)
+        logs = np.asarray(world.truth)[:, None] + world.process * factor[:, None] * process_noise + walk
+        logs = logs[:, :, None] + world.window * factor[:, None, None] * noise
+        excluded = generator.random(size=logs.shape) < world.lost
+        excluded[:, :, 0] = False
+        tables.append(np.where(excluded, np.nan, logs))
+    return tables
+
+
+def _windows(world: SimulatedRun, servers: int, generator: np.random.Generator) -> Logs:
+    """Draw noise for a table. The noise is correlated in time. Each round measures the servers in random order."""
+    shape = servers, world.processes, world.rounds
+    fresh = generator.standard_t(5, shape) / np.sqrt(5 / 3) if world.heavy else generator.normal(size=shape)
+    in_time = np.empty(shape)
+    in_time[0] = fresh[0]
+    for place in range(1, servers):
+        in_time[place] = world.correlation * in_time[place - 1] + np.sqrt(1 - world.correlation**2) * fresh[place]
+    order = np.argsort(generator.random(size=shape), axis=0)
+    return np.take_along_axis(in_time, order, axis=0)
+
 
 LEVEL = 0.05
 FOUR = tuple(np.log((1.0, 1.0, 1.1, 1.2)))
 TWO, THREE = (0.0, np.log(1.2)), (0.0, 0.0, np.log(1.2))
-EVEN = SimulatedRun(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial for each process
+# Noise of CPU per request in Round 1. Windows last 2 s, so processes x rounds x 4 s is the load of a pair.
+ROUND_1 = SimulatedRun(truth=(0.0, np.log(1.1)), processes=15, process=0.031, window=0.085, correlation=0.0)
+EVEN = SimulatedRun(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial per process
 
 WORLDS: Mapping[str, SimulatedRun] = {
     "2 processes x 5 rounds": SimulatedRun(truth=FOUR, processes=2, rounds=5),
@@ -53,26 +108,28 @@ WORLDS: Mapping[str, SimulatedRun] = {
     "15 x 1": replace(EVEN, processes=15),
     "15 x 1, two servers": replace(EVEN, processes=15, truth=(0.0, np.log(1.1))),
     "15 x 1, unlike servers": replace(EVEN, processes=15, unlike=3),
+    "Round 1, 60 s per pair: 5 x 3": replace(ROUND_1, processes=5, rounds=3),
+    "Round 1, 60 s per pair: 15 x 1": ROUND_1,
+    "Round 1, 160 s per pair: 10 x 4": replace(ROUND_1, processes=10, rounds=4),
     "500 servers, 3 x 1": replace(EVEN, truth=tuple(np.linspace(0, 4, 500)), processes=3, tables=2, unlike=6),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Shares over simulated runs; NaN if a world has no such pairs."""
+    """Shares of simulated runs or pairs, in the order of the columns. A share without any pair is NaN."""
 
-    held: float
+    covered: float
     false: float
     false_of_equal: float
-    told_10: float
-    told_20: float
+    detected_10: float
+    detected_20: float
     half_width: float
 
     @property
     def cells(self) -> str:
         """The result as columns of a Markdown table."""
-        shares = (self.held, self.false, self.false_of_equal, self.told_10, self.told_20, self.half_width)
-        return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in shares)
+        return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in astuple(self))
 
 
 def fit_first_table(run: Sequence[Logs]) -> RowMeans:
@@ -84,30 +141,41 @@ def fit_first_table(run: Sequence[Logs]) -> RowMeans:
 
 
 def simulate(world: SimulatedRun, runs: int, seed: int) -> Coverage:
-    """Simulate a world ``runs`` times, and again with equal servers."""
-    held, false, told_10, told_20, half_width = _simulate_runs(world, runs, seed)
+    """Simulate ``runs`` runs as ``world`` describes, and as many runs in which all servers are equal."""
+    covered, false, detected_10, detected_20, half_width = _simulate_runs(world, runs, seed)
     _, false_of_equal, *_ = _simulate_runs(replace(world, truth=(0.0,) * len(world.truth)), runs, seed)
     return Coverage(
-        held=held, false=false, false_of_equal=false_of_equal, told_10=told_10, told_20=told_20,
+        covered=covered,
+        false=false,
+        false_of_equal=false_of_equal,
+        detected_10=detected_10,
+        detected_20=detected_20,
         half_width=float(np.expm1(half_width)),
-    )  # fmt: skip
+    )
 
 
 def _simulate_runs(world: SimulatedRun, runs: int, seed: int) -> list[float]:
     """Return the means over all simulated runs."""
     generator, truth = np.random.default_rng(seed), np.asarray(world.truth)
     first, second = np.triu_indices(len(truth), 1)
-    apart = truth[first] - truth[second]
-    shown = []
+    true_differences = truth[first] - truth[second]
+    results = []
     for _ in range(runs):
         table = fit_first_table(draw_run(world, generator))
-        found = pairs.differences(table, table, first, second)
-        half, differ = found.half_width(1 - LEVEL), pairs.significant(table, LEVEL)[first, second]
-        known = np.isfinite(half)
-        told = [_mean(differ[np.isclose(np.abs(apart), np.log(ratio))]) for ratio in (1.1, 1.2)]
-        held = _mean((np.abs(found.value - apart) <= half)[known])
-        shown.append((held, differ[apart == 0].any(), *told, np.median(half[known]) if known.any() else np.nan))
-    return [_mean(column) for column in np.asarray(shown, dtype=float).T]
+        differences = pairs.differences(table, table, first, second)
+        half_widths, differ = differences.half_width(1 - LEVEL), pairs.significant(table, LEVEL)[first, second]
+        is_known = np.isfinite(half_widths)
+        detected = [_mean(differ[np.isclose(np.abs(true_differences), np.log(ratio))]) for ratio in (1.1, 1.2)]
+        covered = _mean((np.abs(differences.value - true_differences) <= half_widths)[is_known])
+        results.append(
+            (
+                covered,
+                differ[true_differences == 0].any(),
+                *detected,
+                np.median(half_widths[is_known]) if is_known.any() else np.nan,
+            )
+        )
+    return [_mean(column) for column in np.asarray(results, dtype=float).T]
 
 
 def _mean(values: Logs) -> float:

@@ -1,7 +1,8 @@
-"""``python -m harness.studies.cpu_ratios RUN OURS=THEIRS…``: ratios of CPU per request of two implementations.
+"""Prints ratios of CPU time per request between this project's implementations and TechEmpower's.
 
-TechEmpower divides a framework into several tests with a few URLs each. Join such tests with ``+``, for example
-``vertx-web=vertx-web@TREE+vertx-web-postgres``. Each test type is compared at its headline load.
+Usage: ``python -m harness.studies.cpu_ratios RUN OURS=THEIRS…``. TechEmpower splits some frameworks into several
+implementations with a few URLs each. Join their names with ``+``, for example
+``vertx-web=vertx-web@TREE+vertx-web-postgres``. Each test type is compared at the load of its main table.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from harness.records import store
 from harness.records.run_records import RunRecords
 from harness.report.tables import format_ratio
 from harness.stats import pairs
-from harness.stats.cell_values import CPU_PER_REQUEST, collect_cells, group_by_test_type, headline_load
+from harness.stats.cell_values import CPU_PER_REQUEST, collect_cells, group_by_test_type, headline_table_load
 from harness.stats.moderation import CONFIDENCE, pool_tables
 from harness.stats.ranking_model import Ratio
 from harness.stats.value_tables import ValueTables
@@ -24,7 +25,7 @@ TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
 
 def cpu_ratios(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str, Ratio]:
-    """Return the ratio for each common test type, and the ``geometric mean`` over them. Flagged cells are included."""
+    """Return the ratio for each common test type, and the ratios' ``geometric mean``. Include flagged cells."""
     renamed = [
         trial.model_copy(update={"implementation": "+".join(theirs)}) if trial.implementation in theirs else trial
         for trial in records.trials
@@ -32,24 +33,24 @@ def cpu_ratios(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping
     cells = collect_cells(renamed)
     tables = ValueTables.of(cells, CPU_PER_REQUEST)
     names = ours, "+".join(theirs)
-    found, fits, measured = {}, [], group_by_test_type(cells)
+    ratios, fits, measured = {}, [], group_by_test_type(cells)
     for kind in TYPES:
-        spot = kind, headline_load(measured.get(kind, {}))
-        if both := tables.ratio(*names, CONFIDENCE, spot):
-            found[kind] = both
+        spot = kind, headline_table_load(measured.get(kind, {}))
+        if ratio := tables.ratio(*names, CONFIDENCE, spot):
+            ratios[kind] = ratio
             fits.append(tables.fits[spot])
     if fits:
         joint = pool_tables(fits, names, tables.prior)
         first, second = (np.asarray([index]) for index in (0, 1))
-        found["geometric mean"] = pairs.differences(joint, joint, first, second).ratios()[0]
-    return found
+        ratios["geometric mean"] = pairs.differences(joint, joint, first, second).ratios()[0]
+    return ratios
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a Markdown table with a row for each pair."""
+    """Print a Markdown table with one row per pair."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.cpu_ratios", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
-    parser.add_argument("pairs", nargs="+", metavar="OURS=THEIRS", help="implementations; join tests with +")
+    parser.add_argument("pairs", nargs="+", metavar="OURS=THEIRS", help="implementations; join entries with +")
     options = parser.parse_args(argv)
     records = store.read_run(options.run)
     columns = (*TYPES, "geometric mean")
@@ -59,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = {trial.implementation for trial in records.trials}
         if unknown := {ours, *theirs.split("+")} - known:
             parser.error(f"{pair}: {options.run} has no {min(unknown)!r}; it has {', '.join(sorted(known))}")
-        found = cpu_ratios(records, ours, theirs.split("+"))
-        print(f"| {ours} ÷ {theirs} | {' | '.join(format_ratio(found.get(column)) for column in columns)} |")
+        ratios = cpu_ratios(records, ours, theirs.split("+"))
+        print(f"| {ours} ÷ {theirs} | {' | '.join(format_ratio(ratios.get(column)) for column in columns)} |")
     return 0
 
 

@@ -1,8 +1,9 @@
-"""``python -m harness.studies.generators``: compares the CPU time per request of tfb's load generator and wrk.
+"""Compares tfb's load generator with wrk by the CPU time that they use per request.
 
-The generators load the same server in turns, in alternating order. They use 64 connections, without pipelining and with
-16 pipelined requests. If possible, server and generator run on separate CPUs. The results are medians over turns; on a
-shared machine, ratios are more stable than absolute values.
+Usage: ``python -m harness.studies.generators``. In each turn, the generators load the same server one after the other,
+in alternating order. They use 64 connections. The first series has no pipelining, and the second has 16 pipelined
+requests. If possible, server and generator run on separate CPUs.
+The results are medians over turns. On a shared machine, ratios are more stable than absolute values.
 """
 
 import argparse
@@ -20,24 +21,23 @@ from harness.provisioning import crates
 from harness.records.loads import ClosedLoop
 from harness.runtime.local import LocalRuntime
 
-CONNECTIONS = 64
 DEPTHS = (1, 16)
 
 
 @contextmanager
 def start_reference_server(cpu: int) -> Iterator[int]:
-    """Start a minimal server on a CPU, and yield the port."""
+    """Start a minimal server on a CPU and yield the port."""
     command = ["taskset", "-c", str(cpu), str(crates.reference_server_program())]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
-        assert server.stdout  # noqa: S101 - a pipe was asked for
+        assert server.stdout  # noqa: S101 - stdout is a pipe
         yield int(json.loads(server.stdout.readline())["port"])
     finally:
         server.communicate()
 
 
 def measure(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> tuple[float, float]:
-    """Run a load; return the generator's CPU seconds per request, and requests per second."""
+    """Run a load generator. Return its CPU seconds per request, and the requests per second."""
     words = generator.arguments(load, runtime.work)
     with runtime.generator(generator.program, words, waits_for_go=generator.waits_for_go) as running:
         running.begin()
@@ -47,10 +47,10 @@ def measure(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> t
 
 
 def run_turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
-    """Run both generators in turns; return the medians of CPU per request and of the ratios within turns."""
-    runtime = LocalRuntime(work=Path(), other_cpus=cpus[-1:])  # a closed loop writes no file
+    """Run both generators in turns. Return medians over turns of the CPU time per request and of the ratios."""
+    runtime = LocalRuntime(work=Path(), other_cpus=cpus[-1:])  # a closed loop writes no files to ``work``
     generators = {name: GENERATORS[name](runtime) for name in ("wrk", "loadgen")}
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in generators}
+    measurements: dict[str, list[tuple[float, float]]] = {name: [] for name in generators}
     with start_reference_server(cpus[0]) as port:
         for turn in range(count):
             for name in sorted(generators, reverse=turn % 2 == 0):
@@ -58,19 +58,19 @@ def run_turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> di
                     url=f"http://127.0.0.1:{port}/plaintext",
                     host="tfb-server",
                     accept="text/plain",
-                    load=ClosedLoop(connections=CONNECTIONS, depth=depth),
+                    load=ClosedLoop(connections=64, depth=depth),
                     seconds=seconds,
                     threads=1,
                     seed=turn,
                 )
-                found[name].append(measure(runtime, generators[name], load))
-    pairs = list(zip(found["wrk"], found["loadgen"], strict=True))
+                measurements[name].append(measure(runtime, generators[name], load))
+    pairs = list(zip(measurements["wrk"], measurements["loadgen"], strict=True))
     return {
         "depth": depth,
         "turns": count,
-        **{f"{name}_cpu_us": statistics.median(cpu for cpu, _ in each) * 1e6 for name, each in found.items()},
-        "requests_per_cpu_second_ratio": statistics.median(wrk[0] / own[0] for wrk, own in pairs),
-        "throughput_ratio": statistics.median(own[1] / wrk[1] for wrk, own in pairs),
+        **{f"{name}_cpu_us": statistics.median(cpu for cpu, _ in each) * 1e6 for name, each in measurements.items()},
+        "requests_per_cpu_second_ratio": statistics.median(wrk[0] / loadgen[0] for wrk, loadgen in pairs),
+        "throughput_ratio": statistics.median(loadgen[1] / wrk[1] for wrk, loadgen in pairs),
     }
 
 

@@ -253,11 +253,13 @@ class Scene:
     def left(self, pid: int) -> list[str]:
         """Return the processes and scratch folders that remain after tfb has ended and the time limit has passed."""
         until = time.monotonic() + GONE_SECONDS * patience()
-        while left := [p.info["name"] for p in started_by(pid)] + [path.name for path in self.scratch.glob("tfb-*")]:
+        while leftovers := [p.info["name"] for p in started_by(pid)] + [
+            path.name for path in self.scratch.glob("tfb-*")
+        ]:
             if time.monotonic() > until:
                 break
             time.sleep(0.1)
-        return left
+        return leftovers
 
     def folder(self) -> Path:
         """Return the folder of the newest run."""
@@ -305,8 +307,8 @@ def new_scene() -> Iterator[Scene]:
 
 def docker(*words: str) -> str:
     """Return the output of a docker command."""
-    done = subprocess.run(["docker", *words], check=False, capture_output=True, text=True, timeout=120)
-    return done.stdout.strip()
+    completed = subprocess.run(["docker", *words], check=False, capture_output=True, text=True, timeout=120)
+    return completed.stdout.strip()
 
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
@@ -327,18 +329,18 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
 
 def _peak_bytes(pid: int) -> int:
     """Return the peak memory of a process in bytes, or 0 if it has exited."""
-    found = None
+    peak = None
     with suppress(OSError):
-        found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+        peak = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.MULTILINE)
+    return int(peak[1]) * 1024 if peak else 0
 
 
 def started_by(harness: int) -> list[psutil.Process]:
     """Return the running processes that a tfb process has started, including daemons; ``info`` has their names."""
-    left = []
+    processes = []
     for candidate in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
             mark = candidate.environ().get(MARK_VARIABLE, "")
             if mark.startswith(f"{harness}.") and candidate.status() != psutil.STATUS_ZOMBIE:
-                left.append(candidate)
-    return left
+                processes.append(candidate)
+    return processes

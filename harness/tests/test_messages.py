@@ -40,9 +40,11 @@ def parse_error(arguments: list[str]) -> str:
 @pytest.mark.needs_extra("claims")
 @pytest.mark.needs_extra("gate")
 def test_suggested_commands_are_accepted_by_the_parser() -> None:
-    found = suggestions()
-    assert len(found) > 50
-    errors = [f"{place}: ./tfb {' '.join(words)}: {error}" for place, words in found if (error := parse_error(words))]
+    suggested = suggestions()
+    assert len(suggested) > 50
+    errors = [
+        f"{place}: ./tfb {' '.join(words)}: {error}" for place, words in suggested if (error := parse_error(words))
+    ]
     assert errors == []
 
 

@@ -21,13 +21,13 @@ def test_the_console_escapes_controls_and_ignores_markup() -> None:
 
 
 def test_durations_have_three_digits() -> None:
-    shown = [format_seconds(seconds) for seconds in (None, 840e-6, 0.0123, 4.2, 185, 59.99, 7440)]
-    assert shown == ["–", "840 µs", "12.3 ms", "4.2 s", "3 min 05 s", "60 s", "2 h 04 min"]
+    texts = [format_seconds(seconds) for seconds in (None, 840e-6, 0.0123, 4.2, 185, 59.99, 7440)]
+    assert texts == ["–", "840 µs", "12.3 ms", "4.2 s", "3 min 05 s", "60 s", "2 h 04 min"]
 
 
 def test_bytes_are_binary() -> None:
-    shown = [format_bytes(count) for count in (None, 512, 3482, 131 * 2**20)]
-    assert shown == ["–", "512 B", "3.4 KiB", "131 MiB"]
+    texts = [format_bytes(count) for count in (None, 512, 3482, 131 * 2**20)]
+    assert texts == ["–", "512 B", "3.4 KiB", "131 MiB"]
 
 
 def test_rates_and_micros() -> None:

@@ -74,11 +74,11 @@ def test_a_plugin_replaces_no_verb(tmp_path: Path) -> None:
     verbs = '"report": Verb(target="example_parts:greet", help="say hello")'
     other = '"greet": Verb(target="example_parts:greet", help="say hello", group="social")'
     (old,) = [line for line in PLUGIN.splitlines() if line.startswith("    verbs")]
-    done = tfb(install(tmp_path, PLUGIN.replace(old, f"    verbs = {{{verbs}, {other}}}")), "--help")
+    completed = tfb(install(tmp_path, PLUGIN.replace(old, f"    verbs = {{{verbs}, {other}}}")), "--help")
 
-    assert "plugin example: the verb 'report' already exists and is ignored" in done.stderr
-    assert "print a run as text" in done.stdout
-    assert "social:\n  greet" in done.stdout
+    assert "plugin example: the verb 'report' already exists and is ignored" in completed.stderr
+    assert "print a run as text" in completed.stdout
+    assert "social:\n  greet" in completed.stdout
 
 
 def test_a_distribution_adds_a_verb(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_distributions_add_test_types_and_designs(tmp_path: Path, monkeypatch: p
     monkeypatch.syspath_prepend(install(tmp_path))
     monkeypatch.setattr(plugins, "installed", plugins.installed.__wrapped__)
     assert plugins.Extensions[TestType]("test_types").load_all()["greet"].response_shape == "greeting"
-    assert plugins.Extensions[object]("designs").names() == ("once",)
+    assert "once" in plugins.Extensions[object]("designs").names()
 
 
 def test_a_distribution_adds_a_page_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,11 +116,13 @@ def test_a_distribution_adds_a_page_view(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("plugin", ["import absent_module", "ExamplePlugin = 3", "raise SystemError('x' * 9999)"])
 def test_a_broken_plugin_is_named_and_others_work(plugin: str, tmp_path: Path) -> None:
-    found = tfb(install(tmp_path, plugin), "--help")
-    assert found.returncode == 0
-    assert "compare" in found.stdout
-    assert found.stderr.startswith("tfb: warning: plugin example of example-tfb cannot be loaded from example_plugin:")
-    assert found.stderr.endswith("Repair or uninstall example-tfb\n")
+    completed = tfb(install(tmp_path, plugin), "--help")
+    assert completed.returncode == 0
+    assert "compare" in completed.stdout
+    assert completed.stderr.startswith(
+        "tfb: warning: cannot load the plugin example of example-tfb from example_plugin:"
+    )
+    assert completed.stderr.endswith("Repair or uninstall example-tfb\n")
 
 
 def test_a_broken_part_is_named_on_use(tmp_path: Path) -> None:
@@ -129,9 +131,9 @@ def test_a_broken_part_is_named_on_use(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     records.stored(run, records.info(), records.trials())
-    found = tfb(site, "report", str(run), "--format", "json")
-    assert found.returncode == 0
-    assert "plugin example of example-tfb cannot be loaded from example_parts:absent: AttributeError" in found.stderr
+    completed = tfb(site, "report", str(run), "--format", "json")
+    assert completed.returncode == 0
+    assert "cannot load the plugin example of example-tfb from example_parts:absent: AttributeError" in completed.stderr
 
 
 def test_hooks_without_plugins_are_usage_errors() -> None:

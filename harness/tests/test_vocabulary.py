@@ -74,10 +74,6 @@ KEPT_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("tables_as_answered", "committed_before_answered", "load_as_answered"), "ids of recorded checks"),
     **dict.fromkeys(("answer_agrees", "load_answers_agree", "one_answer_a_request"), "ids of recorded checks"),
     "declared_answer": "id of a recorded check",
-    "regression_gate": "the regression gate itself",
-    **dict.fromkeys(
-        ("GATE_RATE_SHARE", "MIN_GATE_REQUESTS", "MAX_GATE_SECONDS"), "of the design of the regression gate"
-    ),
 }
 PAGES = sorted(path for pattern in ("*.md", "docs/**/*.md") for path in REPOSITORY.glob(pattern))
 

@@ -1,1 +1,1 @@
-"""Verification: gathers evidence about a server, judges it by checks, and verifies responses under load."""
+"""Verification of servers: gathers evidence about a server, and judges the evidence with checks."""

@@ -1,6 +1,6 @@
-"""Changes rows during a load, and records the versions of the tables, which reveals stale responses.
+"""Changes rows during a load and records each version of the tables, so that checks can detect stale responses.
 
-The servers' database role cannot see the sessions of tfb.
+A server cannot foresee a change, because the server's database role cannot see tfb's sessions.
 """
 
 import html
@@ -24,19 +24,22 @@ from harness.verify.checks.evidence import (
 )
 from harness.verify.database_tables import DatabaseTables, TableChange, parse_table_text
 
-# A change affects few rows, which limits the work of the database. Changes are frequent, so that a response with rows
-# that were read slightly too early coincides with a change.
-ROWS_PER_CHANGE = 2_000  # takes about 13 ms of the database's CPU time
-INTERVAL_SECONDS = (0.1, 0.4)  # bounds of the interval between two changes, or between two snapshots
-MEAN_CHANGES = 12  # mean number of changes or snapshots in a load; longer loads have longer intervals
-# Beginnings of a changed fortune. They sort to eight positions that are the same by code point and by alphabet.
-BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
+# Each change affects only some rows, to limit the load on the database. Changes are frequent, so that a row is probably
+# outdated if the server read it before the request.
+INTERVAL_SECONDS = (0.1, 0.4)  # shortest and longest time between two changes, or between two snapshots
+MEAN_CHANGES = 12  # mean number of changes or snapshots per load; longer loads therefore have longer intervals
+# First words of changed fortunes. Each word moves the fortune to a different row. A server that ignores case puts
+# fortunes with lower-case words into the wrong row.
+BEGINNINGS = ("<b>", "<u>", "Accept", "basic", "Debug", "errors", "Few", "zero")
 
 
 def build_history(
     first: WorldTables, changes: Sequence[Mapping[str, TableChange]] = (), slack: float = 0.0
 ) -> TableHistory:
-    """Return the versions of the tables: ``first``, followed by a version for each change. ``slack`` is in seconds."""
+    """Return the versions of the tables: ``first``, then a version for each change.
+
+    ``slack`` is the error of the exchanges' timestamps in seconds.
+    """
     history = {name: [TableVersion(rows=table)] for name, table in first.items()}
     for change in changes:
         for name, (text, begun, done) in change.items():
@@ -45,11 +48,11 @@ def build_history(
 
 
 class ConcurrentChanges:
-    """A context manager for a load. It changes rows that the test type reads, or takes snapshots of written rows.
+    """A context manager that changes the rows that a test type reads, or takes snapshots of the rows that it writes.
 
-    On exit, it restores the fortunes; if ``put_back`` is set, it also restores other rows. Only changes require an
-    administrator. If a change or snapshot failed, the exit raises psycopg.Error, because the correct responses are
-    unknown.
+    On exit, it restores the fortunes and, with ``put_back``, also the world tables. Changes require an administrator
+    connection; snapshots do not. If a change or a snapshot failed, the exit raises psycopg.Error, because the responses
+    can no longer be checked.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class ConcurrentChanges:
         self._test_type = test_type
         self._tables = tables
         self._put_back = put_back
-        # Changing a fortune is cheap. Among thousands of pages per second, it suffices to detect a few stale pages.
+        # Changing a fortune is cheap, so fortunes change at short intervals even in a long load.
         spread = max(1.0, seconds / MEAN_CHANGES / fmean(INTERVAL_SECONDS))
         self._interval_factor = spread if test_type.has_rows else 1.0
         self._dice = random.Random(f"changes {seed}")
@@ -72,7 +75,7 @@ class ConcurrentChanges:
 
     @property
     def snapshots(self) -> list[TableSnapshot]:
-        """Return snapshots of written world tables, from before the load to after it."""
+        """Return snapshots of the world tables before, during and after the load."""
         later = [
             TableSnapshot({name: parse_table_text(text) for name, text in texts.items()}, *interval)
             for texts, *interval in self._snapshots
@@ -122,15 +125,17 @@ class ConcurrentChanges:
         if self._test_type.writes_database:
             self._snapshots.append(self._tables.read_snapshot())
         elif self._test_type.has_rows:
-            self._changes.append(self._tables.change_rows(ROWS_PER_CHANGE, self._dice))
+            # A change of 2,000 rows takes about 13 ms of the database's CPU time.
+            self._changes.append(self._tables.change_rows(2_000, self._dice))
         else:
             self._change_fortune()
 
     def _change_fortune(self) -> None:
-        """Change a random fortune, and restore the fortune that was changed before it.
+        """Change a random fortune and restore the previously changed fortune.
 
-        The new message has a different position and requires escaping. The length of the page remains constant, as the
-        check load.2 expects. Only ASCII messages are changed, because some servers write other characters as entities.
+        The new message sorts to a different position and contains characters that need escaping. It does not change the
+        length of the page, because rule load.2 requires a constant size. Messages with non-ASCII characters are never
+        changed, because some servers encode these characters as entities, which are longer.
         """
         seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])

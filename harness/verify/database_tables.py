@@ -1,9 +1,9 @@
-"""Reads and changes the tables of the database that a server under test uses."""
+"""Reads and changes the database tables that a server under test uses."""
 
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from psycopg import sql
 
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.verify.checks.evidence import HIGHEST_ID, WorldTables
-from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
+from harness.verify.checks.evidence import WorldTables
+from harness.verify.checks.statement_counts import HIGHEST_ID, StatementSnapshot, find_counting_obstacle, take_snapshot
 
 WORLD_TABLES = ("world", "World")
 FORTUNE_TABLES = ("fortune", "Fortune")
-MAX_IDLE_WAIT_SECONDS = 10.0  # maximum time until the last requests of a load have written, even on a busy machine
+MAX_IDLE_WAIT_SECONDS = 10.0  # time limit for a load's last writes, long enough even on a busy machine
 STABLE_READS, STABLE_INTERVAL_SECONDS = 3, 0.01
 WRITE_STATE = """
     SELECT (SELECT sum(id::bigint * randomnumber) FROM world), (SELECT sum(id::bigint * randomnumber) FROM "World"),
@@ -26,48 +26,44 @@ WRITE_STATE = """
             WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid())
 """
 CLOCK = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
-AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # ten times faster than reading rows
+# Reading a table as a single text is ten times as fast as reading rows.
+AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")
 
 
 class TableChange(NamedTuple):
-    """New numbers of rows in a table, which became visible between two points in time in epoch seconds."""
+    """New numbers of a table's rows. They became visible between ``started_at`` and ``ended_at``."""
 
-    text: str  # text for ``parse_table_text``
-    begun: float
-    done: float
+    text: str  # input of ``parse_table_text``
+    started_at: float  # epoch seconds
+    ended_at: float
 
 
 def parse_table_text(text: str) -> dict[int, int]:
-    """Return the numbers by id from the text of a table."""
+    """Return the numbers by id, given the text of a table."""
     integers = list(map(int, text.split()))
     return dict(zip(integers[::2], integers[1::2], strict=True))
 
 
 class DatabaseTables:
-    """A connection of tfb to the database."""
+    """A connection of tfb to the database tables."""
 
     def __init__(self, connection: psycopg.Connection, *, admin: bool) -> None:
         self.connection = connection
         self.admin = admin  # whether the connection may change rows and read statement counts
-        self._clock_lead = (float("-inf"), float("inf"))  # bounds in seconds; unknown before ``compare_clocks``
+        self._clock_lead = (float("-inf"), float("inf"))  # bounds in seconds; infinite before ``compare_clocks``
 
     def compare_clocks(self) -> None:
-        """Measure the offset between the database's clock and this process's clock, preferably without a load."""
+        """Measure the offset between the database's clock and this process's clock. The result is best without load."""
         self._clock_lead = clock_lead_bounds(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
 
     def commit(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
-        """Execute statements in a transaction.
+        """Execute statements in a transaction. Return their rows, and when the changes became visible (epoch seconds).
 
-        The database reads the server-side clock before and after the commit, so round trips do not widen the interval.
-
-        Returns:
-            The rows of each statement, and an interval in epoch seconds within which the changes became visible.
-
-        Raises:
-            psycopg.Error: A statement failed, and no row was changed.
+        The database, not tfb, reads the clock before and after the commit, so that the interval contains no round trip.
+        Raises psycopg.Error if a statement failed, and no row was changed.
         """
         batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, CLOCK, sql.SQL("COMMIT"), CLOCK))
-        begun = time.time()
+        started_at = time.time()
         try:
             cursor = self.connection.execute(batch)
         except psycopg.Error:
@@ -76,7 +72,7 @@ class DatabaseTables:
         done = time.time()
         results = [cursor.fetchall() for _ in cursor.results() if cursor.description]
         low, high = self._clock_lead
-        interval = max(begun, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
+        interval = max(started_at, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
         return results[:-2], interval
 
     def read_world(self) -> WorldTables:
@@ -84,30 +80,30 @@ class DatabaseTables:
         return {name: parse_table_text(text) for name, text in self.read_texts().items()}
 
     def read_snapshot(self) -> tuple[dict[str, str], float, float]:
-        """Return the text of each table at a point in time, and epoch seconds before and after it."""
+        """Return the text of each table at a point in time, and bounds of this time in epoch seconds."""
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = time.time()
-            self.connection.execute("SELECT 1")  # the first statement determines the snapshot
+            self.connection.execute("SELECT 1")  # PostgreSQL takes the snapshot at the first statement
             done = time.time()
             return self.read_texts(), begun, done
 
     def read_texts(self) -> dict[str, str]:
-        """Return the text of each world table for ``parse_table_text``. Under load, reading rows would be too slow."""
+        """Return the text of each world table. Call ``parse_table_text`` after the load, because parsing takes time."""
         queries = {name: sql.SQL("SELECT {} FROM {}").format(AS_TEXT, sql.Identifier(name)) for name in WORLD_TABLES}
         return {name: str(self.connection.execute(query).fetchall()[0][0] or "") for name, query in queries.items()}
 
     @cached_property
     def uncounted_reason(self) -> str | None:
-        """Return the reason why statements are not counted, or None if they are counted."""
+        """Return why PostgreSQL does not count statements, or None if it counts them."""
         return find_counting_obstacle(self.connection) if self.admin else "the database's administrator is unknown"
 
     def snapshot_statements(self) -> StatementSnapshot | None:
-        """Return exact counts of the servers' statements until now, or None if statements are not counted."""
+        """Return the counts of all servers' statements so far, or None if statements are not counted."""
         return None if self.uncounted_reason else take_snapshot(self.connection)
 
     def wait_until_idle(self) -> None:
-        """Wait until several consecutive reads find no change of the tables and no active session."""
+        """Wait until several consecutive readings find no new change to the tables and no active session."""
         deadline, previous, stable = time.monotonic() + MAX_IDLE_WAIT_SECONDS, None, 0
         while stable < STABLE_READS and time.monotonic() < deadline:
             current = self.connection.execute(WRITE_STATE).fetchone()
@@ -116,30 +112,27 @@ class DatabaseTables:
             time.sleep(STABLE_INTERVAL_SECONDS)
 
     def change_rows(self, rows: int, dice: random.Random) -> dict[str, TableChange]:
-        """Change the numbers of random rows, using the same rows in both world tables. Requires an administrator.
-
-        Returns:
-            The changed rows of each table, with the time of the change.
-        """
+        """Change the numbers of random ids in both world tables. Return the new numbers and the time of the change."""
         changes = {}
         ids, step = dice.sample(range(1, HIGHEST_ID + 1), rows), dice.randrange(1, HIGHEST_ID - 1)
-        # The cast permits an index scan. Without it, each row would be compared with an int2[] array, 0.25 s per table.
+        # The cast permits an index scan. Without the cast, PostgreSQL would compare each row with the array, which
+        # takes 0.25 s per table.
         array = sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
         for name in WORLD_TABLES:
-            # Lock rows in the order of ids, as servers do, to avoid deadlocks.
+            # Lock rows in id order, as servers do, to avoid deadlocks.
             statement = sql.SQL(
                 "WITH locked AS MATERIALIZED (SELECT id FROM {table} WHERE id = ANY({ids}) ORDER BY id FOR UPDATE), "
                 "changed AS (UPDATE {table} AS w SET randomnumber = 1 + (w.randomnumber + {step}) % 10000 "
                 "FROM locked WHERE w.id = locked.id RETURNING w.id, w.randomnumber) SELECT {text} FROM changed"
             ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=array, text=AS_TEXT)
-            results, (begun, done) = self.commit(statement)
-            changes[name] = TableChange(text=str(results[0][0][0] or ""), begun=begun, done=done)
+            results, (started_at, ended_at) = self.commit(statement)
+            changes[name] = TableChange(text=str(results[0][0][0] or ""), started_at=started_at, ended_at=ended_at)
         return changes
 
     def restore_world(self, world: WorldTables) -> None:
-        """Set all rows to the given numbers. Requires an administrator."""
+        """Set all rows to the given numbers. Requires an administrator connection."""
         for name, table in world.items():
-            # Lock rows in the order of ids, like ``change_rows``.
+            # Lock rows in id order, like ``change_rows``.
             self.connection.execute(
                 sql.SQL(
                     "WITH old AS MATERIALIZED (SELECT w.id, o.number FROM {table} AS w "
@@ -151,11 +144,7 @@ class DatabaseTables:
             )
 
     def set_fortunes(self, rows: Mapping[int, str]) -> tuple[float, float]:
-        """Replace messages by id in both fortune tables within a transaction. Requires an administrator.
-
-        Returns:
-            An interval in epoch seconds within which the change became visible.
-        """
+        """Set the contents of both fortune tables. Return the interval (epoch seconds) of the change."""
         current = self.read_fortunes()
         changed = [(i, message) for i, message in rows.items() if current.get(i) != message]
         upsert = sql.SQL("INSERT INTO {} VALUES ({}, {}) ON CONFLICT (id) DO UPDATE SET message = excluded.message")
@@ -167,20 +156,57 @@ class DatabaseTables:
         return self.commit(*statements)[1]
 
     def vacuum(self) -> None:
-        """Remove dead rows from the world tables. Requires an administrator."""
+        """Remove dead rows from the world tables. Requires an administrator connection."""
         self.connection.execute('VACUUM world, "World"')
 
+    @contextmanager
+    def moved_rows(self, database: DatabaseAddress) -> Iterator[Mapping[str, Mapping[int, tuple[int, int]]]]:
+        """Move about half of the rows to other pages until the block ends. Requires an administrator connection.
+
+        A second session holds a snapshot from before the move. PostgreSQL therefore keeps the old versions, and an
+        index scan for a row also visits them. The server cannot see which rows need more pages than others.
+
+        Yields:
+            For each table and id, the number of table pages that an index scan touches. The first number counts all
+            pages with versions of the row. The second counts only the pages up to the current version, where a scan
+            for a single row ends.
+        """
+        ids = random.Random().sample(range(1, HIGHEST_ID + 1), HIGHEST_ID // 2)
+        self.vacuum()
+        with connect(database, admin=True) as keeper:
+            keeper.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            keeper.execute("SELECT 1")  # the first statement determines the snapshot
+            yield {name: self._spread_rows(sql.Identifier(name), ids) for name in WORLD_TABLES}
+        self.vacuum()
+
+    def _spread_rows(self, table: sql.Identifier, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Rewrite rows until most have moved to a page without free space. Return the numbers of pages of all rows."""
+        pages: dict[int, set[int]] = {}
+        current: dict[int, int] = {}
+        read = sql.SQL("SELECT id, (ctid::text::point)[0]::int FROM {}").format(table)
+        rewrite = sql.SQL("UPDATE {} SET randomnumber = randomnumber WHERE id = ANY(%s)").format(table)
+        for rewrites in range(8):  # maximum number of rewrites, which is enough to fill the free space of a used table
+            current = dict(self.connection.execute(read).fetchall())
+            for identifier, page in current.items():
+                pages.setdefault(identifier, set()).add(page)
+            if rewrites and sum(len(pages[identifier]) > 1 for identifier in ids) > len(ids) // 2:
+                break
+            self.connection.execute(rewrite, (list(ids),))
+        # Versions of a row are scanned in the order of their pages.
+        return {i: (len(own), sum(page <= current[i] for page in own)) for i, own in pages.items()}
+
     def read_fortunes(self) -> dict[int, str]:
-        """Return the messages of the fortune table by id; both fortune tables have the same rows."""
+        """Return the fortune table's messages by id. Both fortune tables have the same rows."""
         return dict(self.connection.execute("SELECT id, message FROM fortune").fetchall())
 
     @contextmanager
-    def planted_fortunes(self) -> Iterator[dict[int, str]]:
-        """Add a fortune and change another one in both tables until the context exits. Requires an administrator.
+    def injected_fortunes(self) -> Iterator[dict[int, str]]:
+        """Add fortunes and change an old fortune in both tables until the block ends. Requires an administrator.
 
-        The new message is random and sorts between existing messages. It contains all characters that HTML escapes,
-        repeated blanks, accents, and characters beyond the basic plane. It is also longer than short buffers. The
-        changed message does not affect the number of rows.
+        One new message sorts between existing messages. It contains all characters that HTML escapes, repeated spaces,
+        accents, and characters outside the Basic Multilingual Plane. The length is random, because a server's buffer
+        may be too small for long messages. The other new messages sort differently if a server sorts by locale or
+        ignores case.
 
         Yields:
             All messages by id.
@@ -193,19 +219,20 @@ class DatabaseTables:
         )
         changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
         before = self.read_fortunes()
-        planted = {**before, 7: changed, 13: message}
+        others = (f"{secrets.choice('bcde')}{secrets.token_hex(4)} in lower case", f"\u00c4{secrets.token_hex(4)}")
+        injected = {**before, 7: changed, 13: message, **dict(enumerate(others, 14))}
         try:
-            self.set_fortunes(planted)
-            yield planted
+            self.set_fortunes(injected)
+            yield injected
         finally:
             self.set_fortunes(before)
 
 
 def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[float, float]:
-    """Return the minimum and the maximum number of seconds by which a clock is ahead of this process's clock.
+    """Return bounds on the number of seconds by which the other clock is ahead of this process's clock.
 
-    Each reading of that clock lies between two readings of this process's clock. The bounds are the intersection
-    of these intervals.
+    The other clock is read between two readings of this process's clock, so the two differences are bounds. The result
+    is the intersection of the bounds from several readings.
     """
     low, high = float("-inf"), float("inf")
     for _ in range(reads):
@@ -216,10 +243,7 @@ def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[
 
 @contextmanager
 def open_tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
-    """Connect to the database, as the administrator if possible.
-
-    The connection never fetches rows by index, because these rows would be attributed to the server.
-    """
+    """Connect, as administrator if possible, and disable index scans, which would count as the server's reads."""
     with connect(database, admin=database.admin_user is not None) as connection:
         for method in ("indexscan", "indexonlyscan", "bitmapscan"):
             connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(method)))

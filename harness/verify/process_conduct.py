@@ -11,23 +11,24 @@ import psutil
 
 from harness.paths import CONFIG_FILE
 from harness.plan import dockerfile
-from harness.plan.discovery import Implementation, is_own_tree
+from harness.plan.discovery import is_own_tree
+from harness.plan.implementation import Implementation
 from harness.records import safe_read
-from harness.records.outcome import worst_outcome
-from harness.records.verification_record import VerificationRecord
+from harness.records.verification_record import VerificationRecord, worst_outcome
 from harness.runtime import Server
 from harness.verify.checks import CONDUCT
 from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
 from harness.verify.verification import run_checks
 
 ROOT_USERS = {"root", "0", "0:0", "root:root"}
-INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # init processes of containers, which only forward signals
+INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # init processes of containers, which may run as root
 UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that has not been filled in
-MIN_README_CHARACTERS = 80  # characters without headings
 
 
-def verify_conduct(implementation: Implementation, conduct: ConductFacts, began: float) -> VerificationRecord | None:
-    """Return the verdict on a server's conduct, or None for an implementation written for TechEmpower's toolset."""
+def verify_conduct(
+    implementation: Implementation, conduct: ConductFacts, started_at: float
+) -> VerificationRecord | None:
+    """Return the verdict on a server's conduct, or None if the implementation was written for TechEmpower's toolset."""
     if implementation.local is None:
         return None  # the implementation expects the names and containers of TechEmpower's toolset
     results = run_checks(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
@@ -38,12 +39,12 @@ def verify_conduct(implementation: Implementation, conduct: ConductFacts, began:
         thorough=True,
         outcome=worst_outcome(result.outcome for result in results),
         results=results,
-        duration=time.monotonic() - began,
+        duration=time.monotonic() - started_at,
     )
 
 
 def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts | None:
-    """Return facts from an implementation's files, or None for implementations of other trees unless ``strict``."""
+    """Return facts about an implementation's files. Without ``strict``, return None for folders outside tfb's tree."""
     local = implementation.local
     if local is None or not (strict or is_own_tree(implementation.folder.parent.parent)):
         return None
@@ -71,7 +72,7 @@ def find_root_processes(server: Server) -> tuple[str, ...]:
     """Return the names of a container's processes that run as root."""
     names = []
     for pid in server.program.read().pids:
-        with suppress(psutil.Error):  # the process has exited in the meantime
+        with suppress(psutil.Error):  # the process may have exited in the meantime
             process = psutil.Process(pid)
             if process.uids().effective == 0 and process.name() not in INIT_PROCESSES:
                 names.append(process.name())
@@ -86,7 +87,7 @@ def _text(path: Path) -> str | None:
 
 
 def _without_shell(command: Sequence[str]) -> list[str]:
-    """Return the words of a command without an enclosing shell."""
+    """Return the words of a command, or of the inner command if a shell executes it with the option -c."""
     if len(command) == 3 and PurePosixPath(command[0]).name in ("sh", "bash") and command[1] == "-c":
         return dockerfile.split_command(command[2])
     return [*command]
@@ -94,12 +95,12 @@ def _without_shell(command: Sequence[str]) -> list[str]:
 
 def _normalise(command: Sequence[str]) -> tuple[str, ...]:
     """Normalise a command: remove the shell, variables, ``exec`` and the program's folder, which may differ."""
-    words = _without_shell(command)
-    assignments = len(dockerfile.parse_assignments(words))
-    words = words[assignments + (words[:1] == ["env"]) :] if assignments else words
-    if words[:1] == ["exec"]:
-        words = words[1:]
-    return (PurePosixPath(words[0]).name, *words[1:]) if words else ()
+    arguments = _without_shell(command)
+    assignments = len(dockerfile.parse_assignments(arguments))
+    arguments = arguments[assignments + (arguments[:1] == ["env"]) :] if assignments else arguments
+    if arguments[:1] == ["exec"]:
+        arguments = arguments[1:]
+    return (PurePosixPath(arguments[0]).name, *arguments[1:]) if arguments else ()
 
 
 def _variables(command: Sequence[str]) -> dict[str, str]:
@@ -108,7 +109,7 @@ def _variables(command: Sequence[str]) -> dict[str, str]:
 
 
 def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables (NAME=value) of the local runtime that the image lacks. Values that are paths may differ."""
+    """Return the local runtime's variables (NAME=value) that the image lacks. Values that are paths may differ."""
     return tuple(
         f"{name}={value}"
         for name, value in local.items()
@@ -119,15 +120,15 @@ def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tu
 def _dockerfile_defects(path: Path, recipe: dockerfile.ImageRecipe, text: str | None) -> list[str]:
     name = path.name
     if text is None:
-        return [f"{name} does not exist. Write it, or name an existing file with the key dockerfile"]
+        return [f"{name} does not exist. Create it, or name an existing file with the key dockerfile"]
     defects = []
-    if absent := [source for source in recipe.copied if not _in_context(path.parent, source)]:
+    if absent := [source for source in recipe.source_paths if not _in_context(path.parent, source)]:
         defects.append(
             f"{name} copies {', '.join(absent)}, which the folder does not contain. Add the file, or correct COPY"
         )
-    elif hidden := [source for source in recipe.copied if not _is_included(path, source)]:
+    elif hidden := [source for source in recipe.source_paths if not _is_included(path, source)]:
         defects.append(
-            f"{name} copies {', '.join(hidden)}, which {name}.dockerignore excludes. Add a line with ! there"
+            f"{name} copies {', '.join(hidden)}, which {name}.dockerignore excludes. Add the line !{hidden[0]} to it"
         )
     if recipe.user in ROOT_USERS:
         defects.append(f"{name} ends with USER {recipe.user}. Name an unprivileged account")
@@ -138,21 +139,21 @@ def _dockerfile_defects(path: Path, recipe: dockerfile.ImageRecipe, text: str | 
 
 def _in_context(folder: Path, source: str) -> bool:
     """Return whether the build context contains a source of COPY: a name, a pattern, or the folder itself."""
-    word = source.strip("/")
-    while word.startswith("./"):
-        word = word[2:].lstrip("/")
-    if word in ("", "."):
+    path = source.strip("/")
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    if path in ("", "."):
         return True
-    if ".." in PurePosixPath(word).parts:
+    if ".." in PurePosixPath(path).parts:
         return False  # container engines refuse paths outside the build context
     try:
-        return (folder / word).exists() or any(folder.glob(word))
+        return (folder / path).exists() or any(folder.glob(path))
     except (ValueError, IndexError, NotImplementedError, OSError):
-        return True  # Python cannot evaluate this Go pattern, but the engine reports errors
+        return True  # Python cannot evaluate this Go pattern. If there is no match, the container engine reports it.
 
 
 def _is_included(path: Path, source: str) -> bool:
-    """Return whether a .dockerignore that starts with ``*`` includes a path again."""
+    """Return whether the build context includes a path. Only a .dockerignore that starts with ``*`` excludes paths."""
     lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
     if [line.strip() for line in lines[:1]] != ["*"]:
         return True
@@ -168,13 +169,13 @@ def _is_included(path: Path, source: str) -> bool:
 
 
 def _readme_defect(text: str | None) -> str | None:
-    """Return the defect of a README.md, or None if the file is complete."""
+    """Return the first defect of a README.md, or None if the file is complete."""
     if text is None:
-        return "README.md does not exist. Describe the purpose, how to run it and the tuning"
+        return "README.md does not exist. Describe the implementation's purpose, how to run it and the tuning"
     if unfilled := UNFILLED_LINE.findall(text):
         examples = "; ".join(" ".join(line.split()) for line in unfilled[:3])
-        return f"README.md still has unfilled lines of the template ({examples}). Complete the lines, or remove them"
+        return f"README.md contains unfilled lines from the template ({examples}). Complete the lines, or remove them"
     prose = "".join(line for line in text.splitlines() if not line.startswith("#"))
-    if len(prose.strip()) < MIN_README_CHARACTERS:
-        return "README.md is almost empty. Describe the purpose, how to run it and the tuning"
+    if len(prose.strip()) < 80:
+        return "README.md is almost empty. Describe the implementation's purpose, how to run it and the tuning"
     return None

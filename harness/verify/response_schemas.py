@@ -1,7 +1,7 @@
 """Compares responses with JSON Schemas in a long-lived child process, so that an expensive schema cannot block tfb.
 
-Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The child process (``schema_worker``)
-has limits for CPU time and memory. A schema that exceeds a limit is not tried again.
+Regular expressions can take exponential time, and ``uniqueItems`` quadratic time. The child process
+(``schema_worker``) therefore has limits for CPU time and memory. A schema that exceeds a limit is not tried again.
 """
 
 import hashlib
@@ -20,9 +20,8 @@ from pathlib import Path
 from harness.host import process
 from harness.verify import schema_worker
 
-WAIT_SECONDS = 60.0  # maximum wall time of a comparison; the child limits its CPU time
-MAX_CACHED_RESULTS = 4_096
-NO_ORPHANS = sys.maxsize  # start time that no process exceeds, because this child does not start processes
+WAIT_SECONDS = 60.0  # maximum wall-clock time of a comparison; the child limits its own CPU time
+NO_ORPHANS = sys.maxsize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class SchemaMismatch:
 
 
 class SchemaValidator:
-    """A thread-safe connection to the child process, with a cache of results."""
+    """A thread-safe validator that uses the child process and caches results."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,14 +44,14 @@ class SchemaValidator:
         self._given_up: dict[bytes, str] = {}  # digest of a schema -> reason why it is no longer compared
 
     def find_mismatch(self, schema: bytes, document: bytes) -> SchemaMismatch | None:
-        """Return why a JSON document does not match a schema (both as JSON text), or None if it matches."""
+        """Return why a document does not match a schema, or None if it matches. Both are JSON texts."""
         key = (hashlib.sha256(schema).digest(), hashlib.sha256(document).digest())
         with self._lock:
             if key in self._results:
                 self._results.move_to_end(key)
             else:
                 self._results[key] = self._compare(key[0], schema, document)
-                if len(self._results) > MAX_CACHED_RESULTS:
+                if len(self._results) > 4_096:
                     self._results.popitem(last=False)
             return self._results[key]
 
@@ -71,7 +70,7 @@ class SchemaValidator:
                 return _to_mismatch(result)
         return SchemaMismatch(
             message=f"the comparison with the schema {self._given_up[digest]}. Simplify the schema",
-            expected="a schema that is compared in linear time: check pattern, uniqueItems, anyOf and $ref",
+            expected="a schema that takes linear time; look at pattern, uniqueItems, anyOf and $ref",
         )
 
     def _exchange(self, schema: bytes, document: bytes) -> dict[str, str] | None:
@@ -79,21 +78,21 @@ class SchemaValidator:
         repeated, self._last = schema == self._last, schema
         frames = [b"" if repeated else schema, document]
         try:
-            assert child.stdin is not None  # noqa: S101 - a pipe, as asked for
+            assert child.stdin is not None  # noqa: S101 - ``_start`` requests a pipe
             child.stdin.write(b"".join(struct.pack(">I", len(frame)) + frame for frame in frames))
             child.stdin.flush()
             (size,) = struct.unpack(">I", self._read(child, 4))
             result: dict[str, str] | None = json.loads(self._read(child, size))
         except (OSError, ValueError) as error:
             raise self._end_with_reason(child) from error
-        except BaseException:  # after an interruption, the next comparison must not read a late result
+        except BaseException:  # end the child, so that the next comparison does not read this comparison's late result
             self._end()
             raise
         return result
 
     def _read(self, child: process.Child, count: int) -> bytes:
         """Read ``count`` bytes from the child's output. Raises ValueError after ``WAIT_SECONDS``."""
-        assert child.stdout is not None  # noqa: S101 - a pipe, as asked for
+        assert child.stdout is not None  # noqa: S101 - ``_start`` requests a pipe
         data, until = b"", time.monotonic() + WAIT_SECONDS
         while len(data) < count:
             if not select.select([child.stdout], [], [], max(0.0, until - time.monotonic()))[0]:
@@ -104,12 +103,12 @@ class SchemaValidator:
         return data
 
     def _end_with_reason(self, child: process.Child) -> "_EndedError":
-        """Stop the child, and return the reason why it sent no result."""
+        """Stop the child and return the reason why it sent no result."""
         status = child.wait(1.0)
         self._end()
         if status in (None, -signal.SIGPROF):
             return _EndedError(f"takes more than {schema_worker.MAX_SECONDS:g} s of CPU time")
-        return _EndedError(f"cannot be done: the process ended with {process.describe_status(status or 0)}")
+        return _EndedError(f"failed: the process ended with {process.describe_status(status or 0)}")
 
     def _start(self) -> process.Child:
         if self._child is None or self._child.poll() is not None:
@@ -117,7 +116,8 @@ class SchemaValidator:
             # With -P, Python imports no modules from the current folder or from the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            # Unlike SIGTERM, SIGINT does not end the child in the middle of a comparison when a run is interrupted.
+            # An interrupted run immediately stops all children whose stop signal is SIGTERM. SIGINT lets the current
+            # comparison finish.
             options = process.ProcessOptions(cwd=Path("/"), env=environment, stop_signal=signal.SIGINT)
             self._child = process.Child(
                 command, options, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL
@@ -144,10 +144,10 @@ def _to_mismatch(result: dict[str, str] | None) -> SchemaMismatch | None:
     if "error" in result:
         return SchemaMismatch(
             message=f"the comparison with the schema {result['error']}. Simplify the schema",
-            expected="a document that fits it",
+            expected="a document that matches the schema",
         )
     return SchemaMismatch(
-        message=f"{result['place']} does not fit the schema. Correct the service or the schema",
+        message=f"{result['place']} does not match the schema. Correct the service or the schema",
         expected=result["rule"],
         actual=result["actual"],
     )

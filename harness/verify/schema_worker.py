@@ -1,8 +1,8 @@
 """A program that compares documents with JSON Schemas, with limits for CPU time and memory.
 
-The program reads frames from stdin: a schema and a document for each comparison. It writes a frame with the result to
-stdout. A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema repeats the
-previous schema. If the documents of a schema have used up its CPU time, SIGPROF ends the process.
+For each comparison, the program reads two frames from stdin, the schema and the document, and writes a frame with the
+result to stdout. A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema means
+the previous schema. SIGPROF ends the process when comparisons with a schema have used up the schema's CPU time.
 """
 
 import json
@@ -15,11 +15,11 @@ import warnings
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1 << 30
-# CPU time of a schema: the maximum, and the time that each document and each byte add to it.
+# Each schema has a budget of CPU time: the maximum, and the seconds that each document and each byte add to it.
 MAX_SECONDS = 2.0
 SECONDS_PER_DOCUMENT = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)
-MAX_SHOWN_CHARACTERS = 160  # maximum number of characters of a value in a result
+MAX_SHOWN_CHARACTERS = 160  # longer values are truncated in results
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     warnings.simplefilter("ignore")
-    import jsonschema.validators  # noqa: F401 - now, so that no document is charged for the CPU time
+    import jsonschema.validators  # noqa: F401 - imported here, so that the import uses no document's budget
     import referencing  # noqa: F401
 
     validators: dict[bytes, Any] = {}
@@ -61,7 +61,7 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 
 def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[str, str] | None:
-    """Return where a document does not match and which rule it violates, or None if it matches."""
+    """Return where a document does not match a schema and which rule it violates, or None if it matches."""
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 
@@ -74,12 +74,12 @@ def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[st
     except MemoryError:
         return {"error": f"takes more than {MEMORY_BYTES >> 20} MiB of memory"}
     except RecursionError:
-        return {"error": "is nested too deep"}
+        return {"error": "failed: the schema or the document is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - any schema or document may make the library fail
-        return {"error": f"cannot be done: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARACTERS]}"}
+        return {"error": f"failed: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARACTERS]}"}
     if violation is None:
         return None
-    rule = f"{violation.validator} of the schema: {format_value(violation.validator_value)}"
+    rule = f"the schema's {violation.validator}: {format_value(violation.validator_value)}"
     return {
         "place": str(violation.json_path)[:MAX_SHOWN_CHARACTERS],
         "rule": rule,
@@ -91,7 +91,7 @@ def format_value(value: object) -> str:
     """Format a value as a string of at most about ``MAX_SHOWN_CHARACTERS`` characters."""
     try:
         text = repr(value)
-    # The value is nested too deeply, or is a number with thousands of digits.
+    # repr fails for values that are nested too deeply, and for numbers with thousands of digits.
     except (RecursionError, ValueError) as error:
         return f"a value that cannot be shown: {error}"
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"

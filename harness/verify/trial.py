@@ -1,7 +1,7 @@
-"""Verifies each trial by a sample of responses, the corresponding rows, and the statements that were executed.
+"""Verifies each trial: compares a sample of its responses with the database, and counts the executed statements.
 
-All loads look the same to the server: rows change, statements are counted, and random responses are recorded. Time,
-connection, position and number of requests do not reveal which responses are checked.
+A server cannot tell which responses are checked, because rows change, statements are counted, and random responses are
+recorded in every load.
 """
 
 import base64
@@ -20,14 +20,15 @@ import psycopg
 from harness.errors import LoadError
 from harness.plan.testtypes import TestType
 from harness.records.loads import Load, OpenLoop
-from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome
 from harness.runtime import DatabaseAddress, Server
+from harness.units import NS
 from harness.verify.changes import ConcurrentChanges, build_history
 from harness.verify.checks import expectations, fan_out
 from harness.verify.checks.after_load import DatabaseCounters
 from harness.verify.checks.evidence import (
+    SEEDED_FORTUNES,
     Evidence,
     Exchange,
     ExpectedWork,
@@ -43,25 +44,25 @@ from harness.verify.database_tables import DatabaseTables, open_tables
 from harness.verify.verification import PLAIN, rows_variant, run_checks, wait_for_statements
 from harness.verify.wire import Response
 
-NANOSECONDS = 1e-9
-# Maximum number of checked responses in a trial. Checking takes about 50 µs per response and 3 µs per row.
+# Maximum number of checked responses per trial. A check takes about 50 µs per response and 3 µs per row.
 MAX_RESPONSES = 2_000
-MAX_DECLARED_RESPONSES = 400  # limit for services, because comparing a response with a schema may take milliseconds
+MAX_DECLARED_RESPONSES = 400  # lower limit for services, because a comparison with a schema may take milliseconds
 MAX_ROWS = 6_000
-MAX_WRITTEN_ROWS = 8_000  # limit for update; if no more rows are written, all responses are checked instead of a sample
-# Responses that the generator may record per checked response, in case the server becomes faster.
-RECORDED_PER_CHECKED = 4
-MAX_FILE_BYTES = 16 << 20
-PAGE_ROWS = 12
+MAX_WRITTEN_ROWS = 8_000  # all responses of a load are checked if it writes at most this many rows
+RECORDED_PER_CHECKED = 4  # the generator records at most this many times as many responses as tfb checks
+MAX_FILE_BYTES, MAX_SERVICE_FILE_BYTES = 16 << 20, 48 << 20
 DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second before the rate of a server has been measured
-# Assumed requests per second of a service. If it is faster, the generator lowers the sampled share.
+# Assumed requests per second of a service. If the service is faster, the generator lowers the sampled share.
 DEFAULT_SERVICE_RATE = 2_000.0
-CACHE_SECONDS = 10.0  # time for which cached-query may keep a row
+CACHE_SECONDS = 10.0  # maximum time for which a server may cache a row
 
 
 def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
-    """Return how many responses to check, and how the generator samples them. ``rate`` is in requests per second."""
-    rows = load.queries or (PAGE_ROWS if test_type.response_shape == "page" else 1)
+    """Return how many responses to check, and which responses the generator records.
+
+    ``rate`` is the expected number of requests per second, or None if it is unknown.
+    """
+    rows = load.queries or (SEEDED_FORTUNES if test_type.response_shape == "page" else 1)
     default_rate = DEFAULT_SERVICE_RATE if test_type.requests else DEFAULT_ROW_RATE / rows
     rate = load.rate if isinstance(load, OpenLoop) else rate
     expected = max(1.0, (default_rate if rate is None else rate) * seconds)
@@ -71,26 +72,26 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
         checked = min(MAX_DECLARED_RESPONSES if test_type.requests else MAX_RESPONSES, MAX_ROWS / rows)
         share = min(1.0, checked / expected)
     max_recorded = round(RECORDED_PER_CHECKED * checked) + 1
-    return round(checked) + 1, Sampling(share=share, max_responses=max_recorded, max_bytes=MAX_FILE_BYTES)
+    max_bytes = MAX_SERVICE_FILE_BYTES if test_type.requests else MAX_FILE_BYTES
+    return round(checked) + 1, Sampling(share=share, max_responses=max_recorded, max_bytes=max_bytes)
 
 
 @dataclass(kw_only=True)
 class ProcessVerification:
-    """The state of a process's verification between trials."""
+    """The data about a server process that verification keeps from trial to trial."""
 
-    before: DatabaseCounters | None = None  # counters before the process started
-    # Database work for all successful responses so far.
+    before: DatabaseCounters | None = None  # counters before the server process started
+    # Database work that all successful responses so far required.
     expected_work: ExpectedWork = field(default_factory=ExpectedWork)
-    # (expiry time, rows) pairs.
+    # Rows that the server may have cached, with the epoch seconds until which it may keep them.
     cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
-    # Result of count_age_pairs for updated rows.
-    age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)
-    cache_unknown_until: float = 0.0  # epoch seconds until which a cache may contain rows that are in no snapshot
+    age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # sum of ``count_age_pairs`` over trials
+    cache_unknown_until: float = 0.0  # epoch seconds until which the server may have cached rows that tfb does not know
     _tables: DatabaseTables | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def connect(self, database: DatabaseAddress) -> DatabaseTables:
-        """Return the connection to the database. It remains open, because trials follow within seconds."""
+        """Return the connection to the database, which stays open between trials."""
         with suppress(psycopg.Error):  # an external PostgreSQL server may close idle sessions
             if self._tables is not None:
                 self._tables.compare_clocks()
@@ -105,13 +106,13 @@ class ProcessVerification:
             self._stack.close()
 
     def remember_rows(self, history: TableHistory) -> None:
-        """Remember rows that a cache may have read during their change."""
+        """Remember the rows of all versions, because the server may have cached any of them."""
         versions = (version for table in history.values() for version in table)
         rows = frozenset(row for version in versions for row in version.rows.items())
         self.cached_rows.append((time.time() + CACHE_SECONDS, rows))
 
     def recent_rows(self) -> frozenset[tuple[int, int]]:
-        """Return (id, number) pairs that a cache may still contain although the tables no longer do."""
+        """Return (id, number) pairs that a cache may still contain, even if the tables have changed."""
         self.cached_rows = [(until, rows) for until, rows in self.cached_rows if until > time.time()]
         return frozenset().union(*(rows for _, rows in self.cached_rows))
 
@@ -130,17 +131,14 @@ class TrialContext:
 
 
 class TrialVerification:
-    """A context manager around a load that observes the database. Afterwards, ``judge`` runs the checks.
-
-    Enter the context before the generator starts, and exit it after the generator has ended.
-    """
+    """A context manager that observes the database during a load. After the load, ``judge`` runs the checks."""
 
     def __init__(self, *, context: TrialContext, process: ProcessVerification) -> None:
         self.context = context
         self._process = process
         self._test_type, self._load = context.test_type, context.load
         implementation = context.server.implementation
-        # Rows that change during the load must be restored for caches that are filled only once.
+        # Some servers fill their cache only once, so the rows must be restored after a load that changes them.
         self._has_cache = any(other.cached for other in implementation.test_types.values())
         self._extension = LOADS.get(self._test_type.checked_as)
         self._extension_state: object = None
@@ -190,17 +188,11 @@ class TrialVerification:
     def judge(
         self, *, good: int, failed: int, counts: RequestCounts | None, responses_file: Path | None
     ) -> TrialEvidence:
-        """Return the failed checks of the load.
+        """Check the load. The result contains all checks that did not pass.
 
-        Args:
-            good: Number of responses with a status 2xx, including responses after the end of the load.
-            failed: Number of responses with other statuses.
-            counts: The generator's counts; None if the generator does not count requests.
-            responses_file: File of recorded responses. Without it and ``counts``, only database counts are checked.
-
-        Raises:
-            LoadError: The file of responses has an unknown format.
-            psycopg.Error: The connection to the database was lost.
+        ``good`` is the number of responses with a 2xx status, and ``failed`` is the number of other responses. Both
+        include responses after the end of the load. Without ``counts`` or recorded responses, only database counts are
+        checked. Raises LoadError for an unknown format, or psycopg.Error if the connection was lost.
         """
         results: tuple[CheckResult, ...] = ()
         checked = 0
@@ -272,10 +264,10 @@ class TrialVerification:
         if self._has_cache:
             self._process.remember_rows(evidence.history)
 
-    def _parse_response(self, line: str, place: str) -> Exchange:
+    def _parse_response(self, line: str, location: str) -> Exchange:
         """Parse a line of the file with recorded responses."""
-        # If the system clock was set during the load, times of day are uncertain. Use the widest interval.
-        least, most = sorted(self._clock_offsets)
+        # If the system clock was set during the load, the time of day is uncertain. Use the wider interval.
+        min_offset, max_offset = sorted(self._clock_offsets)
         try:
             entry = json.loads(line)
             headers = tuple((str(name), str(value)) for name, value in entry["headers"])
@@ -287,18 +279,18 @@ class TrialVerification:
             return Exchange(
                 case=expectations.declared_variant(declared) if declared else plain,
                 target=declared.target if declared else self._target,
-                sent_at=least + int(entry["sent_ns"]) * NANOSECONDS,
-                received_at=most + int(entry["received_ns"]) * NANOSECONDS,
+                sent_at=min_offset + int(entry["sent_ns"]) * NS,
+                received_at=max_offset + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
-                response=Response(status, "", headers, body, size, "content-length"),
+                response=Response(status, "", headers, body, size, "unknown"),
             )
         except (ValueError, LookupError, TypeError) as error:
             raise LoadError(
-                f"{place}: the load generator wrote an invalid response record: {error}. Rebuild the load generator"
+                f"{location}: the load generator wrote an invalid response record: {error}. Rebuild the load generator"
             ) from error
 
 
 def _clock_offset() -> float:
-    """Return the offset in seconds from the generator's monotonic clock to the time of day."""
-    # The process may be delayed between the two readings, so use the closest pair of several.
+    """Return the seconds to add to the generator's monotonic clock to get the time of day."""
+    # A delay between the two readings makes the offset smaller, so the largest of several offsets is the most exact.
     return max(time.time() - time.monotonic() for _ in range(5))

@@ -5,12 +5,11 @@ import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
-from harness.records.outcome import Outcome, worst_outcome
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome, worst_outcome
+from harness.runtime import DatabaseAddress
 from harness.verify.changes import build_history
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import (
-    HIGHEST_ID,
     Evidence,
     ExpectedWork,
     QueryVariant,
@@ -21,8 +20,9 @@ from harness.verify.checks.evidence import (
     parameter_variants,
 )
 from harness.verify.checks.registry import CHECKS, GATHERERS
-from harness.verify.checks.statement_counts import StatementSnapshot, take_snapshot
+from harness.verify.checks.statement_counts import HIGHEST_ID, StatementSnapshot, take_snapshot
 from harness.verify.checks.verification_client import (
+    CONCURRENT_CONNECTIONS,
     MAX_FAILURES,
     ReconnectingConnection,
     VerificationTask,
@@ -30,16 +30,17 @@ from harness.verify.checks.verification_client import (
 )
 from harness.verify.database_tables import DatabaseTables, open_tables
 
-CONNECTIONS = 8  # connections for concurrent requests
-FRESH_CONNECTIONS = 24  # connections with two requests each, to find a defective worker among several
-REQUESTS_ON_ONE_CONNECTION = 120  # sufficient to detect a failure rate of 1 %
-CHANGED_ROWS = HIGHEST_ID // 2  # rows that are changed after the server has read rows
+FRESH_CONNECTIONS = 24  # new connections, with two requests each, to find a single defective worker process
+CHANGED_ROWS = HIGHEST_ID // 2  # number of rows that tfb changes after the server's first requests
 REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # requests on each connection
-SNAPSHOTS_OF_UPDATES = 10  # each snapshot follows an update
-# PostgreSQL counts a statement when the portal is closed, which may happen after the server's response.
+PAGE_COUNTS = 40  # requests whose pages are counted
+# Range of the number of rows in these requests, so that a server cannot recognise them by a fixed number.
+ROWS_PER_PAGE_COUNT = (6, 12)
+SNAPSHOTS_OF_UPDATES = 10  # number of update requests after which tfb takes a snapshot of the tables
+# tfb waits for counts, because PostgreSQL may count a statement only after the server has responded.
 MAX_COUNT_DELAY_SECONDS, COUNT_POLL_SECONDS = 0.3, 0.02
 
-# Variants of the number of rows, with the expected number.
+# Requests with valid and invalid numbers of rows. ``count`` is the number of rows that a correct server returns.
 COUNT_VARIANTS = (
     *(
         replace(case, count=clamp_parameter(f"={case.suffix}", 1, 500) or 1)
@@ -52,10 +53,10 @@ PLAIN = QueryVariant(name="plain")
 
 # Mean number of decimal digits of a uniform value from 1 to 10000.
 MEAN_DIGITS = sum(len(str(value)) for value in range(1, HIGHEST_ID + 1)) / HIGHEST_ID
-# Tolerance for the mean number of digits. In the few dozen requests of the shortest load, the mean deviates by 0.35 /
-# sqrt(values). A seed determines the numbers in the table, so the mean of the table deviates by up to 0.01.
+# Tolerance for the mean number of digits. The standard error is 0.35 / sqrt(number of values), and the shortest loads
+# have only a few dozen requests. The initial table's mean also differs from MEAN_DIGITS by up to 0.01.
 DIGITS_MARGIN = 0.25
-FRAMING_MARGIN = 1.0  # bytes; Content-Length or the size of a chunk may have a digit more or less
+FRAMING_MARGIN = 1.0  # bytes; Content-Length or a chunk's size may have a digit more or less
 
 
 def rows_variant(count: int) -> QueryVariant:
@@ -64,32 +65,28 @@ def rows_variant(count: int) -> QueryVariant:
 
 
 def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
-    """Run all checks that apply to the evidence, in the order of the registry.
-
-    Omit passes of checks if there is too little evidence for a pass to be meaningful.
-    """
+    """Run all checks that apply to the evidence, in the registry's order. Omit passes that prove too little."""
     results = ((check, check.run(evidence)) for check in CHECKS.values() if check.applies_to(evidence))
-    return tuple(result for check, result in results if result.outcome is not Outcome.PASS or check.enough(evidence))
+    return tuple(
+        result for check, result in results if result.outcome is not Outcome.PASS or check.has_evidence(evidence)
+    )
 
 
 def wait_for_statements(
     tables: DatabaseTables, before: StatementSnapshot, expected: ExpectedWork, rows: int
 ) -> Evidence:
-    """Wait until the statements since ``before`` satisfy the checks, with a time limit. Return the evidence.
-
-    ``rows`` is the number of rows that a statement may write.
-    """
+    """Return the statements since ``before``. Wait until they pass the checks, or until the time limit."""
     deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:
-        now = take_snapshot(tables.connection)
-        # Exclude transactions that were open before: they have been counted, or they are not part of the expected work.
-        pending = ExpectedWork.in_open_transactions(now.open_statements, rows)
+        snapshot = take_snapshot(tables.connection)
+        # Statements in open transactions are not counted yet, unless their transactions were already open before.
+        pending = ExpectedWork.in_open_transactions(snapshot.open_statements, rows)
         pending -= ExpectedWork.in_open_transactions(before.open_statements, rows)
         evidence = Evidence(
             test_type=LOAD,
             expected_work=expected - pending,
-            statements=now.since(before),
-            distinct_statements=len(now.counted),
+            statements=snapshot.since(before),
+            all_statements=[text for _, text in snapshot.counted],
         )
         passes = worst_outcome(result.outcome for result in run_checks(evidence)) is Outcome.PASS
         if passes or time.monotonic() > deadline:
@@ -98,7 +95,7 @@ def wait_for_statements(
 
 
 class EvidenceGatherer:
-    """A gatherer of the evidence for a test type. The constructor sends all requests and reads the tables."""
+    """A client that gathers the evidence for a test type. The constructor sends all requests."""
 
     def __init__(self, task: VerificationTask) -> None:
         self._test_type = task.test_type
@@ -112,18 +109,18 @@ class EvidenceGatherer:
             return
         with open_tables(database) if database else nullcontext() as tables:
             if self._test_type.writes_database:
-                self._gather_updates(tables)
+                self._gather_updates(tables, database)
             elif self._test_type.response_shape == "page":
                 self._gather_fortunes(tables)
             else:
                 self._gather_reads(tables)
 
     def response_size(self, queries: int | None) -> tuple[float, float] | None:
-        """Return bounds of the mean response size on the wire in bytes, for a query count of a load.
+        """Return bounds on the mean response size (bytes on the wire) of loads that request ``queries`` rows.
 
-        If this count was not requested before, send further requests. Constant responses have an exact size. The size
-        of rows varies with the digits of their values. The fixed part is measured, the digits are expected values, and
-        the bounds allow for chance.
+        If no earlier request was for this number of rows, send two more. The size of rows varies with the number of
+        digits in their values. The bounds are therefore the measured size without these digits, plus the expected
+        number of digits, with a margin for chance. If a response has no rows, there is no margin.
 
         Returns:
             The bounds, or None if the server does not respond or declares its requests.
@@ -131,7 +128,7 @@ class EvidenceGatherer:
         if self._test_type.requests:
             return None  # the sizes of a service's responses are unknown
         case = PLAIN if queries is None else rows_variant(queries)
-        # Exclude variants whose size differs, for example a page with an additional fortune.
+        # Exclude variants with responses of a different size, for example a page with an additional fortune.
         good = [
             e for e in self.evidence.ok_exchanges if e.case == case or (case.suffix and e.case.suffix == case.suffix)
         ]
@@ -162,11 +159,12 @@ class EvidenceGatherer:
             evidence.history = build_history(tables.read_world())
 
     def _gather_after_change(self, tables: DatabaseTables) -> None:
-        """Change rows after the first requests on each connection, so that cached or prefetched rows become stale."""
+        """Change rows after the first requests on each connection, so that rows in the server's cache become stale."""
         first = tables.read_world()
         with ExitStack() as stack:
             connections = [
-                stack.enter_context(ReconnectingConnection(self._client, number)) for number in range(CONNECTIONS)
+                stack.enter_context(ReconnectingConnection(self._client, number))
+                for number in range(CONCURRENT_CONNECTIONS)
             ]
 
             def send_on_all(times: int) -> None:
@@ -178,10 +176,10 @@ class EvidenceGatherer:
             change = tables.change_rows(CHANGED_ROWS, random.Random())
             send_on_all(REQUESTS_AFTER_CHANGE)
         self.evidence.history = build_history(first, [change])
-        tables.restore_world(first)  # caches that are filled only once still contain the old rows
+        tables.restore_world(first)  # because a server that fills a cache only once still has the old rows
         tables.vacuum()
 
-    def _gather_updates(self, tables: DatabaseTables | None) -> None:
+    def _gather_updates(self, tables: DatabaseTables | None, database: DatabaseAddress | None) -> None:
         evidence = self.evidence
         evidence.snapshots = [TableSnapshot(tables.read_world())] if tables else []
 
@@ -198,7 +196,33 @@ class EvidenceGatherer:
                     add_snapshot()
         add_snapshot()
         self._gather_concurrent(tables)
+        if tables and database and tables.admin and self._thorough and not tables.uncounted_reason:
+            self._gather_pages_read(tables, database)
         add_snapshot()
+
+    def _gather_pages_read(self, tables: DatabaseTables, database: DatabaseAddress) -> None:
+        """Record the pages that SELECTs touch and the pages of the returned rows, unless a row was returned before."""
+        with tables.moved_rows(database) as pages_by_table, ReconnectingConnection(self._client) as connection:
+            # A session's first statements read additional pages, so every connection of a pool should be used first.
+            first = self._client.send_in_order([rows_variant(1)] * 100)
+            self.evidence.exchanges += first
+            returned = {identifier for exchange in first for identifier, _ in exchange.rows}
+            count = random.Random().randint(*ROWS_PER_PAGE_COUNT)
+            for _ in range(PAGE_COUNTS):
+                before = take_snapshot(tables.connection)
+                exchange = connection.send(rows_variant(count))
+                self.evidence.exchanges.append(exchange)
+                work = ExpectedWork.for_exchanges(self._test_type, [exchange])
+                statements = wait_for_statements(tables, before, work, 1).statements or ()
+                ids = {identifier for identifier, _ in exchange.rows}
+                if not self._responds():
+                    return
+                if len(ids) == count and not ids & returned:
+                    selects = [s for s in statements if s.names_table("world") and not s.writes]
+                    pages = pages_by_table["World" if any(s.names_quoted_table for s in selects) else "world"]
+                    every, until_current = map(sum, zip(*(pages.get(i, (1, 1)) for i in ids), strict=True))
+                    self.evidence.pages_read.append((sum(s.pages for s in selects), every, until_current))
+                returned |= ids
 
     def _gather_fortunes(self, tables: DatabaseTables | None) -> None:
         evidence = self.evidence
@@ -207,16 +231,16 @@ class EvidenceGatherer:
         self._gather_concurrent(tables)
         if tables and tables.admin and self._thorough:
             now = time.time()
-            with tables.planted_fortunes() as planted:
-                append_version(versions, planted, now, now)
+            with tables.injected_fortunes() as injected:
+                append_version(versions, injected, now, now)
                 evidence.exchanges += self._client.send_in_order([QueryVariant(name="one fortune more")])
 
     def _single_requests(self) -> list[QueryVariant]:
         if not self._test_type.counts_rows:
-            return [PLAIN] * (REQUESTS_ON_ONE_CONNECTION if self._thorough else 3)
+            return [PLAIN] * (120 if self._thorough else 3)  # 120 requests detect a failure rate of 1 %
         cases = list(COUNT_VARIANTS) if self._thorough else [rows_variant(1), rows_variant(2), rows_variant(20)]
         url = self._client.url
-        if "?" not in url:  # a path such as /updates/ has no parameter that could be omitted or repeated
+        if "?" not in url:  # in a path like /updates/, the parameter cannot be omitted or repeated
             return [case for case in cases if case.name != "absent"]
         if self._thorough:
             parameter = url.partition("?")[2].rstrip("=")
@@ -235,15 +259,15 @@ class EvidenceGatherer:
         cases = [
             PLAIN if batch.rows is None else rows_variant(batch.rows) for batch in batches for _ in range(batch.times)
         ]
-        evidence.concurrent = self._client.send_concurrently(cases, CONNECTIONS)
+        evidence.concurrent = self._client.send_concurrently(cases, CONCURRENT_CONNECTIONS)
         if tables and before:
             expected = ExpectedWork.for_exchanges(self._test_type, evidence.concurrent)
             counted = wait_for_statements(tables, before, expected, 1)
             evidence.statements, evidence.expected_work = counted.statements, counted.expected_work
-            evidence.distinct_statements = counted.distinct_statements
+            evidence.all_statements = counted.all_statements
 
     def _responds(self) -> bool:
-        """Return whether further requests make sense: all requests had a response, and not all of them failed."""
+        """Return whether to send more requests: every request had a response, and not every response was an error."""
         exchanges = self.evidence.exchanges
         return all(exchange.response is not None for exchange in exchanges) and not (
             len(exchanges) >= MAX_FAILURES and always_fails(exchanges)

@@ -1,6 +1,6 @@
 """Verifies servers over HTTP: thoroughly in an implementation's first process, and briefly in later processes.
 
-The verdict contains failed checks. Exceptions are raised only for problems that prevent verification.
+A verdict lists the results of the checks. Only problems that prevent verification raise exceptions.
 """
 
 import functools
@@ -12,11 +12,10 @@ from typing import ParamSpec, TypeVar
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, SYSTEM_CLOCK, wall_clock_offset
 from harness.plan.testtypes import TestType
 from harness.records.loads import Load
-from harness.records.outcome import worst_outcome
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import WHOLE_SERVER, CheckResult, VerificationRecord, worst_outcome
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
-from harness.verify.checks import LOAD, SERVER, connection
+from harness.verify.checks import LOAD, connection
 from harness.verify.checks.after_load import read_counters
 from harness.verify.checks.evidence import Evidence, Exchange
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
@@ -27,9 +26,6 @@ from harness.verify.verification import PLAIN, EvidenceGatherer, run_checks
 
 logger = logging.getLogger("tfb.verify")
 
-# This exceeds common limits per connection: Puma closes after 10 requests while other clients wait, Tomcat and Apache
-# close after 100, and nginx after 1,000.
-REQUESTS_ON_ONE_CONNECTION = 1001
 CONCURRENT_CONNECTIONS, REQUESTS_PER_CONNECTION = 32, 20
 
 P = ParamSpec("P")
@@ -37,9 +33,9 @@ T = TypeVar("T")
 
 
 def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a verification function, so that it is repeated if the system clock was set in the meantime.
+    """Wrap a verification function so that it runs again if the system clock was set while it ran.
 
-    Some checks compare responses with the time of day. A clock change would therefore fail a correct server.
+    Some checks compare responses with the time of day, so a correct server could fail when the clock is set.
     """
 
     @functools.wraps(verify)
@@ -57,30 +53,27 @@ def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
 
 
 class Verifier:
-    """A verifier with the checks of docs/requirements.md. It stores a state for each process by database.
-
-    ``timeout`` is the maximum time to wait for a response, in seconds.
-    """
+    """A verifier that runs the checks in docs/requirements.md. It waits ``timeout`` seconds for each response."""
 
     def __init__(self, timeout: float = wire.TIMEOUT_SECONDS) -> None:
         self._timeout = timeout
         self._processes: dict[DatabaseAddress, ProcessVerification] = {}
 
     def start_process(self, database: DatabaseAddress) -> None:
-        """Record the state of the database before a process starts."""
+        """Record the database's counters. Call this before a server process starts."""
         self._processes.pop(database, ProcessVerification()).close()
         if database != NO_DATABASE:
             self._processes[database] = ProcessVerification(before=read_counters(database))
 
     @retry_on_clock_jump
     def verify_http(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
-        """Verify the server's HTTP independently of test types, and return the verdict on the test type ``http``."""
-        began = time.monotonic()
+        """Verify how the server uses HTTP, for all test types together. Return the verdict on test type ``http``."""
+        started_at = time.monotonic()
         # Prefer json and plaintext, whose responses are cheap, constant and different from each other.
         urls, test_types = server.implementation.urls, list(server.implementation.test_types.values())
         constant = [test_type for test_type in test_types if test_type.response_shape in ("message", "greeting")]
         targets = [test_type.target(urls[test_type.name]) for test_type in (constant or test_types)[:2]]
-        evidence = Evidence(test_type=SERVER, thorough=thorough, rules=server.implementation.rules)
+        evidence = Evidence(test_type=WHOLE_SERVER, thorough=thorough, rules=server.implementation.rules)
         # A service receives only the requests that it declares.
         if not any(test_type.requests for test_type in test_types):
             client = Client(server.endpoint, test_types[0], targets[0], self._timeout)
@@ -92,7 +85,7 @@ class Verifier:
             evidence.exchanges += client.send_in_order([PLAIN] * 3)
             if thorough:
                 evidence.exchanges += _send_until_date_changes(client, evidence.exchanges)
-        return _verdict(server, SERVER, process, evidence, began)
+        return _verdict(server, WHOLE_SERVER, process, evidence, started_at)
 
     @retry_on_clock_jump
     def verify_test_type(
@@ -105,13 +98,13 @@ class Verifier:
         thorough: bool,
         loads: Sequence[Load],
     ) -> VerificationRecord:
-        """Verify a test type, and measure the sizes of responses under the given loads."""
-        began = time.monotonic()
+        """Verify a test type, and determine the response size for each of the given loads."""
+        started_at = time.monotonic()
         gatherer = self._gather(server, test_type, database, thorough=thorough)
         query_counts = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
         sizes = {f"{queries or ''}": gatherer.response_size(queries) for queries in query_counts}
         known_sizes = {level: size for level, size in sizes.items() if size is not None}
-        verdict = _verdict(server, test_type.name, process, gatherer.evidence, began)
+        verdict = _verdict(server, test_type.name, process, gatherer.evidence, started_at)
         return verdict.model_copy(update={"response_bytes": known_sizes})
 
     def _gather(
@@ -141,14 +134,14 @@ class Verifier:
     def verify_after_load(
         self, server: Server, test_type: TestType, database: DatabaseAddress
     ) -> tuple[CheckResult, ...]:
-        """Verify a test type briefly after a load. Include the consistency of updated tables."""
+        """Verify a test type briefly after a load. This includes the tables, if the test type updates them."""
         if test_type.writes_database and test_type.has_rows:
             with open_tables(database) as tables:
-                tables.wait_until_idle()  # wrk stops at the end of the load, when the last requests may still write
+                tables.wait_until_idle()  # wrk does not wait for the last requests, which the server may still process
         return run_checks(self._gather(server, test_type, database, thorough=False).evidence)
 
     def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Check the changes that a stopped process made to the database. Call ``start_process`` first."""
+        """Check what a server process changed in the database. Call this after the process has stopped."""
         process = self._processes.pop(database, ProcessVerification())
         process.close()
         if process.before is None:
@@ -163,7 +156,9 @@ def _probe_connection_limits(client: Client) -> list[Exchange]:
         [PLAIN] * (CONCURRENT_CONNECTIONS * REQUESTS_PER_CONNECTION), CONCURRENT_CONNECTIONS
     )
     with ReconnectingConnection(client) as single:
-        for _ in range(REQUESTS_ON_ONE_CONNECTION):
+        # More requests than usual limits per connection: 10 in Puma while other clients wait, 100 in Tomcat and Apache,
+        # and 1,000 in nginx.
+        for _ in range(1001):
             exchanges.append(single.send(PLAIN))
             if exchanges[-1].response is None or exchanges[-1].closed or exchanges[-1].reconnected:
                 break
@@ -171,7 +166,7 @@ def _probe_connection_limits(client: Client) -> list[Exchange]:
 
 
 def _send_until_date_changes(client: Client, earlier: Sequence[Exchange]) -> list[Exchange]:
-    """Send requests until the Date header differs from the first Date. Servers may update it once per second."""
+    """Send requests until the Date header differs from the first exchange's, up to a time limit of a few seconds."""
     exchanges = [earlier[-1]]
     first_date, deadline = earlier[0].header("date"), time.monotonic() + DATE_BEHIND_SECONDS
     while first_date and exchanges[-1].header("date") == first_date and time.monotonic() < deadline:
@@ -180,7 +175,7 @@ def _send_until_date_changes(client: Client, earlier: Sequence[Exchange]) -> lis
     return exchanges[1:]
 
 
-def _verdict(server: Server, name: str, process: int, evidence: Evidence, began: float) -> VerificationRecord:
+def _verdict(server: Server, name: str, process: int, evidence: Evidence, started_at: float) -> VerificationRecord:
     results = run_checks(evidence)
     return VerificationRecord(
         implementation=server.implementation.name,
@@ -189,6 +184,6 @@ def _verdict(server: Server, name: str, process: int, evidence: Evidence, began:
         thorough=evidence.thorough,
         outcome=worst_outcome(result.outcome for result in results),
         results=results,
-        duration=time.monotonic() - began,
+        duration=time.monotonic() - started_at,
         response_bytes={},
     )

@@ -6,22 +6,25 @@ second response in the same segment, or a header line without a colon. Grammar a
 
 import re
 import select
-import socket
+import ssl
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.runtime import Endpoint
 
-TIMEOUT_SECONDS = 8.0  # from the request to the last byte of the response, like wrk's option --timeout
+# TechEmpower's time limit from a request to the last byte of its response, for verification and load.
+TIMEOUT_SECONDS = 8
 
-# Limits far above any correct response. Reading stops as soon as a server exceeds them.
-MAX_BODY_BYTES = 1024 * 1024  # 500 rows take 20 kB, and a page of fortunes 1.5 kB
+# These limits are far above any correct response. The client stops reading when a response exceeds them.
+MAX_BODY_BYTES = 1024 * 1024  # 500 rows take 20 kB, and a fortunes page 1.5 kB
 MAX_HEAD_BYTES = 256 * 1024  # bytes of the status line and the header section
 MAX_LINE_BYTES = 8 * 1024  # bytes of a chunk's size line, or of a trailer line
 MAX_INTERIM_RESPONSES = 8  # maximum number of 1xx responses before the final response
-MAX_UNSOLICITED_BYTES = 64 * 1024  # maximum number of retained bytes
+MAX_SERVICE_BODY_BYTES = 16 * 1024 * 1024  # maximum size of a service's responses
+MAX_UNSOLICITED_BYTES = 64 * 1024  # further unsolicited bytes are discarded
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
 _HEADER_LINE = re.compile(
@@ -30,11 +33,11 @@ _HEADER_LINE = re.compile(
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\Z")
 _NO_BODY_STATUS = frozenset({204, 304})
 
-Framing = Literal["content-length", "chunked", "close", "none"]
+Framing = Literal["content-length", "chunked", "close", "none", "unknown"]
 
 
 class WireError(Exception):
-    """A violation of HTTP/1.1 by the server; ``kind`` classifies it."""
+    """A failed connection, or a response that violates HTTP/1.1. ``kind`` classifies the problem."""
 
     def __init__(self, kind: Literal["refused", "closed", "silent", "short", "grammar"], message: str) -> None:
         super().__init__(message)
@@ -49,9 +52,9 @@ class Response:
     reason: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    size: int  # total bytes on the wire: head, framing and body
+    size: int  # total number of bytes on the wire: head, framing and body
     framing: Framing
-    violations: tuple[str, ...] = ()  # violations of the grammar in a response that could still be parsed
+    violations: tuple[str, ...] = ()  # violations of the grammar that do not prevent parsing
 
     def get_all(self, name: str) -> list[str]:
         """Return all values of a header in order, given the lower-case name."""
@@ -63,17 +66,19 @@ class Response:
 
 
 class Connection:
-    """A TCP connection to a server, which is not thread-safe."""
+    """A connection to a server. It is not thread-safe."""
 
-    def __init__(self, endpoint: Endpoint, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, endpoint: Endpoint, timeout: float = TIMEOUT_SECONDS, *, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> None:
         self.timeout = timeout
+        self._max_body_bytes = max_body_bytes
         self._buffer = bytearray()
         self._ended = False
         try:
-            self._socket = socket.create_connection((endpoint.host, endpoint.port), timeout=timeout)
+            self._socket = endpoint.connect(timeout)
         except OSError as error:
-            raise WireError("refused", f"cannot connect to {endpoint.host}:{endpoint.port}: {error}") from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raise WireError("refused", f"cannot connect to {endpoint.place}: {error}") from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -89,7 +94,7 @@ class Connection:
             raise WireError("closed", f"the server closed the connection during the request: {error}") from error
 
     def receive(self, method: str = "GET") -> Response:
-        """Return the next response after reading the last byte. Raises WireError."""
+        """Read the next response completely and return it. Raises WireError."""
         deadline = time.monotonic() + self.timeout
         for _ in range(MAX_INTERIM_RESPONSES + 1):
             head = self._head(deadline)
@@ -111,13 +116,15 @@ class Connection:
         return replace(head, body=body, size=head.size + framed, framing=framing, violations=violations)
 
     def read_unsolicited(self) -> bytes:
-        """Return bytes that were received without a request."""
-        if not self._ended and select.select([self._socket], [], [], 0.0)[0]:
-            self._fill(time.monotonic() + self.timeout)
+        """Return bytes that the server has sent without a request."""
+        # Limit the time, because a readable TLS connection may have received only session tickets and no data.
+        if not self._ended and (self._pending() or select.select([self._socket], [], [], 0.0)[0]):
+            with suppress(WireError):
+                self._fill(time.monotonic() + 0.01)  # read only bytes that have arrived
         return bytes(self._buffer[:MAX_UNSOLICITED_BYTES])
 
     def wait_for_close(self, wait: float) -> bool:
-        """Wait at most ``wait`` seconds, and return whether the server has closed the connection."""
+        """Wait up to ``wait`` seconds. Return whether the server has closed the connection."""
         deadline = time.monotonic() + wait
         while not self._ended and time.monotonic() < deadline:
             if select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -128,10 +135,13 @@ class Connection:
                 del self._buffer[MAX_UNSOLICITED_BYTES:]
         return self._ended
 
+    def _pending(self) -> bool:
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _fill(self, deadline: float) -> bool:
-        """Read bytes into the buffer until the deadline, and return False at the end of the stream."""
+        """Read some bytes into the buffer. Return False at the end of the stream. Raises WireError at the deadline."""
         remaining = deadline - time.monotonic()
         if remaining <= 0 and self._buffer:
             raise WireError("silent", f"the response is incomplete after {self.timeout:g} s")
@@ -149,7 +159,7 @@ class Connection:
         return True
 
     def _head(self, deadline: float) -> Response:
-        """Read the head of a response. The result does not depend on how the head was divided into segments."""
+        """Read the head of a response, which may arrive in any number of segments."""
         while True:
             end = self._buffer.find(b"\r\n\r\n")
             size = len(self._buffer) if end < 0 else end + 4
@@ -165,20 +175,20 @@ class Connection:
                 if self._buffer:
                     raise WireError(
                         "short",
-                        f"the server closed the connection in the header section, after {bytes(self._buffer[-60:])!r}",
+                        f"the server closed the connection while sending headers, after {bytes(self._buffer[-60:])!r}",
                     )
                 raise WireError("closed", "the server closed the connection without a response")
 
     def _fill_body(self, deadline: float, expectation: str) -> None:
-        """Read bytes of a body. Raises WireError with ``expectation`` at the end of the stream."""
+        """Read some bytes of a body. If none arrive, raise a WireError whose message starts with ``expectation``."""
         try:
             more = self._fill(deadline)
         except WireError as error:
-            raise WireError("short", f"{expectation}: {len(self._buffer)} bytes came, then nothing") from error
-        if not more:
             raise WireError(
-                "short", f"{expectation}: {len(self._buffer)} bytes came, then the server closed the connection"
-            )
+                "short", f"{expectation}; only {len(self._buffer)} bytes arrived within the time limit"
+            ) from error
+        if not more:
+            raise WireError("short", f"{expectation}; the server closed the connection after {len(self._buffer)} bytes")
 
     def _take_from_buffer(self, count: int) -> bytes:
         data = bytes(self._buffer[:count])
@@ -186,9 +196,9 @@ class Connection:
         return data
 
     def _take(self, count: int, deadline: float, expectation: str, before: int = 0) -> bytes:
-        """Return ``count`` bytes of a body, of which ``before`` bytes were read earlier."""
-        if before + count > MAX_BODY_BYTES:
-            raise WireError("grammar", f"{expectation}, which exceeds the limit of {MAX_BODY_BYTES >> 20} MiB")
+        """Return the next ``count`` bytes of a body. ``before`` bytes of the same body were read earlier."""
+        if before + count > self._max_body_bytes:
+            raise WireError("grammar", f"{expectation}, which exceeds the limit of {self._max_body_bytes >> 20} MiB")
         while len(self._buffer) < count:
             self._fill_body(deadline, expectation)
         return self._take_from_buffer(count)
@@ -228,21 +238,21 @@ class Connection:
 
     def _read_to_end(self, deadline: float) -> bytes:
         while self._fill(deadline):
-            if len(self._buffer) > MAX_BODY_BYTES:
-                raise WireError("grammar", f"a body without a declared length exceeds {MAX_BODY_BYTES >> 20} MiB")
+            if len(self._buffer) > (limit := self._max_body_bytes):
+                raise WireError("grammar", f"a body without a declared length exceeds {limit >> 20} MiB")
         return self._take_from_buffer(len(self._buffer))
 
 
 def _parse_head(data: bytes) -> Response:
-    """Parse a head without the empty line at the end."""
-    first, *rest = data.split(b"\r\n")
-    match = _STATUS_LINE.match(first)
+    """Parse the head of a response, without the empty line that ends it."""
+    status_line, *header_lines = data.split(b"\r\n")
+    match = _STATUS_LINE.match(status_line)
     if not match:
-        raise WireError("grammar", f"invalid status line: {first[:60]!r}")
+        raise WireError("grammar", f"invalid status line: {status_line[:60]!r}")
     headers: list[tuple[str, str]] = []
     violations = [] if match[1] == b"1.1" else [f"the version is HTTP/{match[1].decode()}. Respond with HTTP/1.1"]
-    violations += [] if match[3] is not None else [f"there is no space after the status code in {first!r}"]
-    for line in rest:
+    violations += [] if match[3] is not None else [f"there is no space after the status code in {status_line!r}"]
+    for line in header_lines:
         if header := _HEADER_LINE.match(line):
             headers.append((header[1].decode("ascii"), header[2].decode("latin-1")))
             continue
@@ -256,9 +266,9 @@ def _parse_head(data: bytes) -> Response:
 
 
 def _framing(head: Response, method: str) -> tuple[Framing, int, Sequence[str]]:
-    """Return how the body is delimited (RFC 9112 section 6.3), the declared length, and the violations."""
+    """Return how the body is delimited (RFC 9112 section 6.3), the declared length, and violations of the RFC."""
     lengths, codings = head.get_all("content-length"), head.get_all("transfer-encoding")
-    violations = ["there are both Content-Length and Transfer-Encoding"] if lengths and codings else []
+    violations = ["the response has both Content-Length and Transfer-Encoding"] if lengths and codings else []
     violations += ["Content-Length is repeated"] if len(lengths) > 1 else []
     if method == "HEAD" or head.status in _NO_BODY_STATUS or head.status < 200:
         return "none", 0, violations

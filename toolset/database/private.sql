@@ -1,5 +1,5 @@
--- Hides activity and statistics from the benchmark's role. A server that could read them would know when it is verified.
--- This requires the owner of the functions, so an external PostgreSQL does not hide them.
+-- Hides activity and statistics from the benchmark's role, because they would show a server when it is being verified.
+-- Only the owner of the functions can hide them, so they stay visible in an external PostgreSQL server.
 DO $$ DECLARE hidden regprocedure; BEGIN
   FOR hidden IN
     SELECT oid FROM pg_proc

@@ -1,2 +1,2 @@
--- Deletes the orders and their items in an external database, with the rights of the role. The identity column is not reset.
+-- Deletes the orders and their items in an external database, where the role must not reset the identity column.
 DELETE FROM orders;

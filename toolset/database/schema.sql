@@ -1,5 +1,5 @@
--- TechEmpower's tables. Each exists twice, because unquoted names fold to lower case, and implementations for other
--- databases quote them.
+-- TechEmpower's tables. Each table exists twice, because some implementations quote its name and others do not.
+-- PostgreSQL converts unquoted names to lower case.
 CREATE TABLE world (
   id integer NOT NULL PRIMARY KEY,
   randomnumber integer NOT NULL DEFAULT 0

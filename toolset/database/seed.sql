@@ -1,5 +1,4 @@
--- Rows of the benchmark. Numbers are a hash of the id instead of random(), so that they are the same in every run and
--- responses can be checked.
+-- Rows of the benchmark. The numbers are a hash of the id instead of random(), so that they are the same in every run.
 INSERT INTO world
 SELECT id, 1 + (('x' || substr(md5('tfb world ' || id), 1, 8))::bit(32)::bigint % 10000)::integer
 FROM generate_series(1, 10000) AS id;

@@ -1,4 +1,4 @@
--- The counters that verification reads. The measured role cannot read them.
+-- Creates the counters that verification reads. Servers cannot read them.
 CREATE EXTENSION IF NOT EXISTS pg_stat_statements;
 REVOKE ALL ON pg_stat_statements, pg_stat_statements_info FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_stat_statements(boolean), pg_stat_statements_info() FROM PUBLIC;

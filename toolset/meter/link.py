@@ -1,8 +1,7 @@
-"""Measures round trip and throughput of a TCP connection between two machines, and prints facts of a machine.
+"""Measures round trip and throughput of a TCP connection between two machines, and prints facts about a machine.
 
 link.py serve ADDRESS     prints {"port": n}, serves a single connection, and exits when standard input is closed
-link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes per second}; the serving machine sends the
-                          bytes
+link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes per second} for data from the server
 link.py facts [FILE ...]  prints limits, CPUs and load of this machine, and the contents of files
 """
 
@@ -16,8 +15,8 @@ import threading
 import time
 from pathlib import Path
 
-TURNS = 300
-SECONDS = 1.0
+TURNS = 300  # number of measured round trips
+SECONDS = 1.0  # duration of the throughput measurement
 BLOCK = bytes(1 << 18)
 
 
@@ -60,7 +59,7 @@ def ask(address: str, port: int) -> None:
 
 
 def facts(files: list[str]) -> None:
-    """Print the facts that affect a load; unknown facts are null."""
+    """Print facts that affect a load. Unknown facts are null."""
     document = {
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "cpus": sorted(os.sched_getaffinity(0)),

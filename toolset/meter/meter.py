@@ -4,7 +4,7 @@
 
 The program runs in a container with the host's process, control-group and network namespaces until standard input is
 closed. The image contains ``harness/host/metering.py`` and ``sockets.py``. Each reading has the machine's monotonic
-time, so clocks need no synchronisation. An error is a line {"gone": reason}.
+time, so clocks need no synchronisation. If the metered container exits, the program prints {"gone": reason} and ends.
 """
 
 import json

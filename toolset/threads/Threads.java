@@ -70,7 +70,7 @@ public final class Threads {
       }
       running.await();
     } catch (OutOfMemoryError refused) {
-      // threads.size() is the limit
+      // The machine refuses further threads, so threads.size() is the result.
     }
     double seconds = (System.nanoTime() - began) / 1e9;
     return new Cost(threads.size(), seconds, residentBytes() - before);
@@ -86,7 +86,7 @@ public final class Threads {
     throw new IOException("/proc/self/status has no VmRSS");
   }
 
-  /** Measures in a new JVM; a JVM that crashes counts as zero threads. */
+  /** Measures in a new JVM. If the JVM crashes, the result is zero threads. */
   private static Cost inItsOwnJvm(String kind, int number) throws Exception {
     String java = ProcessHandle.current().info().command().orElse("java");
     String source = System.getProperty("jdk.launcher.sourcefile", "toolset/threads/Threads.java");

@@ -1,4 +1,4 @@
--- Prints the result of a run as a line of JSON. The script defines done() only, so it works with all requests.
+-- Prints the result of a run as a line of JSON. The script defines only done(), so it works with any requests.
 
 function done(summary)
   local errors = summary.errors

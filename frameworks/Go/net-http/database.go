@@ -21,7 +21,7 @@ const (
 	worldStatement = "world" // prepared by name, because the pipeline below bypasses pgx's statement cache
 
 	connectionsPerCPU = 4
-	patience          = 5 * time.Second // time limit for a connection and a result; then the response is 503
+	patience          = 5 * time.Second // time limit for obtaining a connection and a result; on timeout, respond with 503
 )
 
 type world struct {

@@ -5,7 +5,7 @@ const PgConnection = Java.type('io.vertx.pgclient.PgConnection');
 const Tuple = Java.type('io.vertx.sqlclient.Tuple');
 
 const RETRY_MS = 1000;
-// Queries are pipelined; each has its own Bind, Execute and Sync.
+// Queries are pipelined; each has a separate Bind, Execute and Sync.
 const PIPELINING_LIMIT = 256;
 
 const options = new PgConnectOptions()
@@ -50,7 +50,7 @@ export class Database {
     this.#select(this.#statements.selectWorld, ids, done);
   }
 
-  /** The same for the table that is never updated. */
+  /** Like `worlds`, but reads the table that is never updated. */
   cacheableWorlds(ids, done) {
     if (!this.#statements) return done(UNREACHABLE);
     this.#select(this.#statements.selectCacheable, ids, done);

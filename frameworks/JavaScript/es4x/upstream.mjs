@@ -37,7 +37,7 @@ function number(answered) {
   const answer = answered.result();
   const text = String(answer.body()).trim();
   if (answer.statusCode() !== 200 || !/^-?\d+$/.test(text)) {
-    throw new Error(`the upstream answered ${answer.statusCode()} ${text}`);
+    throw new Error(`the upstream responded with ${answer.statusCode()} ${text}`);
   }
   return Number(text);
 }

@@ -8,13 +8,13 @@ import { ordersRouter } from './routes.js';
 
 export function createApp(orders) {
   const app = express();
-  // No ETags: orders change, so a hash would hardly ever match.
+  // Disable ETags, because orders change so often that a hash would hardly ever match.
   app.disable('etag');
   app.disable('x-powered-by');
   app.use(express.json());
   app.use('/orders', ordersRouter(orders));
   app.use((req) => {
-    throw createError(404, `Nothing is at ${req.method} ${req.path}`);
+    throw createError(404, `There is no route ${req.method} ${req.path}`);
   });
   app.use(problem);
   return app;

@@ -34,7 +34,7 @@ export function createApp(database, upstream) {
     send(res, JSON_TYPE, JSON.stringify(await database.world(randomRow())));
   });
 
-  // Each row is read with its own SELECT.
+  // Each row is read with a separate SELECT.
   app.get('/queries', async (req, res) => {
     const ids = Array.from({ length: rowCount(req.query.queries) }, randomRow);
     send(res, JSON_TYPE, JSON.stringify(await Promise.all(ids.map((id) => database.world(id)))));

@@ -12,7 +12,7 @@ const settings = {
   database: process.env.DBNAME || 'hello_world',
   user: process.env.DBUSER || 'benchmarkdbuser',
   password: process.env.DBPASS || 'benchmarkdbpass',
-  // Queries are pipelined; each has its own Bind, Execute and Sync.
+  // Queries are pipelined; each has a separate Bind, Execute and Sync.
   pipeline: true,
   connectionTimeoutMillis: 3000,
 };
@@ -32,7 +32,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** There is currently no connection. The Database logs the outage once. */
+/** The error for queries while there is no connection. `Database` logs the outage once. */
 export class DatabaseUnreachable extends Error {}
 
 function only({ rows }) {
@@ -80,7 +80,7 @@ export class Database {
     return this.#client.query(query);
   }
 
-  /** Sends all queries of a turn of the event loop, and thus of all requests read in it, in one write. */
+  /** Sends all queries of an iteration of the event loop in a single write. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

@@ -1,4 +1,4 @@
-// Random ids and numbers, and the number of rows of a request.
+// Random ids and numbers, and the number of rows that a request asks for.
 
 export const ROWS = 10_000;
 const MAX_QUERIES = 500;
@@ -20,8 +20,8 @@ export function distinctIds(count) {
 }
 
 /**
- * Returns an integer in the query string, clamped, or `absent` if it is missing or not an integer. Of a repeated
- * parameter, the first value counts.
+ * Returns a query parameter as an integer between `least` and `most`, or `absent` if it is missing or not an integer.
+ * If the parameter is repeated, the first value counts.
  */
 export function integer(parameter, { absent, least, most }) {
   const text = Array.isArray(parameter) ? parameter[0] : parameter;
@@ -29,5 +29,5 @@ export function integer(parameter, { absent, least, most }) {
   return Math.min(Math.max(Number(text), least), most);
 }
 
-/** Returns the number of rows of a request. */
+/** Returns the number of rows that a request asks for. */
 export const rowCount = (parameter) => integer(parameter, { absent: 1, least: 1, most: MAX_QUERIES });

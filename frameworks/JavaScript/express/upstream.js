@@ -17,7 +17,7 @@ export function createUpstream(url) {
   const call = async () => {
     const { statusCode, body } = await pool.request({ path: pathname + search, method: 'GET' });
     const text = await body.text();
-    if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`the upstream answered ${statusCode} ${text}`);
+    if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`the upstream responded with ${statusCode} ${text}`);
     return Number(text);
   };
 

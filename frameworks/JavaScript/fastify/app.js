@@ -41,7 +41,7 @@ export async function createApp({ database, upstream, ...options }) {
 
   app.get('/db', WORLD, () => database.world(randomRow()));
 
-  // Each row is read with its own SELECT.
+  // Each row is read with a separate SELECT.
   app.get('/queries', WORLDS, (request) => {
     const ids = Array.from({ length: queryCount(request.query.queries) }, randomRow);
     return Promise.all(ids.map((id) => database.world(id)));

@@ -13,7 +13,7 @@ const settings = {
   database: process.env.DBNAME || 'hello_world',
   user: process.env.DBUSER || 'benchmarkdbuser',
   password: process.env.DBPASS || 'benchmarkdbpass',
-  // Queries are pipelined; each has its own Bind, Execute and Sync.
+  // Queries are pipelined; each has a separate Bind, Execute and Sync.
   pipeline: true,
   connectionTimeoutMillis: 3000,
 };
@@ -28,7 +28,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** There is no connection, or a query failed. Fastify responds with 503. */
+/** The error for a missing connection or a failed query. Fastify responds with 503. */
 export class DatabaseUnavailable extends Error {
   statusCode = 503;
 }

@@ -1,4 +1,4 @@
-// Random ids and numbers, and the number of rows of a request.
+// Random ids and numbers, and the number of rows that a request asks for.
 
 const ROWS = 10_000;
 const MAX_QUERIES = 500;
@@ -19,7 +19,10 @@ export function distinctIds(count) {
   return Array.from(ids).sort((a, b) => a - b);
 }
 
-/** Returns a parameter as an integer, clamped, or `otherwise` if it is missing or invalid. Of a repeated parameter, the first value counts. */
+/**
+ * Returns a query parameter as an integer between `low` and `high`, or `otherwise` if it is missing or not an integer.
+ * If the parameter is repeated, the first value counts.
+ */
 export function clamped(parameter, low, high, otherwise) {
   const text = Array.isArray(parameter) ? parameter[0] : parameter;
   if (!/^-?\d+$/.test(text)) return otherwise;

@@ -23,7 +23,7 @@ export class Upstream {
     try {
       const { statusCode, body } = await request(this.#url);
       const value = Number(await body.text());
-      if (statusCode !== 200 || !Number.isInteger(value)) throw new Error(`it answered ${statusCode}`);
+      if (statusCode !== 200 || !Number.isInteger(value)) throw new Error(`it responded with ${statusCode}`);
       return value;
     } catch (error) {
       throw new UpstreamFailed(`${this.#url}: ${error.message}`, { cause: error });

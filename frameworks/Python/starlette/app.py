@@ -57,7 +57,7 @@ async def db(_request: Request) -> Response:
 
 
 async def queries(request: Request) -> Response:
-    """Return random rows, each read with its own SELECT."""
+    """Return random rows, each read with a separate SELECT."""
     count = draws.query_count(first(request, "queries"))
     return JSON(await database.worlds([draws.row() for _ in range(count)]))
 

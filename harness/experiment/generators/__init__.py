@@ -1,4 +1,4 @@
-"""Load generators with a common protocol: the parameters and the result of a load. ``registry`` lists them."""
+"""The protocol of load generators, and the parameters and result of a load. ``registry`` lists the generators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,9 @@ from harness.records.loads import Load
 from harness.records.measurements import LoadCounts
 from harness.verify.checks.evidence import RequestCounts, Sampling
 
-RESPONSES_FILE = "answers.jsonl"  # file in the folder of a load, in which the generator records responses
-DRAIN_SECONDS = 2.0  # time allowed for responses after the end of an open loop or a scenario
-MIN_LAG_SECONDS = 100e-6  # smaller lags of the generator are ignored
-TIMEOUT_SECONDS = 8  # a connection without a response is given up after this time, as in TechEmpower's tests
+RESPONSES_FILE = "answers.jsonl"  # the generator writes sampled responses to this file in the load's folder
+DRAIN_SECONDS = 2.0  # maximum wait for responses after the end of an open loop or a scenario
+MIN_LAG_SECONDS = 100e-6  # a generator lag below this limit is ignored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +27,17 @@ class LoadRun:
     seconds: float
     threads: int
     seed: int
-    sampling: Sampling | None = None  # selection of the responses to record; a scenario records all responses
-    # The generator draws from these requests, instead of sending the path of ``url``.
+    unix: str = ""  # Unix socket to connect to instead of the URL's address
+    sampling: Sampling | None = None  # which responses to record; a scenario records all of them
+    # If not empty, each request is drawn from this list, and the path of ``url`` is ignored.
     requests: Sequence[PreparedRequest] = ()
     use_cases: Sequence[UseCase] = ()  # use cases of a scenario
-    late_after: float | None = None  # latency goal in seconds, for ``LoadResult.late``
-    lag_share: float = 0.2  # a request is sent late if its lag exceeds this share of the latency's p99
+    late_after: float | None = None  # latency goal in seconds; ``LoadResult.late`` counts requests that missed it
+    lag_share: float = 0.2  # ``LoadResult.sent_late`` counts requests whose lag exceeds this share of p99 latency
 
     @property
     def request_bytes(self) -> int:
-        """Return the size of a request in bytes: the request line, and the headers Host, Accept and Connection."""
+        """Size of a request in bytes, including the headers that ``headers`` returns."""
         path = "/" + self.url.partition("://")[2].partition("/")[2]
         lines = (f"GET {path} HTTP/1.1", *headers(self), "")
         return len("".join(f"{line}\r\n" for line in lines).encode())
@@ -48,31 +48,28 @@ class LoadResult(LoadCounts):
 
     cpu_seconds: float  # CPU time of the generator
     wait_seconds: float | None = None  # time during which the generator's threads waited for a CPU; unknown for wrk
-    parts: "tuple[LoadResult, ...]" = ()  # results of each client, if there are several
+    parts: "tuple[LoadResult, ...]" = ()  # results of the individual clients, if several clients generated the load
     in_time: int | None = None  # successful responses before the end of the load; unknown for wrk
     account: RequestCounts | None = None  # counts of all requests; unknown for wrk
 
 
 class LoadGenerator(Protocol):
-    """A converter from a load to a command line, and from the output to a result."""
+    """A load generator. It converts a load into a command line and the program's output into a result."""
 
     @property
     def name(self) -> Literal["loadgen", "wrk"]:
-        """Return the name that profiles use."""
+        """The name that profiles use."""
 
     @property
     def program(self) -> str:
-        """Return the program to start, as a path or as a name that the runtime knows."""
+        """The program to start, as a path or as a name that the runtime knows."""
 
     @property
     def waits_for_go(self) -> bool:
-        """Return whether the generator prints ``ready`` after it has connected, and starts after the line ``go``."""
+        """True if the generator connects, prints ``ready``, and waits for the line ``go`` before it sends requests."""
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
-        """Return the arguments of ``program``, and write its input files to the folder.
-
-        The generator writes ``RESPONSES_FILE`` to the same folder.
-        """
+        """Write the input files to the folder and return the arguments. The program writes ``RESPONSES_FILE`` there."""
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
         """Return the result of all clients from their concatenated output. Raises LoadError for invalid output."""

@@ -1,4 +1,4 @@
-"""The project's load generator, toolset/loadgen: its arguments, and its result in the form that is recorded."""
+"""Runs the project's load generator, toolset/loadgen: builds its command line and converts its output to records."""
 
 import base64
 import json
@@ -17,13 +17,11 @@ from harness.experiment.generators import (
     DRAIN_SECONDS,
     MIN_LAG_SECONDS,
     RESPONSES_FILE,
-    TIMEOUT_SECONDS,
     LoadResult,
     LoadRun,
     headers,
 )
 from harness.experiment.generators.loadgen_output import (
-    NS,
     Operation,
     Times,
     Total,
@@ -37,38 +35,33 @@ from harness.plan.scenarios import plan
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import Arrivals, Latency, OperationTimes, UseCaseTimes
 from harness.runtime import Runtime
+from harness.units import NS
 from harness.verify.checks.evidence import RequestCounts
+from harness.verify.wire import TIMEOUT_SECONDS
 
-# Files in the load's folder, for a scenario and for the requests of a service.
-PLAN_FILE, REQUESTS_FILE = "plan.json", "requests.jsonl"
-REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # options of chrt: lowest real-time priority, and normal priority
-# Threads of an open loop wake early to send each request on time. They spin for at most a tenth of the time, because
-# real-time threads that never sleep would take CPUs from the server.
+PLAN_FILE = "plan.json"  # file in the load's folder with a scenario's use cases
+REQUESTS_FILE = "requests.jsonl"  # file in the load's folder that lists the requests to send to a service
+REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # options of chrt: lowest real-time priority; normal priority
+# In an open loop, generator threads wake 50 µs early and spin, so that they send each request on time. They spin for at
+# most a tenth of the time, because real-time threads that never sleep would take CPUs from the server.
 SPIN_MICROS, SPIN_SHARE = 50.0, 0.1
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")
-# Decimal digits after the first significant digit, few enough to keep the lines of trials.jsonl short.
-HISTOGRAM_DIGITS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loadgen:
-    """``toolset/loadgen``: closed loops, open loops and scenarios, with latency from the intended send time."""
+    """The load generator ``toolset/loadgen``, which supports closed loops, open loops and scenarios."""
 
     binary: str = "loadgen"
-    chrt: str | None = None  # program that sets the priority that a load needs, and then starts the generator
+    chrt: str | None = None  # path of chrt, which starts the generator with the priority that a load needs
     name: Literal["loadgen"] = "loadgen"
     waits_for_go: bool = True
 
     @classmethod
     def of(cls, runtime: Runtime) -> Self:
-        """Return the generator, and build it if necessary.
+        """Return the generator, built if necessary. It needs real-time priority if it shares the server's CPUs.
 
-        If the generator shares CPUs with the server, it needs real-time priority. Otherwise the latency would include
-        the time during which the generator waits for a CPU.
-
-        Raises:
-            EnvironmentLacksError: A program for the build is missing.
-            BuildError: The build failed.
+        Raises EnvironmentLacksError or BuildError.
         """
         chrt = shutil.which("chrt") if runtime.name == "local" else None
         if chrt and process.run([chrt, *REALTIME, "true"], seconds=10).status != 0:
@@ -77,33 +70,33 @@ class Loadgen:
 
     @property
     def program(self) -> str:
-        """Return the program to start: chrt if it is used, otherwise the generator."""
+        """The program to start: chrt if it is used, otherwise the generator."""
         return self.chrt or self.binary
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
-        """Return the arguments, and write the generator's input files. The headers have a random order, as with wrk."""
+        """Write the generator's input files and return the arguments. The seed determines the order of the headers."""
         load, url = run.load, run.url
         lines = [] if run.requests else list(headers(run))
         random.Random(run.seed).shuffle(lines)
-        words = [word for header in lines for word in ("--header", header)]
-        words += ["--connections", str(load.connections), "--threads", str(run.threads)]
-        words += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
-        # A closed loop has few unfinished requests. The generator waits for them as long as for any other request.
+        arguments = [word for header in lines for word in ("--header", header)]
+        arguments += ["--connections", str(load.connections), "--threads", str(run.threads)]
+        arguments += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
+        # Requests that are unfinished when a closed loop ends get the full timeout.
         drain = TIMEOUT_SECONDS if isinstance(load, ClosedLoop) else DRAIN_SECONDS
-        words += ["--drain-seconds", f"{drain:g}"]
+        arguments += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
             (folder / PLAN_FILE).write_text(json.dumps(plan(run.use_cases, load.factor)), encoding="utf-8")
-            words += ["--scenario", str(folder / PLAN_FILE)]
-            words += ["--answers", str(folder / RESPONSES_FILE)] if run.sampling else []
+            arguments += ["--scenario", str(folder / PLAN_FILE)]
+            arguments += ["--answers", str(folder / RESPONSES_FILE)] if run.sampling else []
         else:
             if isinstance(load, OpenLoop):
                 spin = min(SPIN_MICROS, SPIN_SHARE * 1e6 * run.threads / load.rate)
-                words += ["--rate", f"{load.rate:g}", "--spin", f"{spin:.3g}"]
+                arguments += ["--rate", f"{load.rate:g}", "--spin", f"{spin:.3g}"]
             else:
-                words += ["--depth", str(load.depth)]
+                arguments += ["--depth", str(load.depth)]
             if run.sampling:
-                words += ["--answers", str(folder / RESPONSES_FILE), "--answers-share", f"{run.sampling.share:.6g}"]
-                words += [
+                arguments += ["--answers", str(folder / RESPONSES_FILE), "--answers-share", f"{run.sampling.share:.6g}"]
+                arguments += [
                     "--answers-limit",
                     str(run.sampling.max_responses),
                     "--answers-bytes",
@@ -112,12 +105,13 @@ class Loadgen:
         if run.requests:
             requests = "".join(_request_line(each, run.host) for each in run.requests)
             (folder / REQUESTS_FILE).write_text(requests, encoding="utf-8")
-            words += ["--requests", str(folder / REQUESTS_FILE)]
+            arguments += ["--requests", str(folder / REQUESTS_FILE)]
         if run.requests or isinstance(load, Scenario):
             parts = urlsplit(url)
             url = f"{parts.scheme}://{parts.netloc}"
+        arguments += ["--unix", run.unix] if run.unix else []
         priority = ORDINARY if isinstance(load, ClosedLoop) else REALTIME
-        return [*((*priority, self.binary) if self.chrt else ()), *words, url]
+        return [*((*priority, self.binary) if self.chrt else ()), *arguments, url]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
         """Return the combined result of all clients. Raises LoadError for invalid output."""
@@ -143,7 +137,7 @@ def _request_line(request: PreparedRequest, host: str) -> str:
 
 
 def _load_result(run: LoadRun, total: Total) -> LoadResult:
-    """Convert a generator's total to the form that is recorded."""
+    """Convert the total of a generator to the recorded result."""
     unanswered = total.unfinished + total.unsent
     closed = total.loop == "closed"
     result = LoadResult(
@@ -159,10 +153,10 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
     )
     if closed:
         return result
-    lag, latency, late, sent_late = total.lag, total.latency, None, None
+    lag, latency, late_count, sent_late = total.lag, total.latency, None, None
     if run.late_after is not None:
-        late = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
-    if lag and latency:  # count requests that were sent later than the validity check of the lag permits
+        late_count = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
+    if lag and latency:  # count requests whose lag exceeds the limit of the validity check
         sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, MIN_LAG_SECONDS))
     return result.model_copy(
         update={
@@ -170,7 +164,7 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
             "due": total.due,
             "answered": total.successes,
             "unfinished": unanswered,
-            "late": late,
+            "late": late_count,
             "lag_p99": lag.percentiles_ns["99"] * NS if lag else None,
             "sent_late": sent_late,
             "arrivals": _arrivals(run, total) if total.loop == "scenario" else None,
@@ -179,13 +173,14 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
 
 
 def _latency(times: Times | None, *, closed: bool) -> Latency | None:
-    """Convert a distribution to the form that is recorded, with three significant digits in the histogram."""
+    """Convert a distribution to a recorded latency."""
     if times is None:
         return None
     bins: Counter[float] = Counter()
     for value, count in times.distribution_ns:
         seconds = value * NS
-        digits = HISTOGRAM_DIGITS - math.floor(math.log10(seconds)) if value > 0 else 0
+        # Three significant digits keep the lines of trials.jsonl short.
+        digits = 2 - math.floor(math.log10(seconds)) if value > 0 else 0
         bins[round(seconds, digits) if value > 0 else 0.0] += count
     return Latency(
         basis="closed-loop, service time" if closed else "open-loop, intended send time",
@@ -199,7 +194,7 @@ def _latency(times: Times | None, *, closed: bool) -> Latency | None:
 
 
 def _request_account(total: Total) -> RequestCounts:
-    """Return the counts of all requests. If the drain is as long as the timeout, no request remains unfinished."""
+    """Return the counts of all requests. If the drain lasts as long as the timeout, unfinished requests timed out."""
     return RequestCounts(
         sent=total.sent,
         received=total.received,
@@ -218,12 +213,12 @@ def _request_account(total: Total) -> RequestCounts:
 
 
 def _arrivals(run: LoadRun, total: Total) -> Arrivals:
-    """Return the arrivals of a scenario. Raises LoadError if there are more or fewer outcomes than due arrivals."""
+    """Return a scenario's arrivals. Raises LoadError unless every due arrival and request has exactly one outcome."""
     cases = total.use_cases
     counts = [(case.due, case.done + case.failed + case.unfinished) for case in cases]
     counts += [(each.due, each.answered + each.errors.errors(each.unfinished).total) for each in total.operations]
     if any(due != ended for due, ended in counts):
-        raise LoadError(f"loadgen's counts for {run.url} are inconsistent: pairs of due and ended are {counts}")
+        raise LoadError(f"loadgen's counts for {run.url} are inconsistent: the (due, ended) pairs must match: {counts}")
     return Arrivals(
         due=sum(case.due for case in cases),
         done=sum(case.done for case in cases),

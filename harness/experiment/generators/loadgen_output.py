@@ -1,4 +1,4 @@
-"""Parses the output of toolset/loadgen, which consists of JSON lines, and adds the results of several generators."""
+"""Parses the output of toolset/loadgen, which consists of JSON lines, and merges the results of several generators."""
 
 import json
 import math
@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import LoadError
 from harness.records.measurements import ErrorCounts
+from harness.units import NS
 
-NS = 1e-9  # seconds per nanosecond
-DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # names of fields that contain distributions of times
+DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # fields of type ``Times``
 
 PartT = TypeVar("PartT", bound="_Part")
 
@@ -23,10 +23,7 @@ class _Part(BaseModel):
 
 
 class Times(_Part):
-    """A distribution of times in nanoseconds.
-
-    The bins of ``distribution_ns`` are the same for all generators, and at most 1/64 of their value wide.
-    """
+    """A distribution of times in nanoseconds. All generators use the same bins (width: at most 1/64 of the value)."""
 
     count: int = Field(gt=0)
     mean_ns: float
@@ -43,24 +40,24 @@ class Times(_Part):
         return next(values, self.max_ns)
 
     def later_than(self, seconds: float) -> int:
-        """Return the number of times that exceed a limit."""
+        """Return how many of the times exceed a limit."""
         return sum(count for value, count in self.distribution_ns if value * NS > seconds)
 
 
 class Faults(_Part):
-    """Errors by kind: ``connect`` counts attempts to connect, all other fields count requests."""
+    """The number of failed requests for each kind of error."""
 
-    connect: int
+    connect: int  # failed attempts to connect
     write: int
     closed: int
     timeout: int
     framing: int
-    dropped: int  # sent on a connection that the server closed because of an earlier error
+    dropped: int  # requests lost because an earlier error closed their connection
     status: int
-    lacking: int  # scenario: responses that lack a value for a later step
+    lacking: int  # responses in a scenario that lack a value which a later step needs
 
     def errors(self, unanswered: int) -> ErrorCounts:
-        """Return the errors in the form that is recorded; requests without a response count as timeouts."""
+        """Convert the numbers to recorded errors. Requests without a response count as timeouts."""
         read = self.closed + self.framing + self.dropped + self.lacking
         timeout = self.timeout + unanswered
         return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
@@ -80,23 +77,23 @@ class Operation(_Part):
 
 
 class UseCaseResult(_Part):
-    """All arrivals of a use case; ``latency`` is the time from arrival to the last response."""
+    """All arrivals of a use case."""
 
     use_case: str
     due: int
     done: int
     failed: int
     unfinished: int
-    latency: Times | None
+    latency: Times | None  # from the arrival to the last response
 
 
 class Total(_Part):
-    """The last line of a generator: the whole load, including late responses (docs/load-generator.md)."""
+    """The last line of a generator's output, with the totals of the load (docs/load-generator.md)."""
 
     loop: Literal["closed", "open", "scenario"]
     depth: int
     seconds: float
-    in_time: dict[str, int]  # counts before the end of the load, which determine the throughput
+    in_time: dict[str, int]  # counts up to the end of the load, from which throughput is computed
     due: int
     sent: int
     received: int
@@ -144,13 +141,10 @@ def parse_totals(output: str, url: str) -> tuple[Total, ...]:
 
 
 def merge_totals(parts: Sequence[Total]) -> Total:
-    """Return the sum of several generators' totals.
+    """Return the sum of several generators' totals. Raises ValueError if their loads are of different kinds.
 
-    Counts and CPU times are added, and distributions are merged. The longest duration is used, because monotonic clocks
-    of several machines cannot be compared.
-
-    Raises:
-        ValueError: The loads are of different kinds.
+    Counts and CPU times are added, and distributions are merged. The duration is the longest of all, because the
+    monotonic clocks of different machines cannot be compared.
     """
     if len({(part.loop, part.depth) for part in parts}) > 1:
         raise ValueError("loads of different kinds cannot be merged")
@@ -166,7 +160,7 @@ def merge_totals(parts: Sequence[Total]) -> Total:
 
 
 def _add(parts: Sequence[PartT]) -> PartT:
-    """Add numbers and merge distributions. All other values are taken from the first part."""
+    """Add numbers and merge distributions. Take all other values from the first part."""
     sums: dict[str, Any] = {}
     for name in type(parts[0]).model_fields:
         values = [getattr(part, name) for part in parts]
@@ -183,25 +177,22 @@ def _add(parts: Sequence[PartT]) -> PartT:
 
 
 def merge_times(parts: Iterable[Times | None]) -> Times | None:
-    """Return the distribution of all times.
-
-    The count, mean, standard deviation, minimum and maximum are exact. Percentiles have an error of at most 1 %.
-    """
-    known = [part for part in parts if part is not None]
-    if len(known) < 2:
-        return known[0] if known else None
-    bins: Counter[int] = sum((Counter(dict(part.distribution_ns)) for part in known), Counter())
-    count = sum(part.count for part in known)
-    mean = sum(part.mean_ns * part.count for part in known) / count
-    squares = sum((part.stdev_ns**2 + (part.mean_ns - mean) ** 2) * part.count for part in known)
+    """Return the distribution of all times. Only percentiles are approximate, with an error of at most 1 %."""
+    known_parts = [part for part in parts if part is not None]
+    if len(known_parts) < 2:
+        return known_parts[0] if known_parts else None
+    bins: Counter[int] = sum((Counter(dict(part.distribution_ns)) for part in known_parts), Counter())
+    count = sum(part.count for part in known_parts)
+    mean = sum(part.mean_ns * part.count for part in known_parts) / count
+    squares = sum((part.stdev_ns**2 + (part.mean_ns - mean) ** 2) * part.count for part in known_parts)
     merged = Times(
         count=count,
         mean_ns=mean,
         stdev_ns=math.sqrt(squares / count),
-        min_ns=min(part.min_ns for part in known),
-        max_ns=max(part.max_ns for part in known),
+        min_ns=min(part.min_ns for part in known_parts),
+        max_ns=max(part.max_ns for part in known_parts),
         percentiles_ns={},
         distribution_ns=tuple(sorted(bins.items())),
     )
-    percentiles = {point: merged.quantile(float(point) / 100) for point in known[0].percentiles_ns}
+    percentiles = {point: merged.quantile(float(point) / 100) for point in known_parts[0].percentiles_ns}
     return merged.model_copy(update={"percentiles_ns": percentiles})

@@ -1,4 +1,4 @@
-"""The load generators by their names in profiles. A generator is created for the runtime that starts it."""
+"""The registry of load generators: maps each generator's name to a function that creates it for a runtime."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The load generator wrk with TechEmpower's arguments. toolset/wrk/report.lua prints the result as JSON."""
+"""Runs the load generator wrk with TechEmpower's arguments. toolset/wrk/report.lua prints the result as JSON."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from harness.errors import LoadError
-from harness.experiment.generators import TIMEOUT_SECONDS, LoadResult, LoadRun, headers
+from harness.experiment.generators import LoadResult, LoadRun, headers
 from harness.records.loads import ClosedLoop
 from harness.records.measurements import ErrorCounts
+from harness.verify.wire import TIMEOUT_SECONDS
 
 ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 
@@ -19,7 +20,7 @@ ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 class WrkLine(BaseModel):
     """The line that toolset/wrk/report.lua prints."""
 
-    # The duration is measured by the time of day, which may be set during the load.
+    # wrk uses the system clock, so the duration may even be negative if the clock was set during the load.
     duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]
     requests: ReportedCount
     bytes: ReportedCount
@@ -29,7 +30,7 @@ class WrkLine(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Wrk:
-    """Unmodified wrk: closed loops of whole seconds, without latency and without counts of all requests."""
+    """The wrk load generator, for closed loops of whole seconds. It does not report latency."""
 
     program: str = "wrk"
     name: Literal["wrk"] = "wrk"
@@ -58,7 +59,7 @@ class Wrk:
         if len(parts) == 1:
             return parts[0]
         requests = sum(part.requests for part in parts)
-        rate = sum(part.requests / part.duration for part in parts)  # clients measure different durations
+        rate = sum(part.requests / part.duration for part in parts)  # add rates, because the clients' durations differ
         return LoadResult(
             duration=requests / rate if rate else max(part.duration for part in parts),
             requests=requests,
@@ -78,12 +79,12 @@ class Wrk:
         except ValidationError as error:
             raise LoadError(f"wrk's result for {run.url} is not a line of report.lua: {line[:300]}") from error
         if result.duration_us <= 0:
-            raise LoadError(f"wrk reported no duration for {run.url}, or the machine's clock was set: {line[:300]}")
-        # More errors than connections: these are not only connections that a cold server has dropped.
+            raise LoadError(f"wrk reported no duration for {run.url}, perhaps because the clock was set: {line[:300]}")
+        # A cold server may drop each connection once. More errors mean that wrk could not parse the responses.
         if not result.requests and result.errors.read > run.load.connections:
             raise LoadError(
-                f"wrk understood no response of {run.url}: the server closed {result.errors.read} connections, or sent "
-                "responses that wrk's parser rejects although HTTP may permit them, for example a tab after "
+                f"wrk could not parse any response from {run.url}: the server closed {result.errors.read} connections, "
+                "or sent responses that wrk's parser rejects although HTTP may permit them, for example a tab after "
                 "Content-Length. Use --generator loadgen"
             )
         return LoadResult(

@@ -1,4 +1,4 @@
-"""Declares the plugin for claims of conference talks."""
+"""Declares the plugin for claims made in conference talks."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,7 +7,7 @@ from harness.plugins import Plugin, Verb
 
 
 class ClaimsPlugin(Plugin):
-    """The verb ``claims``."""
+    """Plugin that adds the verb ``claims``."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {
         "claims": Verb(

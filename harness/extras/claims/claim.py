@@ -13,9 +13,10 @@ from harness.plan.profile import ConfigSection, read_toml
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.verdicts import UNCHANGED_MARGIN
 from harness.stats.cell_values import METRICS
 
-ERRORS = "errors"  # number of failed requests of a cell; a count, which is never compared as a ratio
+ERRORS = "errors"  # name of the metric that counts a cell's failed requests; a count has no ratio
 
 
 def _known(what: str, names: Sequence[str]) -> AfterValidator:
@@ -28,7 +29,7 @@ def _known(what: str, names: Sequence[str]) -> AfterValidator:
 
 
 class ClaimSide(ConfigSection):
-    """A side of a statement: an implementation on a test type under a load."""
+    """A cell that a statement compares: an implementation, a test type and a load."""
 
     implementation: str
     test_type: Annotated[str, _known("test type", list(TEST_TYPES))]
@@ -39,14 +40,14 @@ class ClaimSide(ConfigSection):
 
     @property
     def load(self) -> Load:
-        """Return the load of the measurement."""
+        """Return the load: a scenario for the order service, otherwise a closed loop."""
         if self.factor is not None:
             return Scenario(connections=self.connections, factor=self.factor)
         return ClosedLoop(connections=self.connections, queries=self.queries)
 
     @property
     def key(self) -> tuple[str, str, Load]:
-        """Return implementation, test type and load."""
+        """Return the key of the cell: implementation, test type and load."""
         return self.implementation, self.test_type, self.load
 
     @property
@@ -56,18 +57,18 @@ class ClaimSide(ConfigSection):
 
 
 class Rounds(ConfigSection):
-    """A ratio of waiting times: ``calls`` equal calls on ``CPUs - less`` workers, compared with all calls at once."""
+    """A formula for a ratio of times: ``calls`` equal calls on ``CPUs - less`` workers, relative to a single call."""
 
     calls: int = Field(ge=1)
     less: int = Field(default=0, ge=0)
 
     def ratio(self, cpus: int) -> float:
-        """Return the ratio ceil(calls / workers) on a number of CPUs."""
+        """Return the ratio that the formula yields on a machine with ``cpus`` CPUs: ceil(calls / workers)."""
         return math.ceil(self.calls / max(1, cpus - self.less))
 
 
 class Needs(ConfigSection):
-    """Requests/s that each side must reach before the effect of a statement can be observed."""
+    """Requests/s that both implementations must reach before the claimed effect can be observed."""
 
     of: float = Field(gt=0)
     to: float = Field(gt=0)
@@ -75,10 +76,10 @@ class Needs(ConfigSection):
 
 
 class Statement(ConfigSection):
-    """A statement of a claim: a ratio or an order of two cells, or whether a cell has errors ("none" or "some").
+    """A statement of a claim. It claims a ratio or an order of two cells, or whether a cell has errors.
 
-    A statement about a program has ``figures`` instead of cells: keys of the JSON object that the program prints.
-    "some" then means that the figure is not zero.
+    A statement about a program names ``figures`` instead of cells. They are keys of the JSON object that the program
+    prints. The orders "none" and "some" say whether a cell has errors, or whether a figure is nonzero.
     """
 
     name: str  # name that is unique within the claim
@@ -88,28 +89,30 @@ class Statement(ConfigSection):
     figures: tuple[str, ...] = ()
     ratio: float | None = Field(default=None, gt=0)
     order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
-    # Relative tolerance t: a ratio r means the range from r / (1 + t) to r (1 + t).
+    # Relative tolerance t. The claim holds for ratios from r / (1 + t) to r (1 + t), where r is ``ratio``.
     tolerance: float = Field(default=0.15, gt=0)
-    least: float = Field(default=0.05, gt=0)  # smallest relative difference that is relevant in practice
-    substantial: bool = False  # whether the order means a difference of at least ``least``
-    context: bool = False  # added by this project; it is shown, but does not affect the verdict
-    why: str = ""  # sentence that explains the expected ratio on other numbers of CPUs
+    least: float = Field(default=UNCHANGED_MARGIN, gt=0)  # smallest relative difference that is relevant in practice
+    substantial: bool = False  # whether the source claims a difference of at least ``least``
+    context: bool = False  # if set, this project added the statement, and it does not affect the claim's verdict
+    why: str = ""  # sentence that explains why the expected ratio depends on the number of CPUs
     needs: Needs | None = None
     rounds: Rounds | None = None  # formula of a ratio that depends on the number of CPUs
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.ratio is None) == (self.order is None):
-            raise ValueError("needs exactly one of ratio and order")
+            raise ValueError("needs exactly one of `ratio` and `order`")
         if self.cells and self.figures:
-            raise ValueError("compares implementations (of, to) or a program's figures, not both")
+            raise ValueError("compares implementations (`of`, `to`) or a program's figures, not both")
         counted = self.order in ("none", "some")
         if (len(self.cells) or len(self.figures)) != (1 if counted else 2):
-            raise ValueError("a ratio or an order needs two sides: of and to, or two figures; none and some need one")
+            raise ValueError(
+                "`ratio` and `order` need two sides: `of` and `to`, or two figures; `none` and `some` need one"
+            )
         if (self.rounds and self.order) or (self.needs and self.figures):
-            raise ValueError("rounds requires a ratio; needs requires implementations (of, to)")
+            raise ValueError("`rounds` requires `ratio`; `needs` requires implementations (`of`, `to`)")
         if self.cells and (not self.metric or (self.metric == ERRORS) != counted):
-            raise ValueError('needs a metric: "errors" for none and some, any other metric for a ratio or an order')
+            raise ValueError('needs a metric: "errors" for `none` and `some`, any other metric for `ratio` and `order`')
         return self
 
     @property
@@ -125,21 +128,21 @@ class Statement(ConfigSection):
         return str(self.order)
 
     def expected(self, cpus: int) -> float | None:
-        """Return the ratio that the claim implies on a number of CPUs, or None if it claims no ratio."""
+        """Return the ratio that the statement implies for a machine with ``cpus`` CPUs, or None if it claims none."""
         return self.rounds.ratio(cpus) if self.rounds else self.ratio
 
 
 class Claim(ConfigSection):
-    """A claim: the content of a file in config/claims."""
+    """A claim: the contents of a file in config/claims."""
 
     name: str
     title: str  # the claim as a sentence
     talk: str
-    page: str  # place in the talk
+    page: str  # slide or page of the talk
     said: str  # quotation from the talk, with figures
     conditions: str  # conditions of the measurement in the talk
-    here: str = ""  # differences between this project's measurement and the talk's
-    can: bool = False  # whether the source claims a possibility, so that a single supported statement suffices
+    here: str = ""  # how this project's measurement differs from the talk's
+    can: bool = False  # if set, the source says that something can happen, so one supported statement is enough
     program: tuple[str, ...] = ()  # command that prints a JSON object of figures; it runs in the root of the repository
     compare: tuple[Statement, ...] = Field(min_length=1)
 
@@ -157,16 +160,18 @@ class Claim(ConfigSection):
             raise ValueError("compare: every statement is context. At least one must be claimed by the source")
         for each in self.compare:
             if bool(self.program) == bool(each.cells):
-                raise ValueError(f"compare {each.name!r}: a program needs figures, every other claim needs of and to")
+                raise ValueError(
+                    f"compare {each.name!r}: a claim with a program needs figures; all other claims need `of` and `to`"
+                )
         return self
 
 
-def read(folder: Path = CLAIMS) -> dict[str, Claim]:
-    """Return all claim files of a folder by name. Raises ConfigError with the file and the key for an invalid file."""
+def read_claims(folder: Path = CLAIMS) -> dict[str, Claim]:
+    """Return the claims in a folder by name. Raises a ConfigError that names the invalid file and key."""
     return {path.stem: read_toml(path, Claim, name=path.stem) for path in sorted(folder.glob("*.toml"))}
 
 
-def chosen(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
+def select_claims(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
     """Return the named claims, or all claims if no names are given. Raises UsageError for an unknown name."""
     for name in names:
         if name not in claims:

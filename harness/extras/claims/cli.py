@@ -1,4 +1,4 @@
-"""``./tfb claims``: lists, measures and judges claims of conference talks."""
+"""The command ``./tfb claims``, which lists, measures and judges claims made in conference talks."""
 
 import math
 import time
@@ -10,15 +10,15 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from harness.cli.consent import resolve_consent
-from harness.cli.flags import RunFlags, results_folder
+from harness.cli.flags import RunFlags, require_clone, results_folder
 from harness.cli.output import write_file
 from harness.cli.run import run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
-from harness.experiment.dry_run import dry_run
+from harness.experiment.predicted import dry_run
 from harness.extras.claims import assessment, measure, show
-from harness.extras.claims.claim import Claim, chosen, read
+from harness.extras.claims.claim import Claim, read_claims, select_claims
 from harness.host import machine
 from harness.plain_text import json_text
 from harness.plan.run_settings import Settings
@@ -27,106 +27,113 @@ from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
 
 command = App(name="claims", help="Claims of talks: list them with the latest verdicts, measure and judge them.")
-ClaimNames = Annotated[str, Parameter(help="claims; default: all")]
+ClaimNames = Annotated[str, Parameter(help="names of claims; default: all")]
 
 
 @command.default
 def listing(
     *names: ClaimNames,
-    json: Annotated[bool, Parameter(help="machine-readable output")] = False,
-    output: Annotated[Path | None, Parameter(help="write Markdown to this file, in the form of docs/claims.md")] = None,
-    results: Annotated[str | None, Parameter(help="another results folder", metavar="DIR")] = None,
+    json: Annotated[bool, Parameter(help="print JSON to stdout")] = False,
+    output: Annotated[Path | None, Parameter(help="write a Markdown page to this file")] = None,
+    results: Annotated[str | None, Parameter(help="results folder; default: results/", metavar="DIR")] = None,
 ) -> int:
-    """List claims with the latest verdicts; show every statement of the claims that are named."""
-    claims, known = chosen(read(), names), recorded.latest_verdicts(results_folder(results))
+    """List claims with their latest verdicts. If you name claims, show their statements as well."""
+    claims, verdicts_by_claim = select_claims(read_claims(), names), recorded.latest_verdicts(results_folder(results))
     if output:
-        write_file(output, show.page(claims, known))
+        write_file(output, show.page(claims, verdicts_by_claim))
     elif json:
-        print(_recorded(claims, known))
+        print(_as_json(claims, verdicts_by_claim))
     else:
-        show.show(claims, known, terminal.make_console(), whole=bool(names))
+        show.show(claims, verdicts_by_claim, terminal.make_console(), with_statements=bool(names))
     return Exit.OK
 
 
-def _recorded(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> str:
-    record = ClaimsRecord(verdicts={each.name: known[each.name] for each in claims if each.name in known})
+def _as_json(claims: Sequence[Claim], verdicts_by_claim: Mapping[str, ClaimVerdict]) -> str:
+    record = ClaimsRecord(
+        verdicts={each.name: verdicts_by_claim[each.name] for each in claims if each.name in verdicts_by_claim}
+    )
     return json_text(record.to_json())
 
 
 @command.command
 def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
-    """Measure the undecided statements of these claims, and judge the claims. Earlier measurements count.
+    """Measure the undecided statements of claims, then judge the claims by all measurements so far.
 
-    Claims that share servers form a group, and each group is measured in a run. --time is divided among the groups.
+    Claims that share servers form a group. tfb measures each group in a separate run and divides --time among them.
     """
+    require_clone("claims run")
+    if flags.part:
+        raise UsageError("--part: claims group their own implementations. Remove the flag, and name claims instead")
     if flags.resume:
         raise UsageError("--resume: ./tfb claims run always continues with earlier measurements. Remove the flag")
-    claims = chosen(read(), names)
+    claims = select_claims(read_claims(), names)
     flags = replace(flags, profile=flags.profile or "claims")
     command_line = ("claims", "run", *names)
-    given = resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=command_line))
+    settings = resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=command_line))
     if flags.dry_run:
-        return _show_plan(claims, given, flags.time)
-    given = replace(given, consent=resolve_consent(given))
-    known = recorded.read_claims(given.results).verdicts
+        return _show_plan(claims, settings, flags.time)
+    settings = replace(settings, consent=resolve_consent(settings))
+    verdicts_by_claim = recorded.read_claims(settings.results).verdicts
     for claim in claims:
-        if claim.program and (names or claim.name not in known):
-            where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
+        if claim.program and (names or claim.name not in verdicts_by_claim):
+            where = {"measured_at": time.time(), "profile": settings.profile.name, "runtime": "local"}
             starts = [measure.run_program(claim) for _ in range(measure.PROGRAM_STARTS)]
-            measure.keep(given.results, [assessment.judge_by_program(claim, starts, machine.read_machine(), **where)])
-    code = _measured(claims, given, flags.time)
-    known = recorded.read_claims(given.results).verdicts
+            measure.record_verdicts(
+                settings.results, [assessment.judge_by_program(claim, starts, machine.read_machine(), **where)]
+            )
+    code = _measure_groups(claims, settings, flags.time)
+    verdicts_by_claim = recorded.read_claims(settings.results).verdicts
     if flags.json:
-        print(_recorded(claims, known))
+        print(_as_json(claims, verdicts_by_claim))
     else:
-        show.show(claims, known, terminal.make_console(), whole=True)
+        show.show(claims, verdicts_by_claim, terminal.make_console(), with_statements=True)
     return code
 
 
-def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
-    """Print the groups of claims that would be measured, with the plan and the length of each run."""
-    groups = measure.group_open_claims(claims, recorded.read_claims(given.results).verdicts)
+def _show_plan(claims: Sequence[Claim], settings: Settings, seconds: float | None) -> int:
+    """Print the groups of claims that tfb would measure. For each group, print the plan and length of its run."""
+    groups = measure.group_open_claims(claims, recorded.read_claims(settings.results).verdicts)
     for claim in claims:
         if claim.program:
             print(f"{claim.name}: {' '.join(claim.program)}, {measure.PROGRAM_STARTS} starts")
         elif not any(claim.name == each.name for group in groups for each in group):
             print(f"{claim.name}: nothing to measure")
     for group in groups:
-        together = measure.measurement_settings(group, given, seconds and seconds / len(groups))
-        print(f"\n{', '.join(together.claims)}:", flush=True)
-        dry_run(together)
+        run_settings = measure.measurement_settings(group, settings, seconds and seconds / len(groups))
+        print(f"\n{', '.join(run_settings.claims)}:", flush=True)
+        dry_run(run_settings)
     return Exit.OK
 
 
-def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
+def _measure_groups(claims: Sequence[Claim], settings: Settings, seconds: float | None) -> Exit:
     """Measure each group in a run. Judge all claims before the first run and after every run."""
-    until = time.monotonic() + (seconds or math.inf)
-    groups = measure.group_open_claims(claims, _judged(claims, given))
-    code = Exit.OK
+    deadline = time.monotonic() + (seconds or math.inf)
+    groups = measure.group_open_claims(claims, _judge_claims(claims, settings))
+    failed = False
     for number, group in enumerate(groups):
-        room = (until - time.monotonic()) / (len(groups) - number)
-        if room <= 0:
+        seconds_left = (deadline - time.monotonic()) / (len(groups) - number)
+        if seconds_left <= 0:
             break
-        together = measure.measurement_settings(group, given, room if seconds else None)
-        code = max(code, run_benchmark(together).exit_code)
-        _judged(claims, given)
-    return code
+        run_settings = measure.measurement_settings(group, settings, seconds_left if seconds else None)
+        failed |= run_benchmark(run_settings).exit_code is not Exit.OK
+        _judge_claims(claims, settings)
+    return Exit.FAILED if failed else Exit.OK
 
 
-def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
-    """Judge the claims by all usable runs in the results folder, record the verdicts and return them.
+def _judge_claims(claims: Sequence[Claim], settings: Settings) -> dict[str, ClaimVerdict]:
+    """Judge the claims by all comparable runs in the results folder, record the verdicts and return them.
 
-    If the usable runs lack a cell of a claim, for example after a kernel update, an earlier verdict on the claim
-    remains.
+    If the comparable runs lack a cell of a claim, keep the earlier verdict on the claim. For example, runs before a
+    kernel update are not comparable.
     """
-    records, behind = measure.evidence(given.results) or (None, {})
-    known, verdicts = recorded.read_claims(given.results).verdicts, {}
-    there = {(each.implementation, each.test_type, each.load) for each in records.trials} if records else set()
+    records, runs_by_implementation = measure.evidence(settings.results) or (None, {})
+    verdicts_by_claim, verdicts = recorded.read_claims(settings.results).verdicts, {}
+    measured_cells = {(each.implementation, each.test_type, each.load) for each in records.trials} if records else set()
     for claim in claims:
-        if claim.name in known and not there.issuperset(cell.key for cell in claim.cells):
+        if claim.name in verdicts_by_claim and not measured_cells.issuperset(cell.key for cell in claim.cells):
             continue
-        runs = {run.run_id: run for cell in claim.cells for run in behind.get(cell.implementation, ())}
+        runs = {run.run_id: run for cell in claim.cells for run in runs_by_implementation.get(cell.implementation, ())}
         if records and runs:
             verdicts[claim.name] = assessment.judge_by_runs(claim, records, [runs[name] for name in sorted(runs)])
-    measure.keep(given.results, verdicts.values())
+    measure.record_verdicts(settings.results, verdicts.values())
     return verdicts

@@ -1,7 +1,7 @@
-"""Measures the undecided statements of claims, by runs of the design ``interleaved`` or by starts of a program.
+"""Measures the undecided statements of claims in benchmark runs, or by starting the claim's program.
 
-Cells that share servers are measured in the same run. Evidence accumulates: all runs on the same machine with the same
-builds contribute to the verdict.
+The runs use the measurement plan ``interleaved``. One run measures all claims that share servers. All runs on the same
+machine with the same builds contribute to a verdict.
 """
 
 import os
@@ -36,87 +36,92 @@ from harness.records.run_folders import list_runs
 from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.run_records import RunRecords
 
-JAVA_CONDITION = ">=21"  # version requirement of claims' programs, which use virtual threads
+JAVA_CONDITION = ">=21"  # Java version that the claims' programs need, because they use virtual threads
 PROGRAM_STARTS = 5  # number of fresh starts of a claim's program
-PROGRAM_SECONDS = 120.0  # time limit for a start
+# Properties of the machine that must be equal in all combined runs.
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 # Sections of a profile that do not affect whether runs are comparable.
 EXCLUDED_SECTIONS = {"description", "interleaved", "processes"}
-EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")  # settings that are compared separately or that may differ
+# Settings that may differ between combined runs. "profile" is compared separately.
+EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")
 
 CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
 
 
 def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
-    """Return the distinct cells. The heaviest load is first, because it also warms up the servers."""
-    found: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
+    """Group the distinct cells by implementation and test type.
+
+    The heaviest load comes first, because it also warms up the server.
+    """
+    loads: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))
     for cell in order:
-        found[cell.implementation][cell.test_type].append(cell.load)
+        loads[cell.implementation][cell.test_type].append(cell.load)
     return {
-        name: {kind: tuple(found[name][kind]) for kind in TEST_TYPES if kind in found[name]} for name in sorted(found)
+        name: {kind: tuple(loads[name][kind]) for kind in TEST_TYPES if kind in loads[name]} for name in sorted(loads)
     }
 
 
-# ---- what to measure next -------------------------------------------------------------------------------------------
+# ---- undecided statements -------------------------------------------------------------------------------------------
 
 
-def group_open_claims(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
-    """Return the undecided parts of claims about implementations, grouped by the run that will measure them."""
-    left = (open_part(claim, known.get(claim.name)) for claim in claims if not claim.program)
-    return groups([claim for claim in left if claim])
+def group_open_claims(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
+    """Return the claims about implementations that need further processes, grouped by run.
 
-
-def open_part(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
-    """Return the claim without the servers that need no further processes, or None if no server needs any.
-
-    A statement is open if it was never measured, or if at most ``MAX_FURTHER_PROCESSES`` further processes could decide
-    it. Context statements are never open. A server with an open statement keeps all of its cells, because the earlier
-    work of a process may affect later measurements.
+    Each returned claim is reduced to the statements that ``open_part`` selects.
     """
-    if known is None:
+    open_claims = (open_part(claim, verdicts.get(claim.name)) for claim in claims if not claim.program)
+    return groups([claim for claim in open_claims if claim])
+
+
+def open_part(claim: Claim, recorded_verdict: ClaimVerdict | None) -> Claim | None:
+    """Return the claim with only the statements whose servers need further processes, or None if none do.
+
+    A server keeps all of its cells, because the work that a process did earlier may affect later measurements.
+    """
+    if recorded_verdict is None:
         return claim
-    seen = {each.name: each for each in known.statements}
+    verdicts = {each.name: each for each in recorded_verdict.statements}
     servers = set[str]()
     for each in claim.compare:
-        found = seen.get(each.name)
-        if not each.context and (found is None or found.value is None or 0 < found.more <= MAX_FURTHER_PROCESSES):
+        verdict = verdicts.get(each.name)
+        if not each.context and (verdict is None or verdict.value is None or 0 < verdict.more <= MAX_FURTHER_PROCESSES):
             servers |= {cell.implementation for cell in each.cells}
-    left = tuple(each for each in claim.compare if servers.issuperset(cell.implementation for cell in each.cells))
-    return claim.model_copy(update={"compare": left}) if servers else None
+    open_statements = tuple(
+        each for each in claim.compare if servers.issuperset(cell.implementation for cell in each.cells)
+    )
+    return claim.model_copy(update={"compare": open_statements}) if servers else None
 
 
 def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
-    """Group the claims that share servers, directly or through further claims."""
-    made: list[tuple[set[str], list[Claim]]] = []
+    """Group the claims that share servers, directly or through other claims."""
+    all_groups: list[tuple[set[str], list[Claim]]] = []
     for claim in claims:
         names = {cell.implementation for cell in claim.cells}
-        near = [group for group in made if group[0] & names]
-        made = [group for group in made if group not in near]
-        made.append((names.union(*(group[0] for group in near)), [each for _, own in near for each in own] + [claim]))
-    return [own for _, own in made]
+        related = [group for group in all_groups if group[0] & names]
+        all_groups = [group for group in all_groups if group not in related]
+        all_groups.append(
+            (
+                names.union(*(group[0] for group in related)),
+                [each for _, group_claims in related for each in group_claims] + [claim],
+            )
+        )
+    return [group_claims for _, group_claims in all_groups]
 
 
 def measurement_settings(
     claims: Sequence[Claim], settings: Settings, seconds: float | None = None, processes: int = 0
 ) -> Settings:
-    """Return the settings of a run for these claims.
-
-    Args:
-        claims: The claims to measure.
-        settings: The settings of the command.
-        seconds: Time of the run, which determines the number of processes. None: the profile's minimum.
-        processes: Number of processes of each implementation; 0: determined by the other arguments.
-    """
+    """Return the settings of a run for these claims. Set the run's length by ``processes`` or by ``seconds``."""
     rules = settings.profile.processes
     if seconds and not processes and rules.minimum < rules.maximum:  # the limits are equal if --processes is given
-        one = measurement_settings(claims, settings, processes=1)
-        plan = limit_memory(make_plan(one), settings.results, machine.free_memory())
-        processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
-    number = processes or rules.minimum
+        single_process = measurement_settings(claims, settings, processes=1)
+        plan = limit_memory(make_plan(single_process), settings.results, machine.free_memory())
+        processes = max(1, min(rules.maximum, round(seconds / predict(plan, single_process.seed).seconds)))
+    count = processes or rules.minimum
     sections = {
         "interleaved": settings.profile.interleaved.model_copy(update={"time_seconds": seconds}),
-        "processes": rules.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
+        "processes": rules.model_copy(update={"minimum": count, "maximum": count, "looks": ()}),
     }
     cells = merge_cells(cell for claim in claims for cell in claim.cells)
     names = tuple(claim.name for claim in claims)
@@ -135,11 +140,11 @@ def measurement_settings(
 
 
 def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | None:
-    """Combine the records of all comparable runs for claims; return them with the runs of each implementation.
+    """Combine the records of all comparable runs for claims. Return them with the runs of each implementation.
 
-    Comparable runs have the machine, the runtime, the tools and the settings of the newest run. Processes must have the
-    newest build of their implementation. They are numbered consecutively across runs. Return None if there are no runs
-    for claims.
+    A run is comparable if its machine, runtime, tools and settings equal those of the newest run. Processes that ran
+    an older build of their implementation are left out. The others are numbered consecutively across runs. Return None
+    if no run for claims exists.
     """
     readers = []
     for folder in list_runs(results):
@@ -150,33 +155,37 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
     if not readers:
         return None
     newest = readers[-1].info
-    runs = [reader.records() for reader in readers if _place(reader.info) == _place(newest)]
-    known: dict[str, tuple[ImplementationInfo, str | None]] = {}
+    runs = [
+        reader.records() for reader in readers if _comparable_conditions(reader.info) == _comparable_conditions(newest)
+    ]
+    newest_builds: dict[str, tuple[ImplementationInfo, str | None]] = {}
     for records in runs:
         for each in records.info.implementations:
-            if each.name not in known or (each.build and each.build.status == "ok"):
-                known[each.name] = each, records.info.revision
-    kept: list[RunRecords] = []
-    behind = defaultdict[str, list[RunInfo]](list)
+            if each.name not in newest_builds or (each.build and each.build.status == "ok"):
+                newest_builds[each.name] = each, records.info.revision
+    comparable: list[RunRecords] = []
+    runs_by_implementation = defaultdict[str, list[RunInfo]](list)
     for records in runs:
         info = records.info
-        same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
-        done = {key for key in store.finished_processes(records, ("ok",)) if key[0] in same}
-        kept.append(
+        current_builds = {
+            each.name for each in info.implementations if _is_same_build(each, info.revision, *newest_builds[each.name])
+        }
+        processes = {key for key in store.finished_processes(records, ("ok",)) if key[0] in current_builds}
+        comparable.append(
             RunRecords(
                 info=info,
-                trials=[each for each in records.trials if (each.implementation, each.process) in done],
-                processes=[each for each in records.processes if each.implementation in same],
-                verdicts=[each for each in records.verdicts if each.implementation in same],
+                trials=[each for each in records.trials if (each.implementation, each.process) in processes],
+                processes=[each for each in records.processes if each.implementation in current_builds],
+                verdicts=[each for each in records.verdicts if each.implementation in current_builds],
             )
         )
-        for name in sorted({name for name, _ in done}):
-            behind[name].append(info)
-    together = newest.model_copy(update={"implementations": tuple(each for each, _ in known.values())})
-    return store.join_runs(store.renumber_processes(kept), together), behind
+        for name in sorted({name for name, _ in processes}):
+            runs_by_implementation[name].append(info)
+    info_of_all = newest.model_copy(update={"implementations": tuple(each for each, _ in newest_builds.values())})
+    return store.join_runs(store.renumber_processes(comparable), info_of_all), runs_by_implementation
 
 
-def _place(info: RunInfo) -> object:
+def _comparable_conditions(info: RunInfo) -> object:
     """Return the conditions that must be equal in two runs to combine their records."""
     profile = info.settings.get("profile")
     rules = (
@@ -189,15 +198,20 @@ def _place(info: RunInfo) -> object:
     return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules, others, sources
 
 
-def _same(one: ImplementationInfo, revision: str | None, other: ImplementationInfo, newer: str | None) -> bool:
-    """Return whether two builds used the same configuration, tools, images and sources."""
-    facts = [(each.digest, each.build and (each.build.tools, each.build.image_digest)) for each in (one, other)]
-    return facts[0] == facts[1] and (revision == newer or not _changed(str(revision), str(newer), one.folder))
+def _is_same_build(
+    first: ImplementationInfo, revision: str | None, second: ImplementationInfo, newer: str | None
+) -> bool:
+    """Return whether two builds used the same configuration, tools, images and sources.
+
+    ``revision`` and ``newer`` are the commits of the two runs.
+    """
+    builds = [(each.digest, each.build and (each.build.tools, each.build.image_digest)) for each in (first, second)]
+    return builds[0] == builds[1] and (revision == newer or not _changed(str(revision), str(newer), first.folder))
 
 
 @cache
 def _changed(before: str, now: str, folder: str) -> bool:
-    """Return whether the sources in a folder differ between two commits. An unknown commit counts as different."""
+    """Return whether a folder's sources differ between two commits, or whether a commit is unknown."""
     try:
         git = Repository.containing(REPOSITORY)
         trees = [git.entries(git.commit(revision), folder) for revision in (before, now)]
@@ -208,29 +222,29 @@ def _changed(before: str, now: str, folder: str) -> bool:
 
 
 def run_program(claim: Claim) -> dict[str, float]:
-    """Run a claim's program, and return the printed figures. Raises EnvironmentLacksError and StartError."""
+    """Run a claim's program and return the figures that it prints. Raises EnvironmentLacksError and StartError."""
     env = dict(os.environ)
     if tool := toolchain.find_tool("java", JAVA_CONDITION):
         env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
-    ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY, env=env)
-    wanted = {name for each in claim.compare for name in each.figures}
+    completed = process.run(claim.program, seconds=120.0, cwd=REPOSITORY, env=env)
+    required_figures = {name for each in claim.compare for name in each.figures}
     with suppress(ValidationError):
-        found = TypeAdapter(dict[str, float]).validate_json(ended.stdout, strict=True)
-        if wanted <= found.keys():
-            return found
-    said = ended.stdout.strip()[-300:] or "nothing"
-    command, names = " ".join(claim.program), ", ".join(sorted(wanted))
+        figures = TypeAdapter(dict[str, float]).validate_json(completed.stdout, strict=True)
+        if required_figures <= figures.keys():
+            return figures
+    output = completed.stdout.strip()[-300:] or "nothing"
+    command, names = " ".join(claim.program), ", ".join(sorted(required_figures))
     raise StartError(
-        f"claim {claim.name}: {command} has to print a JSON object of numbers with {names} (Java {JAVA_CONDITION}); "
-        f"it ended with {process.describe_status(ended.status)} and printed: {said}"
+        f"claim {claim.name}: {command} must print a JSON object with the numbers {names} (Java {JAVA_CONDITION}); "
+        f"it ended with {process.describe_status(completed.status)} and printed: {output}"
     )
 
 
-def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
-    """Record verdicts, and replace earlier verdicts on the same claims. Raises StoreError."""
-    known = {**recorded.read_claims(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
+def record_verdicts(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
+    """Record verdicts and replace earlier verdicts on the same claims. Raises StoreError."""
+    all_verdicts = {**recorded.read_claims(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
     write_managed_file(
         results.resolve(),
         recorded.CLAIMS_FILE,
-        ClaimsRecord(verdicts=dict(sorted(known.items()))).to_json(indent=1) + "\n",
+        ClaimsRecord(verdicts=dict(sorted(all_verdicts.items()))).to_json(indent=1) + "\n",
     )

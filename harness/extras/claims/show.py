@@ -1,4 +1,4 @@
-"""Shows verdicts on claims as text and diagrams, on a terminal and on the page docs/claims.md."""
+"""Formats verdicts on claims as text and diagrams for a terminal and for docs/reference/claim-verdicts.md."""
 
 import math
 import time
@@ -23,7 +23,7 @@ STYLES: Mapping[ClaimConclusion, str] = dict(
 )
 SUMMARIES: Mapping[ClaimConclusion, str] = {
     "supported": "Holds here",
-    "direction only": "Order as claimed, ratio not",
+    "direction only": "Order as claimed, but not the ratio",
     "refuted": "Does not hold here",
     "needs a larger machine": "Not observable on this machine",
     "undecided": "Undecided",
@@ -32,16 +32,16 @@ NOT_MEASURED = "not measured yet"
 MIN_DIAGRAM_WIDTH = math.log(1.25)  # minimum width of a diagram (natural logarithm of a ratio)
 
 
-def sentence(word: ClaimConclusion, statements: Sequence[StatementVerdict]) -> str:
+def sentence(conclusion: ClaimConclusion, statements: Sequence[StatementVerdict]) -> str:
     """Return the verdict on a claim as a sentence with the figures that led to it."""
-    deciding = [each for each in statements if each.verdict == word]
-    shown = deciding[: 1 if word == "needs a larger machine" else 3]
+    deciding = [each for each in statements if each.verdict == conclusion]
+    shown = deciding[: 1 if conclusion == "needs a larger machine" else 3]
     parts = [f"{each.name}: {_describe(each)}" if len(statements) > 1 else _describe(each) for each in shown]
     parts += [f"and {len(deciding) - len(shown)} more"] if deciding[len(shown) :] else []
     among = f" ({len(deciding)} of {len(statements)} statements)" if 0 < len(deciding) < len(statements) else ""
-    lead = SUMMARIES[word]
-    if word == "direction only" and (sizes := sum(each.more > 0 for each in deciding)):
-        lead = f"Order as claimed, ratio {'undecided' if sizes == len(deciding) else 'not, or undecided'}"
+    lead = SUMMARIES[conclusion]
+    if conclusion == "direction only" and (sizes := sum(each.more > 0 for each in deciding)):
+        lead = f"Order as claimed, ratio {'undecided' if sizes == len(deciding) else 'different or undecided'}"
     return f"{lead}{among}: {'; '.join(parts)}."
 
 
@@ -62,7 +62,7 @@ def measured(statement: StatementVerdict) -> str:
 
 
 def expected(statement: StatementVerdict) -> str:
-    """Format the claimed value. Append the value expected with this machine's CPUs if it differs."""
+    """Format the claimed value. If this machine's CPU count implies a different value, append that value."""
     here = statement.expected
     differs = here is not None and abs(float(statement.said.removesuffix("×")) / here - 1) >= 0.01
     return f"{statement.said}, here {here:.3g}×" if here and differs else statement.said
@@ -72,27 +72,33 @@ def picture(statement: StatementVerdict) -> str:
     """Draw the interval and the claimed range on a logarithmic axis. Return an empty string if there is no interval."""
     if statement.value is None or statement.low is None or statement.high is None:
         return ""
-    shown = [1.0, statement.low, statement.high, *(end for end in (statement.least, statement.most) if end)]
-    room = math.exp(1.1 * max(math.log(max(shown) / min(shown)), MIN_DIAGRAM_WIDTH) / 2)
-    middle = math.sqrt(min(shown) * max(shown))
-    said = statement.least or 0.0, statement.most or math.inf
-    return draw_interval(statement.value, statement.low, statement.high, said, (middle / room, middle * room))
+    values = [1.0, statement.low, statement.high, *(end for end in (statement.least, statement.most) if end)]
+    factor = math.exp(1.1 * max(math.log(max(values) / min(values)), MIN_DIAGRAM_WIDTH) / 2)
+    middle = math.sqrt(min(values) * max(values))
+    claimed = statement.least or 0.0, statement.most or math.inf
+    return draw_interval(statement.value, statement.low, statement.high, claimed, (middle / factor, middle * factor))
 
 
-def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, whole: bool) -> None:
-    """Print the latest verdict on every claim; if ``whole``, also print the statements with the measured values."""
+def show(
+    claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, with_statements: bool
+) -> None:
+    """Print the latest verdicts on claims. ``with_statements`` adds their statements with the measured values."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for header in ("claim", "verdict", "claim and measurement"):
         table.add_column(header, no_wrap=header == "claim")
     for claim in claims:
-        found = verdicts.get(claim.name)
-        words = [f"\n{found.sentence}"] if found else []
-        table.add_row(claim.name, _styled(found.verdict if found else None), Text.assemble(claim.title, *words))
-        for each in found.statements if found and whole else ():
-            name = f"{each.name} (context)" if each.context else each.name
-            told = f"{name}: {measured(each)}, claimed {expected(each)}\n"
-            why = f"{each.reason}{f'; to decide more: {each.takes}' if each.takes else ''}"
-            table.add_row("", _styled(each.verdict), Text.assemble(told, (f"{picture(each)} {why}".strip(), "dim")))
+        verdict = verdicts.get(claim.name)
+        words = [f"\n{verdict.sentence}"] if verdict else []
+        table.add_row(claim.name, _styled(verdict.verdict if verdict else None), Text.assemble(claim.title, *words))
+        for statement in verdict.statements if verdict and with_statements else ():
+            name = f"{statement.name} (context)" if statement.context else statement.name
+            measurement = f"{name}: {measured(statement)}, claimed {expected(statement)}\n"
+            explanation = f"{statement.reason}{f'; to decide more: {statement.takes}' if statement.takes else ''}"
+            table.add_row(
+                "",
+                _styled(statement.verdict),
+                Text.assemble(measurement, (f"{picture(statement)} {explanation}".strip(), "dim")),
+            )
     console.print(table)
 
 
@@ -101,33 +107,33 @@ def _styled(word: ClaimConclusion | None) -> Text:
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
-    """Return the page docs/claims.md: an introduction, and the verdict on each claim with the deciding figures."""
-    found = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
-    counts = Counter(each.verdict for each in found)
-    places = Counter(
+    """Return the text of the page claim-verdicts.md. It has an introduction and a table of claims with verdicts."""
+    measured_claims = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
+    counts = Counter(each.verdict for each in measured_claims)
+    verdict_counts = Counter(
         f"{each.machine}, grade {each.grade}, {each.runtime} runtime, "
         f"{time.strftime('%Y-%m-%d', time.gmtime(each.measured_at))}"
-        for each in found
+        for each in measured_claims
     )
-    where = [f"- {count} on {escape_markdown(place)}" for place, count in places.items()]
-    if concerns := dict.fromkeys(concern for verdict in found for concern in verdict.concerns):
-        where.append(f"- Sources of noise: {escape_markdown('; '.join(concerns))}.")
-    rows = [f"| {_cell(claim.title)} | {NOT_MEASURED} | | |" for claim in claims if claim.name not in verdicts]
-    rows = [f"| {_cell(v.title)} | **{v.verdict}** | {_cell(v.sentence)} | {_deciding(v)} |" for v in found] + rows
+    lines = [f"- {count} on {escape_markdown(place)}" for place, count in verdict_counts.items()]
+    if concerns := dict.fromkeys(concern for verdict in measured_claims for concern in verdict.concerns):
+        lines.append(f"- Sources of noise: {escape_markdown('; '.join(concerns))}.")
+    rows = [
+        f"| {escape_markdown(v.title)} | **{v.verdict}** | {escape_markdown(v.sentence)} | {_deciding(v)} |"
+        for v in measured_claims
+    ]
+    rows += [
+        f"| {escape_markdown(claim.title)} | {NOT_MEASURED} | | |" for claim in claims if claim.name not in verdicts
+    ]
     return TEMPLATE.read_text(encoding="utf-8").format(
         counts=", ".join(f"{counts[word]} {word}" for word in CLAIM_CONCLUSIONS if counts[word])
         or f"all {NOT_MEASURED}",
-        places="\n".join(where) or f"- {NOT_MEASURED}",
+        places="\n".join(lines) or f"- {NOT_MEASURED}",
         rows="\n".join(rows),
     )
 
 
 def _deciding(verdict: ClaimVerdict) -> str:
-    """Return the diagram of the first statement that has the verdict of the claim."""
+    """Return the diagram of the first statement that has the claim's verdict."""
     drawn = (picture(each) for each in verdict.statements if each.verdict == verdict.verdict and not each.context)
     return next((f"`{text}`" for text in drawn if text), "")
-
-
-def _cell(text: str) -> str:
-    """Escape text for a cell of a Markdown table."""
-    return escape_markdown(text)

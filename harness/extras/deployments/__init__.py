@@ -1,4 +1,4 @@
-"""Declares the plugin for runs on several machines, and for merging runs."""
+"""Declares the plugin for runs on several machines and for merging runs."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,11 +7,11 @@ from harness.plugins import ObjectPath, Plugin
 
 
 class DeploymentsPlugin(Plugin):
-    """The runtime of ``--server-host`` and related flags, and ``report --deployments``."""
+    """The runtime of ``--server-host`` and related flags, and ``report`` of several runs."""
 
     hooks: ClassVar[Mapping[str, ObjectPath]] = {
         "choose_remote_runtime": "harness.extras.deployments.machines_runtime:choose",
         "doctor_machines": "harness.extras.deployments.survey:doctor",
         "clean_machines": "harness.extras.deployments.survey:clean",
-        "merge_deployments": "harness.extras.deployments.merge:merge_runs",
+        "merge_runs": "harness.extras.deployments.merge:merge_runs",
     }

@@ -1,4 +1,4 @@
-"""Connections to the machines of a run, which forward the sockets of Docker engines and detect lost machines."""
+"""Connects to the machines of a run. A connection forwards the Docker engine's socket and detects a lost machine."""
 
 import logging
 import os
@@ -18,11 +18,10 @@ from harness.runtime.compose import client_environment, docker, inspect
 
 logger = logging.getLogger("tfb.machines")
 
-OPEN_SECONDS = 20.0
-CALL_SECONDS = 10.0
-SETTLE_SECONDS = 1.0  # a forwarded stream may end slightly before the ssh session
-LOST_GRACE_SECONDS = 0.1  # time in which docker clients of a lost engine may exit
-# Use the host keys of the user's ssh configuration, never prompt, and end the session after four silent seconds.
+OPEN_SECONDS = 20.0  # time limit for connecting to an engine
+CALL_SECONDS = 10.0  # time limit for a docker command
+SETTLE_SECONDS = 1.0  # how long to wait for the ssh session to end; a forwarded stream may end slightly before it
+# Use the host keys from the user's ssh configuration, never prompt, and end the session after four silent seconds.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2", "-o", "ControlPath=none"),
@@ -33,25 +32,25 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 @dataclass(kw_only=True)
 class ConnectedMachine:
-    """A machine whose Docker engine is connected."""
+    """A machine with a connected Docker engine."""
 
     name: str
-    address: str  # address at which the other machines reach it
-    at: Sequence[str]  # arguments of docker that select the engine
-    link: process.Child | None = None  # ssh process that forwards the socket of the engine
+    address: str  # address at which the other machines reach this machine
+    engine: Sequence[str]  # docker arguments that select the machine's engine
+    link: process.Child | None = None  # ssh process that forwards the engine's socket
     log: Path | None = None
-    lost: str | None = None  # reason, if the machine has been lost
+    lost: str | None = None  # why the machine is lost; None while it is reachable
 
     def lose(self, how: str) -> MachineLostError:
-        """Mark the machine as lost, and return the error. Later calls then fail at once instead of waiting."""
+        """Mark the machine as lost and return the error. Later calls then fail at once instead of waiting."""
         self.lost = how
         return MachineLostError(how)
 
     def require_reachable(self, settle: float = 0.0) -> None:
         """Raise MachineLostError if the machine is lost, or if the ssh session ends within ``settle`` seconds."""
         if self.link is not None and self.link.wait(settle) is not None:
-            said = process.tail(self.log, 3).strip() if self.log else ""
-            raise self.lose(f"the machine {self.name} is lost: the ssh session ended ({said or 'without a message'})")
+            output = process.tail(self.log, 3).strip() if self.log else ""
+            raise self.lose(f"the machine {self.name} is lost: the ssh session ended ({output or 'without a message'})")
         if self.lost is not None:
             raise MachineLostError(self.lost)
 
@@ -63,66 +62,61 @@ class ConnectedMachine:
             raise self.lose(f"the engine of the machine {self.name} does not respond: {done.stdout.strip()[-200:]}")
 
     def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.CompletedCommand:
-        """Run a docker command on the engine of the machine. Raises MachineLostError if the engine does not respond."""
+        """Run a docker command on the machine's engine. Raises MachineLostError if the engine does not respond."""
         if self.lost is not None:
             raise MachineLostError(self.lost)
         try:
-            done = docker(*arguments, seconds=seconds, at=self.at)
+            completed = docker(*arguments, seconds=seconds, at=self.engine)
         except process.CommandTimeoutError as error:
             self.require_reachable()
             raise self.lose(f"the engine of the machine {self.name} has not responded for {seconds:.0f} s") from error
-        if done.status != 0:
+        if completed.status != 0:
             self.require_reachable(SETTLE_SECONDS)
-        return done
+        return completed
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command line of a long-running docker command on the engine of the machine."""
-        return ["docker", *self.at, *arguments]
+        """Return the command line of a long-running docker command on the machine's engine."""
+        return ["docker", *self.engine, *arguments]
 
     def end(self, child: process.Child) -> None:
-        """Stop a long-running docker command. Before that, give the command a second to end."""
+        """Stop a long-running docker command, unless it ends within a second."""
         if self.lost is None:
             child.wait(1.0)
-        child.stop(grace=LOST_GRACE_SECONDS if self.lost else process.STOP_SECONDS)
+        # Do not wait long for the docker client of a lost engine, which may never exit.
+        child.stop(grace=0.1 if self.lost else process.STOP_SECONDS)
 
     def send(self, image: str) -> None:
         """Send a local image to the machine, unless the engine there already has the same image."""
-        here, there = (inspect("image", image, at) for at in ((), self.at))
+        here, there = (inspect("image", image, engine) for engine in ((), self.engine))
         if here and there and there["Id"] == here["Id"]:
             return
         load = f"{shlex.join(['docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
         done = process.run(["sh", "-c", load], seconds=900, env=client_environment())
         if done.status != 0:
             self.require_reachable()
-            said = done.stdout.strip()[-300:] or "no response"
-            raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {said}")
+            output = done.stdout.strip()[-300:] or "no response"
+            raise EnvironmentLacksError(f"cannot send the image {image} to {self.name}: {output}")
         logger.info("sent %s to %s", image, self.name)
 
 
 @contextmanager
-def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[ConnectedMachine]:
-    """Connect to a machine, and yield it while its socket is forwarded.
+def reached(host: Host, folder: Path, *, needs_address: bool = True) -> Iterator[ConnectedMachine]:
+    """Connect to a machine, forward its engine's socket, and yield the machine.
 
-    Args:
-        host: The machine.
-        folder: Folder for the log of ssh.
-        addressed: Whether other machines connect to it, so that it needs an address.
-
-    Raises:
-        EnvironmentLacksError: The machine cannot be reached. The message contains a remedy.
-        MachineLostError: The engine does not respond.
-        UsageError: The address is missing.
+    If ``needs_address`` is set, a Docker context must have an address at which the other machines reach it. Raises
+    UsageError if the address is missing, EnvironmentLacksError with a remedy if the machine cannot be used, or
+    MachineLostError if the engine does not respond.
     """
     if host.reached_by == "context":
-        if host.address is None and addressed:
-            raise UsageError(f"{host.text}: other machines need an address for this machine: {host.text}=ADDRESS")
-        machine = ConnectedMachine(name=host.text, address=host.address or "", at=("--context", host.name))
+        if host.address is None and needs_address:
+            raise UsageError(f"{host.text}: the address for the other machines is missing: write {host.text}=ADDRESS")
+        machine = ConnectedMachine(name=host.text, address=host.address or "", engine=("--context", host.name))
         machine.require_response()
         yield machine
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
     with ownership.make_scratch_folder("ssh") as scratch:
-        path = scratch / "d.sock"  # short, because the path of a socket has at most 107 bytes
+        path = scratch / "d.sock"  # short, because a socket path is limited to 107 bytes
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
         with safe_write.append(log, private=True) as output:
@@ -130,40 +124,37 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Con
         with process.running(link):
             _await_engine(host.text, link, path, log)
             address = host.address or _address(host)
-            yield ConnectedMachine(name=host.text, address=address, at=("-H", f"unix://{path}"), link=link, log=log)
+            yield ConnectedMachine(name=host.text, address=address, engine=("-H", f"unix://{path}"), link=link, log=log)
 
 
 def configuration() -> Sequence[str]:
-    """Return ssh's arguments for the configuration file in TFB_SSH_CONFIG, or no arguments without the variable."""
-    other = os.environ.get("TFB_SSH_CONFIG")
-    return ("-F", str(Path(other).absolute())) if other else ()
+    """Return the ssh arguments that select the file in TFB_SSH_CONFIG, or no arguments if the variable is unset."""
+    path = os.environ.get("TFB_SSH_CONFIG")
+    return ("-F", str(Path(path).absolute())) if path else ()
 
 
 def _address(host: Host) -> str:
-    """Return the host name in ssh's configuration."""
+    """Return the host name to which ssh resolves ``host.name``."""
     done = process.run(["ssh", "-G", *configuration(), host.name], seconds=CALL_SECONDS)
-    found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
-    return found[1] if found else host.name.rpartition("@")[2]
+    match = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
+    return match[1] if match else host.name.rpartition("@")[2]
 
 
 def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None:
-    """Wait until the engine responds through the socket, which exists as soon as ssh has logged in.
-
-    Raises EnvironmentLacksError.
-    """
-    until = time.monotonic() + OPEN_SECONDS
-    while time.monotonic() < until and link.wait(0.02) is None:
+    """Wait until the engine responds through the forwarded socket. Raises EnvironmentLacksError if it does not."""
+    deadline = time.monotonic() + OPEN_SECONDS
+    while time.monotonic() < deadline and link.wait(0.02) is None:
         if path.exists():
-            done = docker(*VERSION, seconds=OPEN_SECONDS, at=("-H", f"unix://{path}"))
-            if done.status == 0:
+            completed = docker(*VERSION, seconds=OPEN_SECONDS, at=("-H", f"unix://{path}"))
+            if completed.status == 0:
                 return
             raise EnvironmentLacksError(
-                f"{name} is reached, but no Docker engine responds at {SOCKET} on it "
-                f"({done.stdout.strip()[-200:]}): start the engine, add the user to the group docker, or set "
+                f"{name} is reachable over ssh, but no Docker engine responds at its {SOCKET} "
+                f"({completed.stdout.strip()[-200:]}): start the engine, add the user to the docker group, or set "
                 "AllowStreamLocalForwarding yes in sshd_config"
             )
-    said = process.tail(log, 4).strip()
+    output = process.tail(log, 4).strip()
     raise EnvironmentLacksError(
-        f"{name} cannot be reached over ssh ({said or 'no response'}). Check the host name and accept the host key; "
+        f"{name} cannot be reached over ssh ({output or 'no response'}). Check the host name and accept the host key; "
         f"test with: ssh -o BatchMode=yes {name}"
     )

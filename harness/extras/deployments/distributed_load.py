@@ -1,4 +1,4 @@
-"""Load generators on several clients that behave like a single generator and start at the same time."""
+"""Runs load generators on several client machines. They start together and behave like a single generator."""
 
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -11,14 +11,14 @@ from harness.runtime import GeneratorStart
 from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, run_generator
 
-# Start the generator only after the line "go". If the stream ends first, there is no load.
+# Shell script that starts the generator after it has read the line "go". If stdin ends first, no generator starts.
 WAIT_FOR_GO = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 FLAGS = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientShare:
-    """The share of a load that a client generates."""
+    """A client's share of the load, as arguments of its load generator."""
 
     connections: int
     threads: int
@@ -26,52 +26,45 @@ class ClientShare:
 
 
 def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientShare]:
-    """Divide connections and threads evenly among the clients. The first clients get the remainder.
-
-    Raises LoadError if there are fewer connections than clients.
-    """
-    places = [arguments.index(flag) + 1 for flag in FLAGS[program]]
-    connections, threads = (int(arguments[place]) for place in places)
+    """Divide connections and threads evenly among the clients. Raises LoadError for fewer connections than clients."""
+    indices = [arguments.index(flag) + 1 for flag in FLAGS[program]]
+    connections, threads = (int(arguments[index]) for index in indices)
     if connections < clients:
-        raise LoadError(f"{connections} connections cannot be divided among {clients} clients: remove this level")
-    found = []
+        raise LoadError(f"{connections} connections cannot be divided among {clients} clients: remove this load")
+    client_shares = []
     for number in range(clients):
-        own, its_threads = (total // clients + (number < total % clients) for total in (connections, threads))
-        its_threads = min(own, max(1, its_threads))
-        part = list(arguments)
-        part[places[0]], part[places[1]] = str(own), str(its_threads)
-        found.append(ClientShare(connections=own, threads=its_threads, arguments=part))
-    return found
+        own_connections, own_threads = (
+            total // clients + (number < total % clients) for total in (connections, threads)
+        )
+        own_threads = min(own_connections, max(1, own_threads))
+        own_arguments = list(arguments)
+        own_arguments[indices[0]], own_arguments[indices[1]] = str(own_connections), str(own_threads)
+        client_shares.append(ClientShare(connections=own_connections, threads=own_threads, arguments=own_arguments))
+    return client_shares
 
 
 class Generators:
-    """Load generators on all clients.
-
-    Args:
-        parts: For each generator, the client, its share of the load, and the program.
-        machines: Machines that must remain reachable during the load.
-        tell: Whether each program prints a line when it starts.
-    """
+    """Load generators on all clients. ``parts`` has an entry per client: machine, share of the load, and program."""
 
     def __init__(
         self,
         parts: Sequence[tuple[ConnectedMachine, ClientShare, GeneratorProgram]],
         machines: Collection[ConnectedMachine],
         *,
-        tell: bool,
+        reports_start: bool,
     ) -> None:
-        self._parts, self._machines, self._tell = parts, machines, tell
+        self._parts, self._machines, self._reports_start = parts, machines, reports_start
         self.command = tuple(argument for *_, program in parts for argument in program.command)
         self._begun: Sequence[GeneratorStart] = ()
 
     def begin(self) -> None:
         """Wait until all generators are ready, then start them within about a millisecond."""
-        told = []
+        sent_at = []
         try:
             for *_, program in self._parts:
                 program.await_ready()
             for *_, program in self._parts:
-                told.append(time.monotonic())
+                sent_at.append(time.monotonic())
                 program.go()
         except LoadError:
             for machine, *_ in self._parts:
@@ -83,22 +76,19 @@ class Generators:
                 connections=share.connections,
                 threads=share.threads,
                 go_sent_at=go_sent_at,
-                start_seen_at=time.monotonic() if self._tell and program.await_begun() else None,
+                start_seen_at=time.monotonic() if self._reports_start and program.await_begun() else None,
             )
-            for (machine, share, program), go_sent_at in zip(self._parts, told, strict=True)
+            for (machine, share, program), go_sent_at in zip(self._parts, sent_at, strict=True)
         )
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Return the share and the start of each client. ``start_seen_at`` may be slightly late, but never early."""
+        """Return each client's share and start times. ``start_seen_at`` may be slightly late, but is never early."""
         return self._begun
 
     def wait(self, seconds: float) -> int | None:
-        """Return 0 if all generators succeeded, the status of a failed generator, or None if a generator still runs.
-
-        Raises MachineLostError.
-        """
+        """Return 0, the status of a failed generator, or None if one is still running. Raises MachineLostError."""
         try:
-            for machine in self._machines:  # without the database's machine, the load would continue but be meaningless
+            for machine in self._machines:  # includes the database's machine, whose loss no generator would notice
                 machine.require_reachable()
         except MachineLostError:
             for machine, _, program in self._parts:  # the docker clients of a lost engine would wait forever
@@ -108,7 +98,7 @@ class Generators:
         ended = True
         for machine, _, program in self._parts:
             status = program.wait(seconds if ended else 0.0)
-            if status:  # a generator failed, so all other results are useless
+            if status:  # a generator failed, so the other generators' results are useless
                 machine.require_reachable(SETTLE_SECONDS)
                 self.interrupt()
                 return status
@@ -130,12 +120,15 @@ def start_generators(
     commands: Sequence[tuple[ConnectedMachine, ClientShare, Sequence[str]]],
     machines: Collection[ConnectedMachine] = (),
     *,
-    tell: bool = False,
+    reports_start: bool = False,
 ) -> Iterator[Generators]:
-    """Start a waiting generator on every client, and yield the group. Stop all generators at the end."""
+    """Start a load generator on every client, and stop all generators at the end of the block.
+
+    The generators send no request before ``Generators.begin``.
+    """
     with ExitStack() as stack:
         parts = [
             (machine, share, stack.enter_context(run_generator(command, waits_for_go=True, env=client_environment())))
             for machine, share, command in commands
         ]
-        yield Generators(parts, machines, tell=tell)
+        yield Generators(parts, machines, reports_start=reports_start)

@@ -1,7 +1,4 @@
-"""The Docker runtime on several machines. Images are built on this machine and sent to the machines that run them.
-
-ssh forwards the socket of each machine's Docker engine.
-"""
+"""The Docker runtime on several machines. It builds the images on this machine and sends them to the others."""
 
 import atexit
 import logging
@@ -18,8 +15,8 @@ from harness.extras.deployments.connected_machine import ConnectedMachine, reach
 from harness.extras.deployments.remote_container import METER_IMAGE, RemoteContainer
 from harness.extras.deployments.survey import METER
 from harness.host import process
-from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host, Hosts
+from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import safe_write
@@ -36,15 +33,15 @@ logger = logging.getLogger("tfb.machines")
 
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
-    """Connect to the machines, and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
+    """Connect to the machines and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
     refuse(settings)
     compose.engine_version()
-    plain = make_docker_runtime(settings, implementations, logs, run_id, prepare=False)
+    docker_runtime = make_docker_runtime(settings, implementations, logs, run_id, prepare=False)
     safe_write.make_folder(logs)
     links = ExitStack()
     atexit.register(links.close)
     runtime = MachinesRuntime(
-        **{each.name: getattr(plain, each.name) for each in fields(plain) if each.init},
+        **{each.name: getattr(docker_runtime, each.name) for each in fields(docker_runtime) if each.init},
         hosts=settings.hosts,
         reached={host: links.enter_context(reached(host, logs)) for host in settings.hosts.machines},
         links=links,
@@ -58,19 +55,19 @@ def refuse(settings: Settings) -> None:
     """Raise UsageError for flags that do not work with other machines."""
     open_loop = any(TEST_TYPES[name].open_loop for name in settings.test_types)
     searches = settings.profile.design == "search"
-    for flag, wrong, why in (
-        ("--runtime local", settings.runtime == "local", "other machines are reached by their Docker engines"),
+    for flag, is_set, reason in (
+        ("--runtime local", settings.runtime == "local", "other machines are reached through their Docker engines"),
         ("--network-mode bridge", settings.network_mode == "bridge", "a bridge network does not span machines"),
         ("--type order", open_loop, "tfb generates arrivals on a single machine only"),
-        ("a profile of rates", searches, "tfb generates loads at given rates on a single machine only"),
+        ("a profile that searches for capacities", searches, "tfb generates open loops on a single machine only"),
     ):
-        if wrong:
-            raise UsageError(f"{flag} cannot be used with other machines: {why}")
+        if is_set:
+            raise UsageError(f"{flag} cannot be used with other machines: {reason}")
 
 
 @dataclass(kw_only=True)
 class MachinesRuntime(DockerRuntime):
-    """A runtime with server, database and clients on separate machines. This machine's engine builds the images."""
+    """A runtime that can run the server, the database and the load generators on separate machines."""
 
     hosts: Hosts
     reached: Mapping[Host, ConnectedMachine]
@@ -78,7 +75,7 @@ class MachinesRuntime(DockerRuntime):
 
     @property
     def side_by_side(self) -> bool:
-        """Return False, because the machine runs a single server at a time."""
+        """Return False, because this runtime runs a single server at a time."""
         return False
 
     @property
@@ -108,7 +105,7 @@ class MachinesRuntime(DockerRuntime):
             machine.send(WRK_IMAGE)
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build the image on this machine, and send it to the server's machine."""
+        """Build the image on this machine and send it to the server's machine."""
         build = super().build(implementation, log)
         if build.status == "ok":
             self.server_machine.send(image_tag(implementation))
@@ -119,34 +116,34 @@ class MachinesRuntime(DockerRuntime):
         machine = self.database_machine
         if machine is None:
             raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb starts none")
-        there = partial(RemoteContainer, machine=machine, run_id=self.project.run_id)
-        return self._database(machine.address, replace(self.project, at=machine.at), there)
+        make_container = partial(RemoteContainer, machine=machine, run_id=self.project.run_id)
+        return self._database(machine.address, replace(self.project, engine=machine.engine), make_container)
 
     def remove_all(self) -> None:
-        """On every reachable machine, remove all resources with the run's label."""
+        """Remove all resources that carry the run's label from every reachable machine."""
         for machine in self.reached.values():
-            _quietly(machine, replace(self.project, at=machine.at).remove_all)
+            _quietly(machine, replace(self.project, engine=machine.engine).remove_all)
 
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a fresh container on the server's machine. Yield it after the first response to this machine."""
+        """Start a fresh container on the server's machine. Yield the server once this machine gets a response."""
         machine, port = self.server_machine, self.server_port or free_port()
-        project = replace(self.project, at=machine.at)
+        project = replace(self.project, engine=machine.engine)
         variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
         safe_write.append(log, private=True).close()  # the log must exist before the container
         with ExitStack() as stack:
             stack.callback(_quietly, machine, lambda: project.remove(SERVER))
-            began = time.monotonic()
+            started_at = time.monotonic()
             try:
-                found = self._up(project, variables, log.with_suffix(".compose.log"), project.name)
+                container_id = self._up(project, variables, log.with_suffix(".compose.log"), project.name)
                 run_id = self.project.run_id
-                container = RemoteContainer(implementation.name, found, log, machine, run_id, port=port)
+                container = RemoteContainer(implementation.name, container_id, log, machine, run_id, port=port)
                 stack.callback(_quietly, machine, container.stop)
                 endpoint = Endpoint(host=machine.address, port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, program=container)
-                server.startup_time = wait_until_ready(server, ready_path, began)
+                server.startup_time = wait_until_ready(server, ready_path, started_at)
             except StartError as error:
                 machine.require_reachable()
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
@@ -155,9 +152,9 @@ class MachinesRuntime(DockerRuntime):
     def generator(  # type: ignore[override]  # several programs with the interface of a single generator
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a container on each client for its share of the load. All shares start at the same time.
+        """Start a load generator with a share of the load on each client.
 
-        If ``folder`` is given, the only container runs on this machine, because the files are read here.
+        If ``folder`` is given, start a single generator on this machine instead.
         """
         if folder is not None:
             return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
@@ -167,34 +164,38 @@ class MachinesRuntime(DockerRuntime):
             for machine in self.clients:
                 machine.send(LOADGEN_IMAGE)
         run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
-        entrypoint, inside = (
+        entrypoint, script = (
             ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", distributed_load.WAIT_FOR_GO, name))
         )
-        whole = (*run, *self.project.labels(), *self.limits(), *entrypoint, self.image_id(GENERATORS[name]), *inside)
-        parts = distributed_load.shares(name, arguments, len(self.clients))
+        docker_arguments = (
+            *run,
+            *self.project.labels(),
+            *self.limits(),
+            *entrypoint,
+            self.image_id(GENERATORS[name]),
+            *script,
+        )
+        client_shares = distributed_load.shares(name, arguments, len(self.clients))
         commands = [
-            (machine, part, machine.command(*whole, *part.arguments))
-            for machine, part in zip(self.clients, parts, strict=True)
+            (machine, part, machine.command(*docker_arguments, *part.arguments))
+            for machine, part in zip(self.clients, client_shares, strict=True)
         ]
-        return distributed_load.start_generators(commands, self.reached.values(), tell=not waits_for_go)
+        return distributed_load.start_generators(commands, self.reached.values(), reports_start=not waits_for_go)
 
     def require_machines(self) -> None:
-        """Require a response from every machine. Raises MachineLostError with the name of a lost machine."""
+        """Raise MachineLostError if a machine does not respond. The error names the machine."""
         for machine in self.reached.values():
             machine.require_response()
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return run.json with the graded machine of each role, and with the links between machines.
-
-        ``machine`` in run.json is the server's machine.
-        """
+        """Return ``info`` with each machine's facts and grade, and with measurements of the links between machines."""
         run_id = self.project.run_id
         machines = survey.roles(self.hosts, self.reached, run_id)
         links = survey.measure_links(self.hosts, self.reached, run_id)
         return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": links})
 
     def close(self) -> None:
-        """Remove all remaining resources of the run, as on a single machine, and close the connections."""
+        """Remove all remaining resources of the run, and close the connections to the machines."""
         try:
             super().close()
         finally:

@@ -1,97 +1,121 @@
-"""``report RUN RUN … --deployments``: merges runs of several deployments. Ratios are calculated per deployment."""
+"""Merges runs into one: ``report RUN RUN … --deployments``, and ``report RUN RUN …`` for the parts of a selection.
+
+Ratios are computed within each deployment. Ratios between parts are computed through their common baseline.
+"""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.extras.deployments.part_checks import list_differences, require_all_parts
 from harness.records import store
-from harness.records.machine_record import MachineSet
-from harness.records.run_info import ImplementationInfo, RunInfo
+from harness.records.run_info import ImplementationInfo, MachineSet, Part, RunInfo
 from harness.records.store import RunStore
 
 
-def merge_runs(runs: Mapping[str, Path], results: Path) -> Path:
-    """Merge runs into a new run, and return its folder.
+def merge_runs(runs: Mapping[str, Path], results: Path, *, across: bool = False) -> Path:
+    """Merge runs into a new run and return its folder. ``runs``: name of the deployment or part -> folder.
 
-    Args:
-        runs: Name of the deployment -> folder of the run.
-        results: The results folder for the new run.
-
-    Raises:
-        UsageError: The runs cannot be merged.
-        StoreError: A run cannot be read or written.
+    If any run is a part, all runs must be the parts of a selection. Raises UsageError if the runs cannot be merged, or
+    StoreError if one cannot be read or written. ``across`` permits parts of different commits or kinds of machines.
     """
-    found = dict(
+    records_by_deployment = dict(
         zip(
             runs,
             store.renumber_processes([store.read_run(folder, with_series=True) for folder in runs.values()]),
             strict=True,
         )
     )
-    infos = [records.info for records in found.values()]
+    infos = [records.info for records in records_by_deployment.values()]
     if len({(each.started_at, each.machine.hostname) for each in infos}) < max(2, len(infos)):
-        raise UsageError("report RUN RUN … --deployments: name at least two different runs, one for each deployment")
+        raise UsageError("report RUN RUN …: name at least two different runs, one for each deployment or part")
     first = infos[0]
+    part = require_all_parts(dict(zip(runs, infos, strict=True))) if any(each.part for each in infos) else None
     deployments: list[MachineSet] = []
     problems: list[str] = []
     implementations: dict[str, ImplementationInfo] = {}
-    for name, records in found.items():
+    for name, records in records_by_deployment.items():
         info = records.info
-        _require_alike(first, info, name)
+        _require_comparable(first, info, name, part)
+        if part and info is not first and (differing := "; ".join(list_differences(first, info))):
+            if not across:
+                raise UsageError(
+                    f"{name} differs from the first part in {differing}. Ratios between parts would include this "
+                    "difference. Repeat the part at the same commit on a machine of the same kind, or add --across"
+                )
+            problems.append(f"{name} differs from the first part in {differing}")
         numbers = tuple(sorted(store.process_numbers(records)))
         deployments.append(MachineSet(name=name, machine=info.machine, runs=(info.run_id,), processes=numbers))
         problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
         if info.status not in ("complete", "incomplete", "failed"):
-            problems.append(f"{name}: the run is {info.status}; completed measurements count")
-        for each in info.implementations:  # prefer the record from a deployment that built the implementation
-            known = implementations.get(each.name)
-            if known is None or not (known.build and known.build.status == "ok"):
+            problems.append(f"{name}: the run is {info.status}; its completed measurements are included")
+        for each in info.implementations:  # prefer the record of a deployment that built the implementation
+            previous = implementations.get(each.name)
+            if previous is None or not (previous.build and previous.build.status == "ok"):
                 implementations[each.name] = each
-    most = max((number + 1 for each in deployments for number in each.processes), default=0)
-    profile = _profile(first)
-    rules = profile.get("processes")
-    number = {**(rules if isinstance(rules, dict) else {}), "minimum": most, "maximum": most, "looks": ()}
     info = first.model_copy(
         update={
             "run_id": f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-merged",
-            "name": f"{len(found)} deployments",
+            "name": f"{len(records_by_deployment)} {'parts' if part else 'deployments'}",
             "status": "incomplete" if "incomplete" in (each.status for each in infos) else "complete",
-            "started_at": min(records.info.started_at for records in found.values()),
-            "completed_at": max(records.info.completed_at or 0.0 for records in found.values()) or None,
-            "command": ("report", *found, "--deployments"),
-            "settings": {**first.settings, "profile": {**profile, "processes": number}},
+            "started_at": min(each.started_at for each in infos),
+            "completed_at": max(each.completed_at or 0.0 for each in infos) or None,
+            "command": ("report", *records_by_deployment, *(() if part else ("--deployments",))),
             "implementations": tuple(implementations.values()),
-            "processes_expected": most,
-            "processes_maximum": most,
+            "loads": {kind: loads for each in infos for kind, loads in each.loads.items()},
             "noise_floor": None,
             "problems": tuple(problems),
             "sets": tuple(deployments),
+            "part": part,
+            **_process_limits(first, None if part else deployments),
         }
     )
-    made = store.join_runs(found.values(), info)
-    written = RunStore(results / info.run_id, started_at=info.started_at)
-    for kind in filter(lambda kind: getattr(made, kind), store.PROCESS_FILES):
-        written.write_text(f"{kind}.jsonl", "\n".join(each.to_json() for each in getattr(made, kind)))
-    written.write_info(info)
-    return written.folder
+    merged = store.join_runs(records_by_deployment.values(), info)
+    merged_store = RunStore(results / info.run_id, started_at=info.started_at)
+    for kind in filter(lambda kind: getattr(merged, kind), store.PROCESS_FILES):
+        merged_store.write_text(f"{kind}.jsonl", "\n".join(each.to_json() for each in getattr(merged, kind)))
+    merged_store.write_info(info)
+    return merged_store.folder
 
 
 def _profile(info: RunInfo) -> dict[str, object]:
-    found = info.settings.get("profile")
-    return found if isinstance(found, dict) else {}
+    profile = info.settings.get("profile")
+    return profile if isinstance(profile, dict) else {}
 
 
-def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
-    """Raise UsageError if two runs have different profiles, baselines, runtimes, loads or sources."""
+def _process_limits(first: RunInfo, deployments: Sequence[MachineSet] | None) -> dict[str, object]:
+    """Return the fields with the numbers of processes per implementation. Parts (None) keep their own numbers."""
+    profile = _profile(first)
+    rules = profile.get("processes")
+    limits: dict[str, object] = {**(rules if isinstance(rules, dict) else {}), "looks": ()}
+    counts: dict[str, object] = {}
+    if deployments is not None:
+        count = max((number + 1 for each in deployments for number in each.processes), default=0)
+        limits |= {"minimum": count, "maximum": count}
+        counts = {"processes_expected": count, "processes_maximum": count}
+    return {**counts, "settings": {**first.settings, "profile": {**profile, "processes": limits}}}
+
+
+def _require_comparable(first: RunInfo, other: RunInfo, name: str, part: Part | None) -> None:
+    """Raise UsageError if two runs have different profiles, baselines, runtimes, loads or sources.
+
+    Parts may have different test types, and ``list_differences`` compares their sources.
+    """
+    shared = first.loads.keys() & other.loads.keys() if part else first.loads.keys() | other.loads.keys()
     facts = [
-        {**_profile(each), **each.model_dump(include={"reference", "runtime", "loads", "revision"})}
+        {
+            **_profile(each),
+            **each.model_dump(include={"reference", "runtime"}),
+            "loads": {kind: each.loads.get(kind) for kind in shared},
+            **({} if part else {"revision": each.revision}),
+        }
         for each in (first, other)
     ]
     differing = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
-    if first.dirty or other.dirty:
+    if not part and (first.dirty or other.dirty):
         differing.append("uncommitted changes")
     if differing:
         raise UsageError(
-            f"{name} was measured differently ({', '.join(differing)}): repeat the run with the same flags and commit"
+            f"{name} differs from the first run in {', '.join(differing)}: repeat it with the same flags and commit"
         )

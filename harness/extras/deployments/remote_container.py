@@ -1,8 +1,8 @@
 """A running container on a remote machine, with the interface of a local container.
 
-The machine's engine provides the state of the container. A reader (toolset/meter) provides the counters. The reader is
-a container on the same machine: for each line that it receives, it sends a line with the counters. Times refer to the
-clock of that machine.
+The remote Docker engine reports whether the container runs. A second container on that machine, the reader
+(toolset/meter), provides the counters. The reader responds to each line on stdin with a line of counters. Times refer
+to the remote machine's clock.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from harness.runtime.compose import client_environment, label_flags, ownership_l
 from harness.runtime.container import LAST_LINES, SETTLE_SECONDS, Container, describe_end, follow_log
 from harness.runtime.limits import Limits
 
-OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits for starting the reader, and for a reading
+OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits for starting the reader and for each reading
 METER_IMAGE = "tfb/meter"
 # Flags that give the reader access to the namespaces of the host, read-only.
 NAMESPACES = (
@@ -36,8 +36,8 @@ NAMESPACES = (
 class RemoteContainer(Container):
     """A running container on a remote machine. Its output is appended to ``log`` until ``close``.
 
-    The output stream ends together with the container, so checking whether the container runs adds no work under load.
-    If ``port`` is 0, sockets are not read. Raises StartError if the container exits immediately.
+    The output stream ends when the container ends. Therefore ``alive`` need not ask the machine while a trial runs. If
+    ``port`` is 0, the reader does not count connections. Raises StartError if the container exits immediately.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RemoteContainer(Container):
         self.machine, self.place = machine, f" on {machine.name}"
         self._last: dict[str, Any] = {}
         self._last_at = -1.0
-        self._rest = b""
+        self._incomplete_line = b""
         pid = self._state().split()[-1]
         safe_write.make_folder(log.parent)
         self._follower = follow_log(machine.command(), container, log)
@@ -79,7 +79,7 @@ class RemoteContainer(Container):
 
     def line(self) -> dict[str, Any]:
         """Return the current counters from the reader. Raises ServerDiedError and MachineLostError."""
-        # Readings within 50 ms share the same line.
+        # Calls within 50 ms return the same reading.
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self.machine.require_reachable()
@@ -92,22 +92,22 @@ class RemoteContainer(Container):
 
     def _line(self, seconds: float) -> dict[str, Any]:
         output = self._reader.stdout
-        until = time.monotonic() + seconds
-        while b"\n" not in self._rest:
-            left = until - time.monotonic()
-            if output is None or left <= 0 or not select.select([output], [], [], left)[0]:
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._incomplete_line:
+            seconds_left = deadline - time.monotonic()
+            if output is None or seconds_left <= 0 or not select.select([output], [], [], seconds_left)[0]:
                 raise self.machine.lose(f"the machine {self.machine.name} has not responded for {seconds:.0f} s")
             part = os.read(output.fileno(), 1 << 16)
             if not part:
                 self._reader.wait(READ_SECONDS)
                 self.machine.require_response()
                 raise ServerDiedError(f"the reader on {self.machine.name} has ended")
-            self._rest += part
-        text, _, self._rest = self._rest.partition(b"\n")
-        found: dict[str, Any] = json.loads(text)
-        if "gone" in found:
+            self._incomplete_line += part
+        text, _, self._incomplete_line = self._incomplete_line.partition(b"\n")
+        counters: dict[str, Any] = json.loads(text)
+        if "gone" in counters:
             raise ServerDiedError(self.crash_reason())
-        return found
+        return counters
 
     def alive(self) -> bool:
         """Return whether the container runs. Raises MachineLostError if the machine is lost."""
@@ -121,10 +121,13 @@ class RemoteContainer(Container):
         return f"{self.id} {self._state()}"
 
     def read(self) -> Reading:
-        """Return the counters of the container's control group, with remote times. Raises the errors of ``line``."""
+        """Return the counters of the container's control group. Raises the same errors as ``line``.
+
+        Times in the reading refer to the remote machine's clock.
+        """
         process.truncate_log(self.log)
-        found = self.line()["reading"]
-        return Reading(**found | {"pids": tuple(found["pids"])})
+        counters = self.line()["reading"]
+        return Reading(**counters | {"pids": tuple(counters["pids"])})
 
     def steal_ticks(self) -> tuple[float, float] | None:
         """Return the stolen and the total CPU ticks of the machine, or None if they cannot be read."""
@@ -138,18 +141,18 @@ class RemoteContainer(Container):
         return RemoteConnections(self)
 
     def how_it_ended(self) -> str:
-        """Log the remaining output, and return how the container ended according to the engine."""
+        """Append the remaining output to the log, and return how the container ended according to the engine."""
         self._follower.wait(SETTLE_SECONDS)
         self.machine.require_response()
         self._complete_log()
-        return describe_end(self.id, self.machine.at)
+        return describe_end(self.id, self.machine.engine)
 
     def signal(self, name: str) -> None:
         """Send a signal to the first process of the container."""
         self.machine.docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Stop the container, after ``STOP_SECONDS`` by force, and log the remaining output."""
+        """Stop the container, and append the remaining output to the log. Kill it after ``STOP_SECONDS``."""
         try:
             seconds = process.STOP_SECONDS
             self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)
@@ -157,7 +160,7 @@ class RemoteContainer(Container):
             self.close()
 
     def close(self) -> None:
-        """Stop logging the output, and stop the reader."""
+        """Stop logging the output and stop the reader."""
         for stream in filter(None, (self._reader.stdin, self._reader.stdout)):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -173,14 +176,14 @@ class RemoteContainer(Container):
 
 @dataclass(frozen=True)
 class RemoteConnections:
-    """Counters of connections to a container's port, read on the server's machine, from the clients' side."""
+    """Counters of the clients' connections to a container's port, read on the server's machine."""
 
     container: RemoteContainer
 
     def read(self) -> SocketCounters | None:
-        """Return the current counters. Raises the errors of ``RemoteContainer.line``."""
-        found = self.container.line()["sockets"]
-        return found and SocketCounters(**found)
+        """Return the current counters. Raises the same errors as ``RemoteContainer.line``."""
+        counters = self.container.line()["sockets"]
+        return counters and SocketCounters(**counters)
 
     def close(self) -> None:
         """Do nothing, because the container closes the reader."""

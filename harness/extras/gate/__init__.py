@@ -1,4 +1,8 @@
-"""Declares the plugin of the regression gate, which compares two versions of a service."""
+"""Declares the plugin for the regression gate.
+
+The gate compares two versions of a service, base and head. It also runs a second copy of base, to measure noise. Base,
+the copy and head are called the sides of the comparison.
+"""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,7 +11,7 @@ from harness.plugins import ObjectPath, Plugin, Verb
 
 
 class GatePlugin(Plugin):
-    """``compare --base`` for a service, and the verbs ``init`` and ``history``."""
+    """Plugin for ``compare --base`` in a service's folder, and for the verbs ``init`` and ``history``."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {
         "init": Verb(target="harness.extras.gate.init:command", help="write the tfb.toml of a service"),
@@ -15,4 +19,5 @@ class GatePlugin(Plugin):
             target="harness.extras.gate.history:command", help="draw the verdicts that compare --history kept"
         ),
     }
+    designs: ClassVar[Mapping[str, ObjectPath]] = {"gate": "harness.extras.gate.gate_design:regression_gate"}
     hooks: ClassVar[Mapping[str, ObjectPath]] = {"compare_service": "harness.extras.gate.cli:compare"}

@@ -1,4 +1,4 @@
-"""Finds the files that a compose file reads, and checks them before Docker Compose reads any of them."""
+"""Checks the paths of all files that a compose file reads, before Docker Compose reads them."""
 
 import os
 from collections.abc import Iterator
@@ -14,49 +14,49 @@ READING_KEYS = ("env_file", "extends", "include", "label_file")  # keys whose va
 REMOTE = ("://", "git@", "oci:", "github.com/")
 
 
-def confined(path: Path, top: Path) -> bool:
-    """Return whether a path is below ``top``, for both ways of resolving ``..`` and links.
+def confined(path: Path, root: Path) -> bool:
+    """Return whether a path is below ``root``, in whatever order ``..`` and links are resolved.
 
     Docker Compose removes ``..`` textually, but the kernel follows links first. Both resulting paths must be below
-    ``top``.
+    ``root``.
     """
-    top = top.resolve()
+    root = root.resolve()
     ways = (path.resolve(), Path(os.path.normpath(path.absolute())).resolve())
-    return all(way == top or top in way.parents for way in ways)
+    return all(way == root or root in way.parents for way in ways)
 
 
-def require_confined(file: Path, top: Path) -> None:
-    """Raise UsageError if a compose file, or a file that it includes or extends, reads a file outside ``top``.
+def require_confined(file: Path, root: Path) -> None:
+    """Raise UsageError if a compose file, or a file that it includes or extends, reads a file outside ``root``.
 
-    Keys are checked at any depth, because includes and merges can move them.
+    The check covers keys at any depth, because includes and merges can move keys.
     """
-    pending, seen = [file], set[Path]()
+    pending, visited = [file], set[Path]()
     while pending:
         current = pending.pop()
-        if not confined(current, top):
-            raise UsageError(f"{current}: the file is outside {top}. Keep every compose file in the repository")
-        if current.resolve() in seen:
+        if not confined(current, root):
+            raise UsageError(f"{current}: the file is outside {root}. Keep every compose file in the repository")
+        if current.resolve() in visited:
             continue
-        seen.add(current.resolve())
+        visited.add(current.resolve())
         for key, leaf in _paths(_read(current)):
-            _require_path(current, key, leaf, top)
+            _require_path(current, key, leaf, root)
             named = current.parent / leaf
             if key in ("extends", "include") and named.is_file():
                 pending.append(named)
 
 
-def _require_path(file: Path, key: str, leaf: str, top: Path) -> None:
-    where = f"{file}: {key}: {leaf!r}"
+def _require_path(file: Path, key: str, leaf: str, root: Path) -> None:
+    location = f"{file}: {key}: {leaf!r}"
     if key == "project_directory":
-        raise UsageError(f"{where}: tfb cannot check paths below a different project directory. Remove the key")
+        raise UsageError(f"{location}: tfb cannot check paths below a different project directory. Remove the key")
     if "$" in leaf:
-        raise UsageError(f"{where}: the path depends on a variable, so tfb cannot check it. Write the path itself")
+        raise UsageError(f"{location}: the path contains a variable, so tfb cannot check it. Write the path itself")
     if any(word in leaf for word in REMOTE):
-        raise UsageError(f"{where}: the file is remote. Put a copy into the repository")
+        raise UsageError(f"{location}: the file is remote. Put a copy into the repository")
     if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
-        raise UsageError(f"{where}: is not a regular file. Replace it by a regular file")
-    if not confined(file.parent / leaf, top):
-        raise UsageError(f"{where}: the file is outside {top}. Put it into the repository, or into service.files")
+        raise UsageError(f"{location} is not a regular file. Replace it with a regular file")
+    if not confined(file.parent / leaf, root):
+        raise UsageError(f"{location}: the file is outside {root}. Put it into the repository, or into service.files")
 
 
 def _read(file: Path) -> list[yaml.Node]:
@@ -69,14 +69,7 @@ def _read(file: Path) -> list[yaml.Node]:
         # compose_all returns plain nodes and creates no Python objects, so the file's tags have no effect.
         documents = [node for node in yaml.compose_all(file.read_text(encoding="utf-8"), yaml.SafeLoader) if node]
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"{file}: not a compose file that can be read: {str(error)[:300]}") from error
-    if _expanded(documents) > MOST_NODES:
-        raise UsageError(f"{file}: its aliases stand for more than {MOST_NODES} values. Use fewer aliases")
-    return documents
-
-
-def _expanded(documents: list[yaml.Node]) -> int:
-    """Return the number of values after expanding all aliases. An alias within the referenced anchor counts once."""
+        raise UsageError(f"cannot read {file} as a compose file: {str(error)[:300]}") from error
     sizes: dict[int, int] = {}
     pending, counted = list(documents), set[int]()
     while pending:
@@ -89,7 +82,9 @@ def _expanded(documents: list[yaml.Node]) -> int:
         if id(node) not in counted:
             counted.add(id(node))
             sizes[id(node)] = 1 + sum(sizes[id(part)] for part in _parts(node))
-    return sum(sizes[id(node)] for node in documents)
+    if sum(sizes[id(node)] for node in documents) > MOST_NODES:
+        raise UsageError(f"{file}: its aliases stand for more than {MOST_NODES} values. Use fewer aliases")
+    return documents
 
 
 def _parts(node: yaml.Node) -> list[yaml.Node]:
@@ -99,7 +94,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _paths(documents: list[yaml.Node]) -> Iterator[tuple[str, str]]:
-    """For each key that names files, yield the key and every text below it."""
+    """Yield each key that names files, with every scalar below it."""
     for key, value in _entries(documents):
         if key in READING_KEYS:
             for inner, below in _entries([value]):
@@ -115,12 +110,12 @@ def _entries(documents: list[yaml.Node]) -> Iterator[tuple[str, yaml.Node]]:
 
 
 def _nodes(documents: list[yaml.Node]) -> Iterator[yaml.Node]:
-    """Yield every node once, although aliases may create cycles."""
-    pending, seen = list(documents), set[int]()
+    """Yield every node exactly once, even if aliases form a cycle."""
+    pending, visited = list(documents), set[int]()
     while pending:
         node = pending.pop()
-        if id(node) in seen:
+        if id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         yield node
         pending += _parts(node)

@@ -1,7 +1,7 @@
-"""Separates the compose project of a side from this machine and from the other sides.
+"""Rewrites a side's compose project so that it shares nothing with this machine or with the other sides.
 
-The input is the effective model that ``docker compose config`` prints, in which all includes, merges and variables are
-resolved. Known keys are copied, dropped or rewritten, and all other keys are refused.
+The sides of a comparison are base, its copy and head. The input is the model that ``docker compose config`` prints. It
+has all includes, merges and variables resolved. tfb copies, drops or rewrites known keys, and refuses all other keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ KEPT = frozenset(
         "tty", "ulimits", "user", "working_dir",
     }
 )
-# Keys that are dropped: other programs of the machine read some of them, and tfb sets the rest.
+# Keys to drop. Either other programs on this machine read them, or tfb sets them itself.
 DROPPED = frozenset(
     {
         "annotations", "container_name", "deploy", "develop", "env_file", "label_file",
@@ -60,34 +60,34 @@ CONSENTS = frozenset(
     {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
 )
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
-VALUE_PREFIX = "TFB_VALUE_"  # prefix of variables that contain secrets, chosen so that no program interprets them
-MOST_CONTAINERS = 8  # maximum number of containers of a service
+VALUE_PREFIX = "TFB_VALUE_"  # prefix of variables that contain secrets, so that no program interprets their names
+MOST_CONTAINERS = 8  # maximum number of containers per service
 MOST_REFUSALS = 20  # maximum number of refused keys in a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """The parameters for separating the model of a side."""
+    """Parameters of ``separate_model``."""
 
     project: str
     service: str  # name of the measured service
-    top: Path  # root of the side's copy of the repository
+    root: Path  # root of the side's copy of the repository
     labels: Mapping[str, str]
     limits: Limits  # limits of each container
     env: Mapping[str, str] = field(default_factory=dict)  # values for ``secrets.NAME.environment``
-    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # consents by service ("" means all services)
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("" means all) -> consents
 
 
 def separate_model(model: ComposeTree, separation: Separation) -> dict[str, Any]:
     """Return a model that shares no resources with this machine or with the other sides.
 
-    Raises UsageError with all keys that cannot be separated.
+    Raises a UsageError that lists all keys that tfb refuses.
     """
     return _Separator(separation).whole(model)
 
 
 class _Separator:
-    """A pass over a model that collects refused keys."""
+    """A visitor of a compose model that rewrites its keys and collects those that tfb refuses."""
 
     def __init__(self, separation: Separation) -> None:
         self.given = separation
@@ -98,10 +98,10 @@ class _Separator:
         for key in model:
             if key not in TOP_LEVEL and not key.startswith("x-"):
                 self._refuse(key, "this version of tfb does not know the key", "remove it")
-        found: ComposeTree = model.get("services") or {}
-        if self.given.service not in found:
+        declared_services: ComposeTree = model.get("services") or {}
+        if self.given.service not in declared_services:
             self._refuse(f"services.{self.given.service}", "the service does not exist", "correct service.service")
-        services = {name: self._service(name, entry) for name, entry in found.items()}
+        services = {name: self._service(name, entry) for name, entry in declared_services.items()}
         whole = {
             "name": self.given.project,
             "services": services,
@@ -120,19 +120,19 @@ class _Separator:
     def _refuse(self, key: str, why: str, what: str) -> None:
         self.refused.append(f"- {key[:200]}: {why[:500]}; {what[:300]}")
 
-    def _consented(self, service: str, key: str, why: str) -> bool:
-        """Return whether ``--allow`` names the key. Otherwise, refuse the key."""
+    def _consented(self, service: str, key: str, reason: str) -> bool:
+        """Return whether ``--allow`` names the key. If not, refuse the key."""
         allowed = self.given.allowed
         if key in allowed.get(service, frozenset()) | allowed.get("", frozenset()):
             return True
-        self._refuse(f"services.{service}.{key}", why, f"remove it, or consent with --allow {service}={key}")
+        self._refuse(f"services.{service}.{key}", reason, f"remove it, or consent with --allow {service}={key}")
         return False
 
     # ---- services ----------------------------------------------------------------------------------------------------
 
     def _service(self, name: str, entry: ComposeTree) -> dict[str, Any]:
-        own = {key: value for key, value in entry.items() if key in KEPT and value is not None}
-        own["environment"] = set_only(entry.get("environment"))
+        separated = {key: value for key, value in entry.items() if key in KEPT and value is not None}
+        separated["environment"] = set_only(entry.get("environment"))
         checks: Mapping[str, Callable[[str, Any], Any]] = {
             "build": self._build,
             "image": self._image,
@@ -148,17 +148,17 @@ class _Separator:
             if value in (None, False, "", [], {}) or key in KEPT | DROPPED:
                 continue
             if key in checks:
-                own[key] = checks[key](name, value)
+                separated[key] = checks[key](name, value)
             elif key in NAMESPACES:
-                own |= self._namespace(name, key, str(value))
+                separated |= self._namespace(name, key, str(value))
             elif key not in RIGHTS:
                 self._refuse(f"services.{name}.{key}", "this version of tfb does not know the key", "remove it")
             elif self._consented(name, key, "it gives the container rights over this machine"):
-                own[key] = value
-        return own | self._limits(name, entry)
+                separated[key] = value
+        return separated | self._limits(name, entry)
 
     def _limits(self, name: str, entry: ComposeTree) -> dict[str, Any]:
-        """Return the limits of a container: in each case, the lower value of the file and of tfb."""
+        """Return a container's limits. Each limit is the lower of tfb's value and the compose file's value."""
         deploy = entry.get("deploy") or {}
         resources = deploy.get("resources") or {}
         limits = resources.get("limits") or {}
@@ -167,7 +167,7 @@ class _Separator:
         count = max(int(entry.get("scale") or 1), int(deploy.get("replicas") or 1))
         most = 1 if name == self.given.service else MOST_CONTAINERS
         if count > most:
-            self._refuse(f"services.{name}.scale", f"{count} containers of it are too many", f"ask for {most} at most")
+            self._refuse(f"services.{name}.scale", f"{count} containers are too many", f"use at most {most}")
         memory = min((*_sizes(entry.get("mem_limit"), limits.get("memory")), self.given.limits.memory_bytes))
         pids = min((*_sizes(entry.get("pids_limit"), limits.get("pids")), self.given.limits.pids))
         own: dict[str, Any] = {"mem_limit": str(memory), "memswap_limit": str(memory), "pids_limit": pids}
@@ -180,7 +180,7 @@ class _Separator:
         if value.startswith("service:") or value in OWN_NAMESPACES:
             return {key: value}
         if key == "network_mode" and value in ("bridge", "default"):
-            return {}  # the network of the side has the same effect
+            return {}  # copy nothing, because the side's private network has the same effect
         if value == "host" and self._consented(name, key, "it shares a namespace of this machine"):
             return {key: value}
         if value != "host":
@@ -215,55 +215,57 @@ class _Separator:
         for source in value:
             if source.startswith("container:"):
                 where = f"services.{name}.volumes_from"
-                self._refuse(where, f"{source!r} is no service of this file", "use a volume of the file")
+                self._refuse(where, f"{source!r} is not in this compose file", "use a volume of the file")
         return value
 
     def _mounts(self, name: str, value: list[ComposeTree]) -> list[ComposeTree]:
         return [kept for mount in value if (kept := self._mount(name, mount)) is not None]
 
     def _mount(self, name: str, mount: ComposeTree) -> ComposeTree | None:
-        kind, where = mount.get("type"), f"services.{name}.volumes"
+        kind, location = mount.get("type"), f"services.{name}.volumes"
         if kind in ("volume", "tmpfs"):
             return mount
         if kind != "bind":
-            self._refuse(where, f"a mount of type {kind!r} cannot be separated", "use a volume of the file")
+            self._refuse(
+                location, f"each side needs its own data, unlike a mount of type {kind!r}", "use a volume of the file"
+            )
             return None
         source, read_only = Path(mount["source"]), bool(mount.get("read_only"))
         if (mount.get("bind") or {}).get("propagation", "rprivate") not in ("private", "rprivate"):
-            self._refuse(where, f"{source} would pass mounts on to this machine", "remove bind.propagation")
-        if confined(source, self.given.top):
-            source = source.resolve()  # resolved, so that later changes of links do not affect the mount
-            self.binds.append((where, source, not read_only))
+            self._refuse(location, f"{source} would pass mounts on to this machine", "remove bind.propagation")
+        if confined(source, self.given.root):
+            source = source.resolve()  # resolve now, so that later changes to links do not affect the mount
+            self.binds.append((location, source, not read_only))
         elif not read_only:
             why = f"{source} is outside the side's copy of the repository, so the sides would share written data"
-            self._refuse(where, why, "use a volume of the file, or a folder of the repository")
+            self._refuse(location, why, "use a volume of the file, or a folder of the repository")
         else:
-            self._consented(name, "volumes", f"{source} is a file or folder of this machine")
-        create = bool((mount.get("bind") or {}).get("create_host_path")) and confined(source, self.given.top)
+            self._consented(name, "volumes", f"{source} is a file or folder on this machine")
+        create = bool((mount.get("bind") or {}).get("create_host_path")) and confined(source, self.given.root)
         return {**mount, "source": str(source), "bind": {"create_host_path": create}}
 
     # ---- builds ------------------------------------------------------------------------------------------------------
 
     def _build(self, name: str, build: ComposeTree) -> dict[str, Any]:
-        where = f"services.{name}.build"
-        own = {key: value for key, value in build.items() if key in BUILD_KEPT and value}
-        own["args"] = set_only(build.get("args"))
-        context = self._inside(f"{where}.context", str(build.get("context") or ""))
-        own["context"] = str(context)
+        location = f"services.{name}.build"
+        separated = {key: value for key, value in build.items() if key in BUILD_KEPT and value}
+        separated["args"] = set_only(build.get("args"))
+        context = self._inside(f"{location}.context", str(build.get("context") or ""))
+        separated["context"] = str(context)
         if file := build.get("dockerfile"):
-            own["dockerfile"] = str(self._inside(f"{where}.dockerfile", str(context / file)))
+            separated["dockerfile"] = str(self._inside(f"{location}.dockerfile", str(context / file)))
         for key, value in build.items():
             if not value or key in BUILD_KEPT | BUILD_DROPPED | {"context", "dockerfile"}:
                 continue
             if key == "additional_contexts":
-                own[key] = {each: self._context(f"{where}.{key}", str(of)) for each, of in value.items()}
+                separated[key] = {each: self._context(f"{location}.{key}", str(of)) for each, of in value.items()}
             elif (key == "network" and str(value) in ("none", "default")) or key in ("secrets", "ulimits"):
-                own[key] = value
+                separated[key] = value
             elif key not in BUILD_RIGHTS | {"network"}:
-                self._refuse(f"{where}.{key}", "this version of tfb does not know the key", "remove it")
+                self._refuse(f"{location}.{key}", "this version of tfb does not know the key", "remove it")
             elif self._consented(name, f"build.{key}", "it gives the build rights over this machine or accounts on it"):
-                own[key] = value
-        return own
+                separated[key] = value
+        return separated
 
     def _context(self, where: str, value: str) -> str:
         if value.startswith(("docker-image://", "service:")):
@@ -273,7 +275,7 @@ class _Separator:
     def _inside(self, where: str, path: str) -> Path:
         if not path.startswith("/") or "://" in path:
             self._refuse(where, f"{path!r} is remote", "build from a folder of the repository")
-        elif not confined(Path(path), self.given.top):
+        elif not confined(Path(path), self.given.root):
             self._refuse(where, f"{path} is outside the side's copy of the repository", "put it into the repository")
         return Path(path).resolve()
 
@@ -282,64 +284,68 @@ class _Separator:
     @staticmethod
     def _used(model: ComposeTree, kind: str) -> Iterator[tuple[str, Any]]:
         """Yield the networks, volumes, secrets or configs that a service names, and the default network."""
-        used = {"default"} if kind == "networks" else set[str]()
+        names = {"default"} if kind == "networks" else set[str]()
         for service in (model.get("services") or {}).values():
             for each in (*(service.get(kind) or ()), *((service.get("build") or {}).get(kind) or ())):
-                used.add(str(each.get("source")) if isinstance(each, Mapping) else str(each))
+                names.add(str(each.get("source")) if isinstance(each, Mapping) else str(each))
         for name, entry in {**({"default": {}} if kind == "networks" else {}), **(model.get(kind) or {})}.items():
-            if name in used:
+            if name in names:
                 yield name, entry
 
     def _refuse_external(self, where: str, entry: ComposeTree) -> None:
         if entry.get("external"):
             why = f"{entry.get('name')!r} exists outside this compose file, so the sides would share it"
-            self._refuse(f"{where}.external", why, "remove the key, and tfb makes a separate resource for each side")
+            self._refuse(f"{where}.external", why, "remove the key, so that tfb creates a resource for each side")
 
     def _network(self, name: str, entry: ComposeTree) -> dict[str, Any]:
-        where = f"networks.{name}"
-        self._refuse_external(where, entry)
+        location = f"networks.{name}"
+        self._refuse_external(location, entry)
         if entry.get("driver") not in (None, "bridge", "default"):
-            why = f"a network of the driver {entry['driver']!r} is shared with this machine"
-            self._refuse(f"{where}.driver", why, "remove the key, and tfb makes a bridge for each side")
+            reason = f"a network with the driver {entry['driver']!r} is shared with this machine"
+            self._refuse(f"{location}.driver", reason, "remove the key, so that tfb creates a bridge for each side")
         options = entry.get("driver_opts") or {}
         if not set(options) <= NETWORK_DRIVER_OPTIONS:
-            why = f"{', '.join(sorted(set(options) - NETWORK_DRIVER_OPTIONS))} may name a network of this machine"
-            self._refuse(f"{where}.driver_opts", why, "remove it")
+            reason = (
+                f"{', '.join(sorted(set(options) - NETWORK_DRIVER_OPTIONS))} could refer to a network on this machine"
+            )
+            self._refuse(f"{location}.driver_opts", reason, "remove it")
         kept = {"internal": True} if entry.get("internal") else {}
-        # Drop a fixed subnet, because three sides cannot use the same subnet. Fixed addresses of services are refused.
+        # Drop a fixed subnet, because three sides cannot use the same subnet. _networks refuses fixed addresses.
         own = {"name": f"{self.given.project}_{name}", "driver": "bridge", "labels": dict(self.given.labels)}
         return {**own, **kept, **({"driver_opts": options} if options else {})}
 
     def _volume(self, name: str, entry: ComposeTree) -> dict[str, Any]:
-        where = f"volumes.{name}"
-        self._refuse_external(where, entry)
+        location = f"volumes.{name}"
+        self._refuse_external(location, entry)
         if entry.get("driver") not in (None, "local", "default"):
-            self._refuse(f"{where}.driver", f"{entry['driver']!r} may store data outside this machine", "remove it")
+            self._refuse(f"{location}.driver", f"{entry['driver']!r} may store data outside this machine", "remove it")
         options = entry.get("driver_opts") or {}
         if options and options.get("type") != "tmpfs":
-            self._refuse(f"{where}.driver_opts", "it mounts data that the sides would share", "remove it")
+            self._refuse(f"{location}.driver_opts", "it mounts data that the sides would share", "remove it")
         own = {"name": f"{self.given.project}_{name}", "labels": dict(self.given.labels)}
         return {**own, **({"driver_opts": options} if options else {})}
 
     def _file(self, kind: str, name: str, entry: ComposeTree) -> dict[str, Any]:
-        where = f"{kind}.{name}"
-        self._refuse_external(where, entry)
+        location = f"{kind}.{name}"
+        self._refuse_external(location, entry)
         for key in ("driver", "template_driver"):
             if entry.get(key):
-                self._refuse(f"{where}.{key}", "an external program provides the value", "use a file of the repository")
+                self._refuse(
+                    f"{location}.{key}", "an external program provides the value", "use a file of the repository"
+                )
         if variable := entry.get("environment"):
             if variable not in self.given.env:
                 why = f"Docker Compose would read {variable} from the caller's environment"
-                self._refuse(f"{where}.environment", why, f"set {variable} in env of tfb.toml's [service]")
+                self._refuse(f"{location}.environment", why, f"set {variable} in env of tfb.toml's [service]")
             return {"environment": f"{VALUE_PREFIX}{variable}"}
         if file := entry.get("file"):
-            source = self._inside(f"{where}.file", str(file))
-            self.binds.append((where, source, False))
+            source = self._inside(f"{location}.file", str(file))
+            self.binds.append((location, source, False))
             return {"file": str(source)}
         return {"content": entry.get("content", "")}
 
     def _require_fixed_binds(self) -> None:
-        """Refuse mounts below a writable mount, because a container could replace their source by a link."""
+        """Refuse mounts below a writable mount, because a container could replace their source with a link."""
         for where, source, _ in self.binds:
             for other, above, writable in self.binds:
                 if writable and above in source.parents:
@@ -348,11 +354,11 @@ class _Separator:
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables that have values. Docker Compose would read all others from the caller's environment."""
+    """Return the variables that have values. Docker Compose would take other values from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 
 
 def _sizes(*values: str | int | None) -> tuple[int, ...]:
-    """Return the limits that are set. Docker Compose prints numbers, and 0 and -1 mean unlimited."""
+    """Return the limits that are set. Docker Compose prints them as numbers; 0 and -1 mean unlimited."""
     return tuple(number for value in values if value and (number := int(value)) > 0)

@@ -1,4 +1,4 @@
-"""Builds and starts the sides of a comparison in containers, with Docker Compose."""
+"""Builds and starts the sides of a comparison (base, its copy and head) in containers, with Docker Compose."""
 
 import json
 import os
@@ -33,10 +33,10 @@ NO_REMOTES = {"COMPOSE_EXPERIMENTAL_GIT_REMOTE": "false", "COMPOSE_EXPERIMENTAL_
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSettings:
-    """Settings that all sides of a comparison have in common."""
+    """Settings that apply to all sides of a comparison."""
 
     project: Project
-    scratch: Path  # folder with mode 0700, because files in it contain values of ``env``
+    scratch: Path  # folder that only this user can read, because its files may contain secrets
     limits: Limits
     cpus: Sequence[int] | None  # CPUs of the server
     allowed: AllowedPrivileges
@@ -60,7 +60,7 @@ class ContainedSide:
         return project_of(self.session, self.side)
 
     def build(self, log: Path) -> BuildRecord:
-        """Build or pull the images of all services, and record their ids, because tags may move later."""
+        """Build or pull the images of all services. Record their ids, because a tag may later name another image."""
         log.parent.mkdir(parents=True, exist_ok=True)
         commands = self._commands()
         for command in commands:
@@ -91,7 +91,7 @@ class ContainedSide:
 
     @contextmanager
     def started(self, log: Path) -> Iterator[str]:
-        """Start the service with all dependencies, and yield the container id. Remove all containers at the end."""
+        """Start the service with its dependencies, and yield its container id. Finally, remove all containers."""
         model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
         try:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
@@ -102,9 +102,9 @@ class ContainedSide:
                     output.write(said.encode())
                 raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
             wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
-            if not (found := find_labelled(RESOURCE_KINDS[0], self.session.project.ownership_labels | wanted)):
-                raise StartError(f"{self.side}: compose made no container for {self.service}")
-            yield found[0]
+            if not (container_ids := find_labelled(RESOURCE_KINDS[0], self.session.project.ownership_labels | wanted)):
+                raise StartError(f"{self.side}: compose created no container for {self.service}")
+            yield container_ids[0]
         finally:
             self.session.project.remove_now(self.project)
 
@@ -112,35 +112,27 @@ class ContainedSide:
         entry = {key: value for key, value in self.model["services"][name].items() if key != "build"}
         return {**entry, "image": self.pinned.get(name, entry["image"])}
 
-    def _compose(self, model: Mapping[str, Any], *words: str) -> list[str]:
-        """Write the model to a private file, and return a compose command that uses the file."""
+    def _compose(self, model: Mapping[str, Any], *arguments: str) -> list[str]:
+        """Write the model to a private file and return a compose command that uses the file."""
         file, variables = (self.session.scratch / f"{self.side}.{ending}" for ending in ("json", "env"))
         write_private(file, json.dumps(model))
         write_private(variables, env_file(self.env))
         return [
             *("docker", "compose", "--ansi", "never", "--project-name", self.project),
             *("--project-directory", str(self.session.scratch), "--env-file", str(variables), "--file", str(file)),
-            *words,
+            *arguments,
         ]
 
     def remove_images(self) -> None:
-        """Remove the image tags that the build of this side created."""
+        """Remove the image tags that this side's build created."""
         for tag, identity in self.tags.items():
             images.remove_tag(tag, identity)
 
 
 def make_contained_side(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> ContainedSide:
-    """Return a side that runs in containers.
+    """Return a side that runs in containers. ``top`` is the root of its copy of the repository.
 
-    Args:
-        side: Name of the side.
-        service: The service of tfb.toml.
-        folder: The folder of tfb.toml.
-        top: Root of the side's copy of the repository.
-        session: The settings that all sides have in common.
-
-    Raises:
-        UsageError: A key of the compose file cannot be separated.
+    Raises UsageError if tfb refuses a key in the compose file.
     """
     for variable, value in service.env.items():
         if not VARIABLE.fullmatch(variable) or "\0" in value:
@@ -156,26 +148,26 @@ def make_contained_side(side: str, service: Service, folder: Path, top: Path, se
     separation = Separation(
         project=project_of(session, side),
         service=name,
-        top=top,
+        root=top,
         labels=session.project.ownership_labels,
         limits=session.limits,
         env=service.env,
         allowed=session.allowed,
     )
     try:
-        own = separate_model(model, separation)
+        separated = separate_model(model, separation)
     except UsageError as error:
         raise UsageError(f"{side}: {folder / (service.compose or 'tfb.toml')}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{side}: docker compose prints a model of {service.compose} that tfb does not know"
+            f"{side}: docker compose printed a model of {service.compose} that tfb does not recognise"
         ) from error
-    for number, entry in enumerate(own["services"].values()):
+    for number, entry in enumerate(separated["services"].values()):
         if "build" in entry:
             entry["image"] = f"{project_of(session, side)}:{number}"
     if session.cpus and not service.compose:
-        own["services"][name]["cpuset"] = ",".join(map(str, session.cpus))
-    return ContainedSide(side=side, service=name, model=own, session=session, env=_of_secrets(model, service.env))
+        separated["services"][name]["cpuset"] = ",".join(map(str, session.cpus))
+    return ContainedSide(side=side, service=name, model=separated, session=session, env=_of_secrets(model, service.env))
 
 
 def project_of(session: SharedSettings, side: str) -> str:
@@ -184,7 +176,7 @@ def project_of(session: SharedSettings, side: str) -> str:
 
 
 def _effective(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> dict[str, Any]:
-    """Return the model that Docker Compose prints, or a model that contains only the service of tfb.toml."""
+    """Return the model that Docker Compose prints. Without a compose file, return a model with a single service."""
     if service.compose:
         return _of_compose(side, service, folder, top, session)
     variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside the container
@@ -200,50 +192,53 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
     require_confined(file, top)
     variables = session.scratch / f"{side}.variables"
     write_private(variables, env_file({"PORT": str(service.port), **service.env}))
-    given = ["--env-file", str(variables)]
+    options = ["--env-file", str(variables)]
     if (usual := file.parent / ".env").is_file():
         if not confined(usual, top):
             raise UsageError(f"{usual}: the file is outside {top}. Put a copy into the repository")
-        given = ["--env-file", str(usual), *given]
+        options = ["--env-file", str(usual), *options]
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", str(service.service)):
         raise UsageError(f"{side}: service.service: {service.service!r} is not the name of a service")
-    command = ["docker", "compose", "--ansi", "never", "--project-name", project_of(session, side), *given]
+    command = ["docker", "compose", "--ansi", "never", "--project-name", project_of(session, side), *options]
     command += ["--file", str(file), "config", "--format", "json", str(service.service)]
     environment = {**client_environment(proxies=False), **NO_REMOTES}
-    done = process.run(command, seconds=UP_SECONDS, cwd=file.parent, env=environment)
-    start = done.stdout.find("{\n")  # warnings may precede the JSON document
-    if done.status != 0 or start < 0:
-        raise UsageError(f"{side}: {file}: docker compose cannot read it: {done.stdout.strip()[-300:]}")
+    completed = process.run(command, seconds=UP_SECONDS, cwd=file.parent, env=environment)
+    start = completed.stdout.find("{\n")  # warnings may precede the JSON document
+    if completed.status != 0 or start < 0:
+        raise UsageError(f"{side}: docker compose cannot read {file}: {completed.stdout.strip()[-300:]}")
     try:
-        model: dict[str, Any] = json.JSONDecoder().raw_decode(done.stdout[start:])[0]
+        model: dict[str, Any] = json.JSONDecoder().raw_decode(completed.stdout[start:])[0]
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{side}: {file}: docker compose printed no model of it: {error}") from error
     return model
 
 
 def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that the secrets and configs of a model refer to."""
+    """Return the environment variables whose values a model's secrets and configs use."""
     entries = [entry for kind in ("secrets", "configs") for entry in (model.get(kind) or {}).values()]
     names = {str(entry["environment"]) for entry in entries if entry.get("environment")}
     return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}
 
 
 def parse_allow(given: Sequence[str]) -> AllowedPrivileges:
-    """Parse ``--allow``, for example ``web=privileged,devices``; return consents by service ("" means all services)."""
-    found: dict[str, frozenset[str]] = {}
+    """Parse ``--allow``, for example ``web=privileged,devices``. Return the keys that each service may use.
+
+    The service "" stands for all services.
+    """
+    keys_by_service: dict[str, frozenset[str]] = {}
     for argument in given:
-        service, equals, listed = argument.rpartition("=")
-        for key in filter(None, listed.split(",")):
+        service, equals, keys = argument.rpartition("=")
+        for key in filter(None, keys.split(",")):
             if key not in CONSENTS:
                 raise UsageError(f"--allow {argument}: unknown key {key!r}; {suggest(key, sorted(CONSENTS))}")
-            found[service] = found.get(service, frozenset()) | {key}
-        if not listed or (equals and not service):
-            raise UsageError(f"--allow: {argument!r} is not SERVICE=KEY,… such as web=privileged")
-    return found
+            keys_by_service[service] = keys_by_service.get(service, frozenset()) | {key}
+        if not keys or (equals and not service):
+            raise UsageError(f"--allow: {argument!r} does not have the form SERVICE=KEY,…, for example web=privileged")
+    return keys_by_service
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file with mode 0600, and replace an existing file."""
+    """Write a file that only this user can read. Replace an existing file."""
     file.unlink(missing_ok=True)
     number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(number, "w", encoding="utf-8") as output:
@@ -260,5 +255,5 @@ def env_file(variables: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Escape a value to prevent interpolation by Docker Compose."""
+    """Escape a value, so that Docker Compose does not interpolate it."""
     return value.replace("$", "$$")

@@ -1,6 +1,7 @@
-"""Compares the tfb.toml files of base and head. Base's file controls the measurement, so head cannot choose its test.
+"""Compares the tfb.toml files of base and head. Base's file controls the measurement, so head cannot change it.
 
-Requests that only head declares are verified on head, but not measured. Other differences are reported.
+tfb does not measure a request that only head declares, but verifies head's responses to it. If base and head declare a
+request differently, head's responses are verified against both declarations. The report lists all other differences.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,72 +9,101 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError
 from harness.extras.gate.judge import GateResult, RequestVerdict
-from harness.extras.gate.paired import HEAD
+from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.session_evidence import describe_violation
 from harness.extras.gate.sides import TARGET_PREFIXES
 from harness.plan import service
 from harness.plan.requests import Request
-from harness.records.outcome import Outcome
 from harness.records.run_records import RunRecords
-from harness.records.verdicts import Verdict, worst
+from harness.records.verdicts import worst
+from harness.records.verification_record import WHOLE_SERVER, Outcome, VerificationRecord
 
-BASE_DECIDES = ("connections", "language", "name")  # keys of [service] for which base's file applies to both sides
+# Keys of [service] for which base's file applies to both sides.
+BASE_DECIDES = ("cache", "connections", "headers", "language", "name")
 STARTING = frozenset({"build", "postgres", "service", *TARGET_PREFIXES.values(), "dockerfile", "compose"})
-VALUE_SHOWN = 80  # maximum number of characters of a changed value in a note
+VALUE_SHOWN = 80  # maximum length of a changed value in a note, in characters
+# Suffix of the name of head's declaration if base declares the request differently. Declared names contain no "~".
+OWN = "~head"
+UNVERIFIED_KEYS = {
+    "weight",
+    "threshold",
+    "budget_p99",
+    "budget_cpu",
+}  # keys of a request that do not affect which responses are correct
+NO_SUCH_REQUEST = ("404", "405", "501")  # statuses with which servers reject an unknown path or method
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredRequests:
-    """The comparison of base's and head's declarations."""
+    """The requests that base and head declare, and the differences between the declarations."""
 
     base: service.ServiceFile
     head: service.ServiceFile  # head's file, with base's values for ``BASE_DECIDES``
     added: tuple[Request, ...]  # requests declared only by head
     removed: frozenset[str]  # names of requests declared only by base
+    changed: tuple[Request, ...]  # head's declaration of requests that base declares differently
+    borrowed: bool  # whether base's file comes from head or the working tree; base may then lack a request
     notes: tuple[str, ...]
+
+    @property
+    def verified_on_head(self) -> tuple[Request, ...]:
+        """Return the requests for which head's responses are verified but not measured."""
+        return (*self.added, *(each.model_copy(update={"name": f"{each.name}{OWN}"}) for each in self.changed))
 
 
 def compare_declarations(
-    base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None]
+    base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None], borrowed: bool = False
 ) -> DeclaredRequests:
-    """Compare the two files; ``targets`` are ``--base`` and ``--head`` of the command line.
+    """Compare the two files. ``targets`` are the values of ``--base`` and ``--head``.
 
-    Raises UsageError if head's file names a command or the URL of a running service, and base's file does not.
+    ``borrowed`` means that base's file was not taken from base.
+
+    Raises UsageError if head's file names a command or a URL, but base's file does not.
     """
-    asked = any(target and target.startswith(tuple(TARGET_PREFIXES)) for target in targets)
-    if head.service.url and not base.service.url and not asked:
+    target_given = any(target and target.startswith(tuple(TARGET_PREFIXES)) for target in targets)
+    if head.service.url and not base.service.url and not target_given:
         raise UsageError(
             f"head's {service.FILE} sets url = {head.service.url!r}, but base's does not: the service at this URL may "
             "not be head. Name the URL on the command line (--head http://HOST:PORT)"
         )
-    if head.service.start and not (base.service.start or base.service.url) and not asked:
+    if head.service.start and not (base.service.start or base.service.url) and not target_given:
         raise UsageError(
-            f"head's {service.FILE} starts a command on this machine ({_shown(head.service.start)}), and base's a "
+            f"head's {service.FILE} starts a command on this machine ({_shown(head.service.start)}), but base's a "
             "container, in which head could do no harm. If you trust head, name the command on the command line "
             "(--head cmd:COMMAND), or change base first"
         )
-    known = {request.name: request for request in base.request}
-    own = {request.name: request for request in head.request}
-    added = tuple(request for request in head.request if request.name not in known)
-    removed = frozenset(known.keys() - own.keys())
-    changed = [name for name in known if name in own and own[name] != known[name]]
-    notes = [*_service_notes(base.service, head.service, asked=asked)]
+    base_requests = {request.name: request for request in base.request}
+    head_requests = {request.name: request for request in head.request}
+    added = tuple(request for request in head.request if request.name not in base_requests)
+    removed = frozenset(base_requests.keys() - head_requests.keys())
+    changed = [name for name in base_requests if name in head_requests and head_requests[name] != base_requests[name]]
+    notes = [*_service_notes(base.service, head.service, asked=target_given)]
     if changed:
-        notes.append(f"head's {service.FILE} declares {', '.join(changed)} differently: measured as base's declares it")
+        notes.append(f"head's {service.FILE} declares {', '.join(changed)} differently: base's declaration is measured")
     if removed:
-        gone = ", ".join(name for name in known if name in removed)
-        notes.append(f"head's {service.FILE} no longer declares {gone}: measured as base's declares it, and left open")
+        gone = ", ".join(name for name in base_requests if name in removed)
+        notes.append(f"head's {service.FILE} no longer declares {gone}: the verdict on base's declaration is left open")
     if added:
         notes.append(f"not in base: {', '.join(request.name for request in added)}: verified on head, not measured")
     counted = {key: getattr(base.service, key) for key in BASE_DECIDES}
+    counted["login"] = base.service.login or head.service.login
     started = head.service.model_copy(update=counted)
     return DeclaredRequests(
         base=base,
         head=head.model_copy(update={"service": started}),
         added=added,
         removed=removed,
+        changed=tuple(
+            head_requests[name] for name in changed if _contract(head_requests[name]) != _contract(base_requests[name])
+        ),
+        borrowed=borrowed,
         notes=tuple(notes),
     )
+
+
+def _contract(request: Request) -> dict[str, object]:
+    """Return the keys of a request that decide which responses are correct."""
+    return request.model_dump(exclude=UNVERIFIED_KEYS)
 
 
 def _service_notes(base: service.Service, head: service.Service, *, asked: bool) -> Iterator[str]:
@@ -82,11 +112,14 @@ def _service_notes(base: service.Service, head: service.Service, *, asked: bool)
         old, new = getattr(base, key), getattr(head, key)
         if old == new or (asked and key in STARTING):
             continue
-        if key == "env":
-            names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-            yield f"head's {service.FILE} changes service.env: {', '.join(names)}"
+        if key == "login":  # may contain a password
+            yield f"head's {service.FILE} changes service.login: head uses {'base' if old else 'head'}'s login"
             continue
-        counts = ": base's counts for both" if key in BASE_DECIDES else ""
+        counts = ": base's value applies to both" if key in BASE_DECIDES else ""
+        if key in ("env", "build_env", "headers"):
+            names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+            yield f"head's {service.FILE} changes service.{key}: {', '.join(names)}{counts}"
+            continue
         yield f"head's {service.FILE} changes service.{key} from {_shown(old)} to {_shown(new)}{counts}"
 
 
@@ -97,42 +130,91 @@ def _shown(value: object) -> str:
     return repr(text if len(text) <= VALUE_SHOWN else f"{text[:VALUE_SHOWN]}…")
 
 
-def without_added_requests(records: RunRecords, asked: DeclaredRequests) -> RunRecords:
-    """Return the records without the requests that only head declares."""
-    own = {request.name for request in asked.base.request}
-    loads = {name: loads for name, loads in records.info.loads.items() if name in own}
+def without_added_requests(records: RunRecords, declared: DeclaredRequests) -> RunRecords:
+    """Return the records of the requests that base and head have in common."""
+    shared_requests = {request.name for request in declared.base.request} - _lacking_in_base(records, declared)
+    loads = {name: loads for name, loads in records.info.loads.items() if name in shared_requests}
     return RunRecords(
         info=records.info.model_copy(update={"loads": loads}),
-        trials=[trial for trial in records.trials if trial.test_type in own],
+        trials=[trial for trial in records.trials if trial.test_type in shared_requests],
         processes=records.processes,
-        verdicts=[verdict for verdict in records.verdicts if verdict.test_type in (*own, "http")],
+        verdicts=[verdict for verdict in records.verdicts if verdict.test_type in (*shared_requests, WHOLE_SERVER)],
         problems=records.problems,
     )
 
 
-def apply_declarations(result: GateResult, records: RunRecords, asked: DeclaredRequests) -> GateResult:
-    """Return the result, including head's additional requests. A removed request gets no good verdict."""
-    found = tuple(_left_open(one) if one.request in asked.removed else one for one in result.requests)
-    found += tuple(_verified(records, request.name) for request in asked.added)
-    return result.model_copy(update={"requests": found, "verdict": worst(one.verdict for one in found)})
+def apply_declarations(result: GateResult, records: RunRecords, declared: DeclaredRequests) -> GateResult:
+    """Return the result with verdicts that take the differences between the declarations into account.
+
+    It has verdicts on requests that only head declares. If head's responses match head's changed declaration, the
+    request does not fail. A request that head no longer declares never gets a good verdict.
+    """
+    verdicts = tuple(_left_open(one) if one.request in declared.removed else one for one in result.requests)
+    verdicts = tuple(_excused(one, records) for one in verdicts)
+    lacking = _lacking_in_base(records, declared)
+    added = (*declared.added, *(request for request in declared.base.request if request.name in lacking))
+    verdicts += tuple(_verified(records, request.name) for request in added)
+    return result.model_copy(update={"requests": verdicts, "verdict": worst(one.verdict for one in verdicts)})
 
 
-def _left_open(one: RequestVerdict) -> RequestVerdict:
-    """Return the verdict on a removed request: "slower" or "cannot tell"."""
-    if one.verdict == "slower":
-        return one
+def _left_open(verdict: RequestVerdict) -> RequestVerdict:
+    """Return the verdict on a request that head no longer declares: "slower" or "cannot tell"."""
+    if verdict.verdict == "slower":
+        return verdict
     said = f"head's {service.FILE} no longer declares it"
-    if one.verdict != "cannot tell":
-        said += f" (it would be {one.verdict})"
-    reason = f"{said}: {one.reason}" if one.reason else said
-    return one.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})
+    if verdict.verdict != "cannot tell":
+        said += f" (it would be {verdict.verdict})"
+    reason = f"{said}: {verdict.reason}" if verdict.reason else said
+    return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})
+
+
+def _excused(verdict: RequestVerdict, records: RunRecords) -> RequestVerdict:
+    """Return "cannot tell" if head's responses violate base's declaration, but match head's own declaration."""
+    violations = _violations(records, HEAD, f"{verdict.request}{OWN}")
+    if (
+        verdict.verdict != "failed"
+        or not _violations(records, HEAD, verdict.request)
+        or violations is None
+        or violations
+    ):
+        return verdict
+    reason = (
+        f"head's responses match head's {service.FILE}, but not base's, so there is no comparison: {verdict.reason}"
+    )
+    return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason})
+
+
+def _lacking_in_base(records: RunRecords, declared: DeclaredRequests) -> set[str]:
+    """Return the requests that base and its copy reject as unknown, but to which head responds as declared.
+
+    Such requests exist only if base's declarations come from head or the working tree.
+    """
+    names = [request.name for request in declared.base.request] if declared.borrowed else []
+    return {
+        name
+        for name in names
+        if _violations(records, HEAD, name) == []
+        and all(_is_unknown(_violations(records, side, name) or ()) for side in (BASE, COPY))
+    }
+
+
+def _is_unknown(violations: Sequence[VerificationRecord]) -> bool:
+    """Return whether a side responded to a request with a status for an unknown path or method."""
+    results = [result for verdict in violations for result in verdict.results if result.outcome is Outcome.FAIL]
+    return bool(results) and all((result.actual or "").startswith(NO_SUCH_REQUEST) for result in results)
+
+
+def _violations(records: RunRecords, side: str, name: str) -> list[VerificationRecord] | None:
+    """Return a request's failed verifications on a side, or None if the side's responses were never verified."""
+    every = [each for each in records.verdicts if (each.implementation, each.test_type) == (side, name)]
+    return [verdict for verdict in every if verdict.outcome is Outcome.FAIL] if every else None
 
 
 def _verified(records: RunRecords, name: str) -> RequestVerdict:
-    """Return the verdict of verification on a request that only head declares."""
-    for verdict in records.verdicts:
-        if (verdict.implementation, verdict.test_type) == (HEAD, name) and verdict.outcome is Outcome.FAIL:
-            return RequestVerdict(request=name, verdict="failed", reason=describe_violation(verdict))
-    seen = any((each.implementation, each.test_type) == (HEAD, name) for each in records.verdicts)
-    said: Verdict = "not in base" if seen else "cannot tell"
-    return RequestVerdict(request=name, verdict=said, reason="" if seen else "not in base, and never verified on head")
+    """Return the verdict on a request that base lacks. It depends on whether head's responses are correct."""
+    violations = _violations(records, HEAD, name)
+    if violations:
+        return RequestVerdict(request=name, verdict="failed", reason=describe_violation(violations[0]))
+    if violations is None:
+        return RequestVerdict(request=name, verdict="cannot tell", reason="not in base, and never verified on head")
+    return RequestVerdict(request=name, verdict="not in base")

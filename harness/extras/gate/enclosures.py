@@ -1,86 +1,131 @@
-"""Separates the sides for an ordinary user: no side can write to files of base, of tfb or of the user.
+"""Isolates the sides (base, its copy and head) from each other if tfb does not run as root.
 
-Each side runs in a user namespace with a read-only view of the machine. The side can read the user's home, but its
-changes go to a private layer. Some kernels and containers do not permit user namespaces.
+Each side runs in an enclosure: a user namespace with a read-only view of the machine. Therefore no side can change
+files of base, tfb or the user. A side can read the user's home, but its changes there go to a private layer. Some
+kernels and containers do not permit user namespaces.
 """
 
 import os
 import stat
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import TfbError
-from harness.host import ownership, process
-from harness.host.process import Account, Enclosure
+from harness.host import machine, ownership, process
+from harness.host.process import Account, Enclosure, PrivateTemporary
 from harness.paths import REPOSITORY, state_folder
 
-SHARED = ("/dev", "/dev/pts", "/proc", "/tmp", "/var/tmp")  # noqa: S108 - not used here
-# Sockets of container engines, which could start programs outside the enclosure.
+SHARED = ("/dev", "/dev/pts", "/proc")
+TEMPORARY = ("/tmp", "/var/tmp", "/run/lock")  # noqa: S108 - not used here
+# Sockets of container engines, through which a side could start programs outside its enclosure.
 SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock")
-PROBE = 'echo x > "$1/probe" && ! echo x > "$2/probe"'
+PROBE_FILE = ".tfb-probe"
+PROBE = f'echo x > "$1/{PROBE_FILE}" && ! echo x > "$2/{PROBE_FILE}"'
 NOT_SEPARATE = (
-    "head could write to base's files; changes are looked for. This machine does not allow what would prevent it (user "
-    "namespaces, or an overlay over the home: {why}). If you do not trust head, run tfb as root, or the service in a "
-    "container"
+    "head could write to base's files, because tfb cannot isolate the sides on this machine ({why}). tfb can detect "
+    "changes only afterwards. If you do not trust head, run tfb as root, or run the service in a container"
 )
 
 
-def enclosures(roots: Mapping[str, Path], place: Path, closed: Sequence[Path]) -> tuple[dict[str, Account], str]:
+def enclosures(roots: Mapping[str, Path], scratch: Path, read_only: Sequence[Path]) -> tuple[dict[str, Account], str]:
     """Return an account with an enclosure for each side, or no accounts and the reason.
 
-    Args:
-        roots: The folder of each side.
-        place: The comparison's scratch folder, which contains the folders of all sides.
-        closed: Further folders, anywhere on the machine, to which no side may write.
+    ``scratch`` is the folder that contains all sides. ``read_only`` lists additional folders that no side may write to.
     """
     uid = os.geteuid()
     if uid == 0:
-        return {}, "root may undo every mount of its own"
-    found = {side: _account(root, place / "layers" / side, (place, *closed)) for side, root in roots.items()}
+        return {}, "sides that run as root could undo read-only mounts"
+    reason = ""
+    for private in (True, False):  # some kernels do not permit private temporary folders
+        accounts = {
+            side: _account(root, scratch / "layers" / side, (scratch, *read_only), private)
+            for side, root in roots.items()
+        }
+        if not (reason := _probe(accounts, roots, scratch)):
+            return accounts, ""
+    return {}, reason
+
+
+def _probe(accounts: Mapping[str, Account], roots: Mapping[str, Path], scratch: Path) -> str:
+    """Return why an enclosure fails to start a program or to protect files, or "" if all enclosures work."""
     try:
-        for side, account in found.items():
+        for side, account in accounts.items():
             root = roots[side]
-            done = process.run(["sh", "-c", PROBE, "sh", str(root), str(place)], seconds=10, account=account)
-            (root / "probe").unlink(missing_ok=True)
-            if done.status != 0:
-                return {}, f"a probe ended with status {done.status}"
+            completed = process.run(["sh", "-c", PROBE, "sh", str(root), str(scratch)], seconds=10, account=account)
+            (root / PROBE_FILE).unlink(missing_ok=True)
+            if completed.status != 0:
+                return f"a test of the write protection exited with status {completed.status}"
     except TfbError as error:
-        return {}, str(error)
-    return found, ""
+        return str(error)
+    return ""
+
+
+def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> Mapping[str, Account]:
+    """Add private temporary folders to the accounts. If the kernel forbids mounts, return the accounts unchanged.
+
+    ``homes`` is the parent folder of the sides' homes, in the comparison's scratch folder.
+    """
+    place = homes.parent
+    private_accounts = {}
+    for side, account in accounts.items():
+        (staging := place / "layers" / side).mkdir(parents=True)
+        temporary = PrivateTemporary(covered=_temporary_folders(), shared=(place,), staging=staging, home=homes / side)
+        private_accounts[side] = replace(account, temporary=temporary)
+    try:
+        for account in private_accounts.values():
+            process.run(["true"], seconds=10, account=account)
+    except TfbError:  # for example in a container that may not mount file systems
+        return accounts
+    return private_accounts
+
+
+def _temporary_folders() -> tuple[Path, ...]:
+    """Return the temporary folders that all accounts may write to."""
+    folders = {Path(name).resolve() for name in (*TEMPORARY, tempfile.gettempdir())}
+    return tuple(sorted(path for path in folders if path.is_dir() and path.stat().st_mode & stat.S_IWOTH))
 
 
 def unenclosed() -> Account | None:
-    """Return this user's account for builds without an enclosure, or None for root.
+    """Return this user's account for sides without an enclosure, or None if tfb runs as root.
 
-    Builds under this account cannot read the memory or the environment of other processes, or gain rights with sudo.
+    Programs under this account cannot read the memory or environment of other processes. They cannot use sudo either.
     """
     uid = os.geteuid()
-    return Account(name="this user", uid=uid, gid=os.getegid(), isolated=True) if uid else None
+    if not uid:
+        return None
+    return Account(name="this user", uid=uid, gid=os.getegid(), isolated=True, open_files=machine.CALLER_OPEN_FILES)
 
 
 def environment(account: Account) -> dict[str, str]:
-    """Return variables that make the programs of a side use the private temporary folder."""
+    """Return variables that make a side's programs use the private temporary folder."""
     return {"TMPDIR": str(account.enclosure.overlay / "tmp")} if account.enclosure else {}
 
 
-def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
-    """Return this user's account with an enclosure for the side in ``root``."""
-    for name in ("changes", "work", "empty", "tmp"):
-        (layer / name).mkdir(parents=True)
+def _account(root: Path, layer: Path, read_only: Sequence[Path], private: bool) -> Account:
+    """Return this user's account with an enclosure for the side in ``root``.
+
+    If ``private`` is set, the enclosure has its own temporary folders.
+    """
+    for name in ("changes", "work", "empty", "tmp", "temporary"):
+        (layer / name).mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.gettempdir()).resolve()
-    shared = {path.resolve() for path in (*map(Path, SHARED), temporary) if path.is_dir()}
+    covered = _temporary_folders() if private else ()
+    shared_folders = {path.resolve() for path in (*map(Path, (*SHARED, *TEMPORARY)), temporary) if path.is_dir()}
     others = [path.resolve() for path in temporary.glob(f"{ownership.SCRATCH_PREFIX}*") if _is_own_folder(path)]
-    known = [path.resolve() for path in (REPOSITORY, state_folder(), Path.cwd(), *closed) if path.is_dir()]
-    within = {path for path in (*others, *known) if any(folder in path.parents for folder in shared)}
+    known = [path.resolve() for path in (REPOSITORY, state_folder(), Path.cwd(), *read_only) if path.is_dir()]
+    nested = {path for path in (*others, *known) if any(folder in path.parents for folder in shared_folders)}
     hidden = [path for path in (*map(Path, SOCKETS), Path(f"/run/user/{os.geteuid()}")) if path.exists()]
     return Account(
         name="this user, in a mount namespace",
         uid=os.geteuid(),
         gid=os.getegid(),
+        open_files=machine.CALLER_OPEN_FILES,
         enclosure=Enclosure(
-            writable=tuple(sorted(shared)),
-            protected=tuple(sorted(within - shared)),  # all other folders are read-only anyway
+            writable=tuple(sorted(shared_folders - {*covered})),
+            covered=covered,
+            protected=tuple(sorted(nested - shared_folders)),  # all other folders are read-only anyway
             private=(root, layer / "tmp"),
             home=_home(),
             overlay=layer,
@@ -91,10 +136,10 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
 
 def _is_own_folder(path: Path) -> bool:
     try:
-        found = path.lstat()
-    except OSError:  # the owner has removed it
+        status = path.lstat()
+    except OSError:  # removed in the meantime
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _home() -> Path | None:

@@ -1,4 +1,7 @@
-"""``./tfb history FILE``: draws the verdicts that ``./tfb compare --history FILE`` has saved."""
+"""The command ``./tfb history FILE``, which draws the verdicts that ``./tfb compare --history FILE`` saved.
+
+Each line of the file is the result of a session, which is one comparison of two versions.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +17,6 @@ from harness.records import safe_read
 
 FILE = "tfb-history.jsonl"
 FILE_BYTES = 64 << 20
-LATEST_SESSIONS = 10  # number of sessions shown after a comparison
 
 
 def command(
@@ -22,42 +24,41 @@ def command(
         str, Parameter(help=f"file that `compare --history` wrote; default: {FILE}", metavar="FILE")
     ] = FILE,
 ) -> int:
-    """Draw the verdicts that ./tfb compare --history FILE saved: an interval for each request and comparison."""
-    found = read_history(Path(file))
-    for request in dict.fromkeys(one.request for result in found for one in result.requests):
-        print(inert_lines("\n".join((f"{one_line(request)}:", *request_lines(found, request), ""))))
-    print(inert_lines("\n".join(latest_lines(found))))
+    """Draw the verdicts that ./tfb compare --history FILE saved. Show each request's interval in every comparison."""
+    results = read_history(Path(file))
+    for request in dict.fromkeys(one.request for each in results for one in each.requests):
+        print(inert_lines("\n".join((f"{one_line(request)}:", *request_lines(results, request), ""))))
+    print(inert_lines("\n".join(latest_lines(results))))
     return Exit.OK
 
 
 def read_history(path: Path) -> list[GateResult]:
-    """Return all sessions in a file in order. Raises UsageError for an invalid line."""
-    found = []
+    """Return the results in a file, oldest first. Raises UsageError for an invalid line."""
+    results = []
     for number, line in enumerate(filter(str.strip, read_text(path).split("\n")), 1):
         try:
-            found.append(GateResult.model_validate_json(line))
+            results.append(GateResult.model_validate_json(line))
         except ValueError as error:
             raise UsageError(
                 f"{path}: line {number} is not a session of ./tfb compare: {line[:80]!r}; remove it or use a new file"
             ) from error
-    return found
+    return results
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a history file. Raises UsageError if the file is missing or too large."""
+    """Return a history file's text. Raises UsageError if the file is missing or too large."""
     try:
         return safe_read.read(path, FILE_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise UsageError(
-            f"{path}: {error.strerror}: ./tfb compare --base REV --history {path} creates a history"
+            f"{path}: {error.strerror}. To create a history, run `./tfb compare --base REV --history {path}`"
         ) from error
 
 
-def latest_lines(found: Sequence[GateResult]) -> Iterator[str]:
-    """Yield a line for each of the latest sessions."""
+def latest_lines(results: Sequence[GateResult]) -> Iterator[str]:
+    """Yield a line with the headline of each of the latest sessions."""
     return (
-        f"{format_start(result)}  {one_line(result.head):<24} {_first(headline(result))}"
-        for result in found[-LATEST_SESSIONS:]
+        f"{format_start(result)}  {one_line(result.head):<24} {_first(headline(result))}" for result in results[-10:]
     )
 
 
@@ -65,9 +66,9 @@ def _first(text: str) -> str:
     return one_line((text.splitlines() or [""])[0])
 
 
-def request_lines(found: Sequence[GateResult], request: str) -> Iterator[str]:
-    """Yield a line for each session with the interval of a request, on a common axis."""
-    ratios = [(result, one.ratio) for result in found for one in result.requests if one.request == request]
+def request_lines(results: Sequence[GateResult], request: str) -> Iterator[str]:
+    """Yield a line for each session that shows a request's interval. All lines use the same axis."""
+    ratios = [(result, one.ratio) for result in results for one in result.requests if one.request == request]
     ends = drawing_range([ratio for _, ratio in ratios])
     for result, ratio in ratios:
         interval = f"{draw_ratio(ratio, result.threshold, ends)} {ratio.value:.2f}x" if ratio else "no interval"

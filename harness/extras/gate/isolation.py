@@ -1,45 +1,42 @@
-"""Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
+"""Isolates the sides (base, its copy and head), so that head cannot change the files that are measured as base.
 
-If tfb is root, a separate account builds each version and cannot write to the files of the other version. Otherwise,
-each side gets an enclosure (``enclosures``), if the machine permits it. In any case, tfb detects changes to base's
-files. Without separation, it also detects changes to the programs that base uses.
+If tfb runs as root, each side has its own account, which owns the side's folder and home. Otherwise, each side gets an
+enclosure (see ``enclosures``), if the machine permits it. tfb always detects changes to base's files. If it cannot
+isolate the sides, it also detects changes to the programs that base uses.
 """
 
-import hashlib
 import os
-import site
-import stat
-import sysconfig
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import psutil
 
-from harness.errors import TfbError
+from harness.errors import ServerDiedError, StartError, TfbError
 from harness.extras.gate import enclosures
-from harness.extras.gate.above import FolderWatch
+from harness.extras.gate.build_caches import BuildCaches
+from harness.extras.gate.collisions import CollisionWatch, explain_failure
+from harness.extras.gate.fingerprints import (
+    Fingerprint,
+    FolderWatch,
+    changed_paths,
+    changed_program,
+    fingerprints,
+    shared_programs,
+)
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import ServiceRuntime
-from harness.host import accounts
+from harness.extras.gate.socket_folders import SocketFolder, show_sockets
+from harness.host import accounts, machine, process
+from harness.host.child_setup import STABLE_HOME
 from harness.host.process import Account
-from harness.paths import REPOSITORY
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.records.run_info import BuildRecord
+from harness.runtime import DatabaseAddress, Server
 
-OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> version (the control copy belongs to base)
-KILL_ROUNDS = 10
-# Files that servers write. If any other file changes under load, head may have changed it.
-DATA_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", "-wal", "-shm", "-journal")
-CODE_SUFFIXES = (
-    *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
-    *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
-)
-# Folders of a home that contain programs and libraries for builds. Package managers add files, but do not change them.
-LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
-MAX_LIBRARY_FILES = 300_000
-# Folders of the user's home that are empty in the home of a build, and folders in which only these entries are visible.
+# Entries of the user's home. A side's home contains links to all of them except those in WRITTEN. For each folder in
+# SHOWN, it links only the given entries of the folder (None means all).
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 SHOWN = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
@@ -52,196 +49,262 @@ SHOWN = {
 
 
 class TamperedError(TfbError):
-    """Files of base were changed, so the comparison is invalid; ``by_head``: the build of head changed them."""
+    """A change to base's files, which makes the comparison invalid. ``by_head`` is set if head's build caused it."""
 
     def __init__(self, reason: str, *, by_head: bool) -> None:
         super().__init__(reason)
         self.by_head = by_head
 
 
-@dataclass(frozen=True)
-class Fingerprint:
-    """The fingerprint of a file: metadata that every write changes, and a string with the mode and a content hash."""
-
-    metadata: tuple[int, ...]
-    content: str
-
-
 @dataclass(kw_only=True)
 class Isolation:
-    """The folders and build accounts of the sides, and fingerprints of base taken before the build of head."""
+    """The sides' folders and accounts, and base's fingerprints from before head's build."""
 
     roots: Mapping[str, Path]  # side -> folder
-    homes: Path  # parent folder of the versions' homes
-    builders: Mapping[str, Account | None] = field(default_factory=dict)  # version -> account; None: tfb's account
+    homes: Path  # parent folder of the sides' homes
+    owners: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if tfb is not root
     # Side (base or control copy) -> path -> fingerprint.
     before: dict[str, dict[str, Fingerprint]] = field(default_factory=dict)
-    shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    above: FolderWatch | None = None  # a watch on the parent folders of base, which starts before the build of head
-    closed: tuple[Path, ...] = ()  # further folders that no side may write to
+    shared_programs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    above: FolderWatch | None = None  # a watch on base's parent folders, which starts before head is built
+    closed: tuple[Path, ...] = ()  # additional folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
-    note: str = ""  # reason why the versions are not separated, for the report
+    sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute paths of sockets
+    note: str = ""  # line for the report that says why the sides are not separated
+    caches: BuildCaches | None = None
 
     def prepare(self, *, separate: bool) -> None:
-        """If ``separate``, give each version's files to a separate account. Call this before the first build."""
-        self.builders = {version: _builder() if separate else None for version in (BASE, HEAD)}
-        for side, root in self.roots.items():
-            if account := self.builders[OWNERS[side]]:
-                _give(root, account)
-        if not separate:
+        """Prepare the sides' homes and accounts. Call this before the first build.
+
+        If ``separate`` is set, give each side's files to a separate account.
+        """
+        if separate:
+            own = {side: _own_account() for side in self.roots}
+            self.owners = enclosures.with_private_temporary(own, self.homes)
+            self.owners = show_sockets(self.sockets, self.owners)
+        else:
             self.enclosed, why = enclosures.enclosures(self.roots, self.homes.parent, self.closed)
+            self.enclosed = show_sockets(self.sockets, self.enclosed)
             self.note = enclosures.NOT_SEPARATE.format(why=why) if why else ""
+        for side in self.roots:
+            if side not in self.enclosed:
+                _furnish(self.homes / side)
+        if self.caches:
+            self.caches.restore(None if self.enclosed else self.homes)
+        for side, root in self.roots.items():
+            if account := self.owners.get(side):
+                for folder in (root, self.homes / side):
+                    _give(folder, account)
+        if separate:
+            accounts.share_folder(self.homes, list_content=False)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return notes for the report about the sides' separation and the build caches."""
+        return [note for note in (self.note, self.caches.note if self.caches else "") if note]
 
     @property
     def separated(self) -> bool:
-        """Return whether head is unable to write to base's files and programs."""
-        return bool(self.builders.get(BASE) or self.enclosed)
+        """Return whether head is prevented from writing to base's files and programs."""
+        return bool(self.owners or self.enclosed)
 
     def account(self, side: str) -> Account | None:
-        """Return the account for a side's build, or None for the account of tfb."""
-        return self.enclosed.get(side) or self.builders[OWNERS[side]] or enclosures.unenclosed()
+        """Return the account that builds and runs a side, or None for tfb's account."""
+        return self.enclosed.get(side) or self.owners.get(side) or enclosures.unenclosed()
 
     @property
     def account_names(self) -> str:
-        """Return the accounts of both versions, for records."""
-        builder = self.builders[HEAD]
-        if self.enclosed:
-            return f"{accounts.describe_account(None)}, in a mount namespace for each side"
-        return (
-            accounts.describe_account(None)
-            if builder is None
-            else f"a uid for each version ({', '.join(builder.rights)})"
-        )
+        """Return a description of the sides' accounts for the records."""
+        if self.owners:
+            return f"a uid for each side ({accounts.READ_CAPABILITY})"
+        own = accounts.describe_account(None)
+        return f"{own}, in a mount namespace for each side" if self.enclosed else own
 
     def environment(self, side: str) -> dict[str, str]:
-        """Return the variables for a side's build: the version's home, cache and temporary folder."""
-        version = OWNERS[side]
-        account = self.builders[version]
-        if account is None:
-            return enclosures.environment(self.enclosed[side]) if self.enclosed else {}
-        home = self.homes / version
-        if not home.exists():
-            _furnish(home)
-            _give(home, account)
-            home.chmod(0o700)
-        return {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "TMPDIR": str(home / "tmp")}
+        """Return the variables of a side's build and server: home, cache and temporary folder."""
+        if self.enclosed:
+            return enclosures.environment(self.enclosed[side])
+        home, owner = self.homes / side, self.owners.get(side)
+        variables = {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "TMPDIR": str(home / "tmp")}
+        if owner and owner.temporary and Path(STABLE_HOME).parent in owner.temporary.covered:
+            variables["CARGO_HOME"] = f"{STABLE_HOME}/.cargo"  # Cargo compiles crates again if their path has changed
+        return variables
+
+    def keep_caches(self) -> None:
+        """Reuse the dependencies that base's build installed, for the other sides and for later comparisons."""
+        if self.caches is None:
+            return
+        homes = None if self.enclosed else self.homes
+        self.caches.keep(homes)
+        shared = list(self.caches.share(homes))
+        for side, account in self.owners.items():
+            if side != BASE:  # a copy that failed may have created folders in the home
+                for folder in (self.homes / side, *(path for each, path in shared if each == side)):
+                    _give(folder, account)
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
-        """Guard the build of a side. Raise TamperedError if the build of head changed base or left a process behind."""
+        """Check head's build in the block. Raise TamperedError if it changed base or left a process running."""
         if side != HEAD:
             yield
             return
-        self.before = {each: _fingerprints(self.roots[each]) for each in (BASE, COPY)}
-        self.shared = {} if self.separated else _shared_programs()
+        self.before = {each: fingerprints(self.roots[each]) for each in (BASE, COPY)}
+        self.shared_programs = {} if self.separated else shared_programs()
         self.above = FolderWatch(tuple(self.roots[BASE].parents))
         yield
-        if account := self.builders[HEAD]:
+        if account := self.owners.get(HEAD):
             _end_processes(account)
-        try:
-            self._require_unchanged("the build of head", after_load=False)
-        except TamperedError as error:
-            raise TamperedError(str(error), by_head=True) from None
-        # The content is unchanged. From now on, compare metadata too, because a server could change a file and restore
-        # it.
-        self.before = {each: _fingerprints(self.roots[each]) for each in (BASE, COPY)}
+        self._require_unchanged("head's build", after_load=False)
+        # The content is unchanged, but the metadata may have changed. Take new fingerprints, because from now on the
+        # metadata reveals whether a server changes a file and restores it.
+        self.before = {each: fingerprints(self.roots[each]) for each in (BASE, COPY)}
 
     def look(self) -> None:
-        """Record the files that have appeared in parent folders of base."""
+        """Record new files in base's parent folders."""
         if self.above:
-            self.above.made()
+            self.above.created_paths()
 
     def require_unchanged(self) -> None:
-        """Raise TamperedError if files of base changed under load, except for files that servers write."""
+        """Raise TamperedError if base's files changed under load. Ignore files that servers normally write."""
         if self.before:
-            self._require_unchanged("while both were measured, something", after_load=True)
+            self._require_unchanged("while base and head were measured, a program", after_load=True)
 
-    def _require_unchanged(self, who: str, *, after_load: bool) -> None:
+    def _require_unchanged(self, program: str, *, after_load: bool) -> None:
         for side, before in self.before.items():
-            changes = _changes(self.roots[side], before, after_load=after_load, restored=not self.separated)
+            changes = changed_paths(self.roots[side], before, after_load=after_load, separated=self.separated)
             if name := next(changes, None):
-                which = "base's files" if side == BASE else "files of base's copy"
-                raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared", by_head=False)
-        if new := self.above.made() if self.above else set():
-            raise TamperedError(f"{who} made {min(new)}, which base's programs read: remove it", by_head=False)
-        if not self.separated and (name := _changed_program(self.shared)):
+                which = "base's files" if side == BASE else "the control copy's files"
+                raise TamperedError(
+                    f"{program} changed {which}: {name}, so the sides cannot be compared", by_head=not after_load
+                )
+        period = "while the sides were measured" if after_load else "while head was built"
+        if new := self.above.created_paths() if self.above else set():
             raise TamperedError(
-                f"{who} changed a program that base uses: {name}: the two can no longer be compared", by_head=False
+                f"a program on this machine created {min(new)} {period}, and base's programs read it: remove it, and "
+                "compare again",
+                by_head=False,
+            )
+        if not self.separated and (name := changed_program(self.shared_programs)):
+            raise TamperedError(
+                f"a program on this machine, such as a package manager or head, changed {name} {period}, and base may "
+                "use it, so the sides cannot be compared: compare again when nothing is being installed",
+                by_head=False,
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class IsolatedRuntime(ServiceRuntime):
-    """A runtime that builds each version under a separate account, and base before head."""
+    """A runtime that builds and runs each side under a separate account, and builds base before head."""
 
     isolation: Isolation
+    watch: CollisionWatch = field(default_factory=CollisionWatch)
 
     @classmethod
     def of(cls, runtime: ServiceRuntime, isolation: Isolation) -> "IsolatedRuntime":
-        """Return a copy of a runtime with separate builds."""
+        """Return a runtime like ``runtime`` that isolates the sides."""
         isolation.prepare(separate=runtime.pool is not None)
         known = {each.name: getattr(runtime, each.name) for each in fields(ServiceRuntime)}
         return cls(**known, isolation=isolation)
 
     @property
     def accounts(self) -> dict[str, str]:
-        """Return the accounts of builds and servers by purpose."""
-        return {**super().accounts, "builds": self.isolation.account_names}
+        """Return the accounts that run builds and servers, by purpose."""
+        return dict.fromkeys(("builds", "servers"), self.isolation.account_names)
+
+    def socket_place(self, implementation: Implementation) -> tuple[Path, str]:
+        """Return a folder of the side, and the path of the side's Unix socket in this folder."""
+        folder = self.isolation.sockets.get(implementation.name)
+        return (folder.own, folder.name) if folder else super().socket_place(implementation)
 
     def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
-        """Return the account and the variables for the build of a side."""
-        return self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
+        """Return a side's account, and the variables for its build."""
+        service, _ = self.services[implementation.name]
+        own = self.isolation.environment(implementation.name)
+        return self.isolation.account(implementation.name), own | service.env | service.build_env
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[Account | None, dict[str, str]]]:
-        """Lend an account to the server of a side: the account of its enclosure, or an account from the pool."""
+        """Yield the account that built a side, and the variables for its server."""
         self.isolation.look()
-        if self.isolation.enclosed:
-            yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
-            return
-        with super().serve_as(implementation) as lent:
-            yield lent
+        yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build a side. Raise TamperedError if the build of head changed base."""
+        """Build a side. Raise TamperedError if head's build changed base."""
         with self.isolation.building(implementation.name):
-            return super().build(implementation, log)
+            record = super().build(implementation, log)
+        if record.status == "ok":
+            if implementation.name == BASE:
+                self.isolation.keep_caches()
+            return record
+        return record.model_copy(update={"reason": record.reason + self._cause(implementation, log)})
+
+    @contextmanager
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[Server]:
+        """Start a side. If its account or folder makes the start fail, add that cause to the error."""
+        with ExitStack() as stack:
+            stack.callback(self.watch.up.pop, implementation.name, None)
+            self.watch.look()
+            try:
+                server = stack.enter_context(super().start(implementation, database, log, ready_path=ready_path))
+            except (StartError, ServerDiedError) as error:
+                self.watch.look()
+                self.watch.find_owners(log, {side: account.uid for side, account in self.isolation.owners.items()})
+                raise type(error)(f"{error}{self._cause(implementation, log)}") from error
+            self.watch.up[implementation.name] = server
+            yield server
+            self.watch.look()
+
+    def _cause(self, implementation: Implementation, log: Path) -> str:
+        """Return a line that explains a failed build or start, or an empty string if the cause is unknown."""
+        service, _ = self.services[implementation.name]
+        if not service.start:
+            return ""
+        account = self.isolation.account(implementation.name)
+        name = account.name if account else accounts.describe_account(None)
+        cause = explain_failure(process.tail(log), implementation.folder, name)
+        return f"\n{cause}" if cause else ""
 
 
 # ---- accounts and homes ---------------------------------------------------------------------------------------------
 
 
-def _builder() -> Account | None:
-    """Claim an unused account that may read all files. Return None if tfb is not root."""
-    if os.geteuid() != 0:
-        return None
-    uid = accounts.allocate_uid()
-    return Account(name=f"uid {uid}", uid=uid, gid=accounts.server_group(), rights=(accounts.READ_CAPABILITY,))
+def _own_account() -> Account:
+    """Allocate an unused account that may read all files."""
+    return Account(
+        name=f"uid {(uid := accounts.allocate_uid())}",
+        uid=uid,
+        gid=accounts.server_group(),
+        rights=(accounts.READ_CAPABILITY,),
+        alone=True,
+        open_files=machine.CALLER_OPEN_FILES,
+    )
 
 
-def _uids(process: psutil.Process) -> tuple[int, ...]:
+def _uids(running: psutil.Process) -> tuple[int, ...]:
     with suppress(psutil.Error):
-        return tuple(process.uids())
+        return tuple(running.uids())
     return ()
 
 
 def _end_processes(account: Account) -> None:
-    """Kill every process of an account; raise TamperedError if a process cannot be killed."""
-    for _ in range(KILL_ROUNDS):
-        left = [each for each in psutil.process_iter() if account.uid in _uids(each)]
-        left = [each for each in left if _runs(each)]
-        if not left:
+    """Kill every process of an account. Raise TamperedError if a process survives."""
+    for _ in range(10):
+        processes = [each for each in psutil.process_iter() if account.uid in _uids(each)]
+        processes = [each for each in processes if _runs(each)]
+        if not processes:
             return
-        for process in left:
+        for each in processes:
             with suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(left, timeout=1.0)
-    raise TamperedError(f"the build of head left processes that could not be ended: {left[0].pid}", by_head=True)
+                each.kill()
+        psutil.wait_procs(processes, timeout=1.0)
+    raise TamperedError(f"head's build left processes that could not be stopped: {processes[0].pid}", by_head=True)
 
 
-def _runs(process: psutil.Process) -> bool:
+def _runs(running: psutil.Process) -> bool:
     with suppress(psutil.Error):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
+        return bool(running.status() != psutil.STATUS_ZOMBIE)
     return False
 
 
@@ -254,8 +317,9 @@ def _give(root: Path, account: Account) -> None:
 
 
 def _furnish(home: Path) -> None:
-    """Create a home with empty caches, and with links to toolchains and settings in the user's home."""
+    """Create a private home with empty caches, and with links to toolchains and settings in the user's home."""
     (home / "tmp").mkdir(parents=True)
+    home.chmod(0o700)
     with suppress(OSError):  # the user's home may be unreadable
         for entry in Path.home().iterdir():
             if entry.name in WRITTEN or entry.name == "tmp":
@@ -263,127 +327,18 @@ def _furnish(home: Path) -> None:
             if entry.name not in SHOWN or not entry.is_dir():
                 (home / entry.name).symlink_to(entry)
                 continue
-            (home / entry.name).mkdir()
-            shown = SHOWN[entry.name]
-            for child in entry.iterdir():
-                if shown is None or child.name in shown:
-                    (home / entry.name / child.name).symlink_to(child)
+            if entry.name != ".cargo":
+                _show(entry, home / entry.name)
+    with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
+        cargo = os.environ.get("CARGO_HOME", "")
+        _show(Path(cargo) if cargo.startswith("/") else Path.home() / ".cargo", home / ".cargo")
 
 
-# ---- fingerprints ---------------------------------------------------------------------------------------------------
-
-
-def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path and the metadata of every file, link and folder below a folder, without following links."""
-    waiting = [root]
-    while waiting:
-        folder = waiting.pop()
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                yield entry.path, entry.stat(follow_symlinks=False)
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(Path(entry.path))
-
-
-def _metadata(found: os.stat_result) -> tuple[int, ...]:
-    """Return metadata that every write changes, because programs cannot set the ctime."""
-    return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _size(metadata: tuple[int, ...]) -> int:
-    """Return the size of a file from its metadata."""
-    return metadata[3]
-
-
-def _content(path: str, found: os.stat_result) -> str:
-    """Return the mode with the content hash of a file or the target of a link, or the mode of a folder."""
-    mode = f"{found.st_mode:o}"
-    try:
-        if stat.S_ISLNK(found.st_mode):
-            return f"{mode} {os.readlink(path)}"  # noqa: PTH115 - a text
-        if stat.S_ISREG(found.st_mode):
-            with open(path, "rb") as file:  # noqa: PTH123 - likewise
-                return f"{mode} {hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except OSError as error:
-        return f"{mode} {error.strerror}"
-    return mode
-
-
-def _fingerprints(root: Path) -> dict[str, Fingerprint]:
-    return {path: Fingerprint(_metadata(found), _content(path, found)) for path, found in _files(root)}
-
-
-def _changes(root: Path, before: Mapping[str, Fingerprint], *, after_load: bool, restored: bool) -> Iterator[str]:
-    """Yield changed, new and removed paths.
-
-    ``after_load`` skips files that servers write. ``restored`` adds files that were written and have their old content.
-    """
-    seen = set()
-    for path, found in _files(root):
-        seen.add(path)
-        known, name = before.get(path), os.path.relpath(path, root)
-        if known is None:
-            if not after_load or _is_code(path, found):
-                yield name
-        elif known.metadata == _metadata(found) or (after_load and path.endswith(DATA_SUFFIXES)):
-            continue
-        elif after_load and restored and not stat.S_ISDIR(found.st_mode):
-            yield name
-        elif _size(known.metadata) != found.st_size and stat.S_ISREG(found.st_mode):
-            yield name  # reported without reading the content, which may be very large
-        elif known.content != _content(path, found):
-            yield name
-    yield from (
-        os.path.relpath(path, root)
-        for path in before.keys() - seen
-        if not (after_load and path.endswith(DATA_SUFFIXES))
-    )
-
-
-def _is_code(path: str, found: os.stat_result) -> bool:
-    """Return whether a server could load a new file as a program or as configuration."""
-    if stat.S_ISDIR(found.st_mode):
-        return False
-    return stat.S_ISLNK(found.st_mode) or path.endswith(CODE_SUFFIXES) or bool(found.st_mode & 0o111)
-
-
-def _shared_programs() -> dict[str, tuple[int, ...]]:
-    """Return the metadata of programs and libraries outside the sides that this account can replace."""
-    found: dict[str, tuple[int, ...]] = {}
-    for folder in _writable_program_folders():
-        found[folder] = ()
-        with suppress(OSError), os.scandir(folder) as entries:
-            found |= {entry.path: _metadata(entry.stat()) for entry in entries if entry.is_file()}
-    # Tfb itself, because some parts are loaded later.
-    own = (REPOSITORY / "harness", Path(sysconfig.get_path("purelib")))
-    for library in (*own, *(Path.home() / name for name in LIBRARIES)):
-        for path, about in _files(library):
-            if len(found) > MAX_LIBRARY_FILES:
-                return found
-            if stat.S_ISREG(about.st_mode) and (path.endswith(CODE_SUFFIXES) or about.st_mode & 0o111):
-                found[path] = _metadata(about)
-    return found
-
-
-def _writable_program_folders() -> list[str]:
-    """Return the writable folders on PATH, and the user's folder of Python packages if it is writable."""
-    folders = [*os.environ.get("PATH", "").split(os.pathsep), site.getusersitepackages()]
-    return [folder for folder in dict.fromkeys(folders) if folder.startswith("/") and os.access(folder, os.W_OK)]
-
-
-def _changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the path of a replaced or new program in a shared folder, or an empty string without changes."""
-    for path, known in before.items():
-        if known:
-            try:
-                about = os.stat(path)  # noqa: PTH116 - of many files
-            except OSError:
-                return path
-            if known != _metadata(about):
-                return path
-            continue
-        with suppress(OSError), os.scandir(path) as entries:
-            for entry in entries:
-                if entry.path not in before and entry.is_file():
-                    return entry.path
-    return ""
+def _show(folder: Path, place: Path) -> None:
+    """Create the folder ``place`` with links to the entries of ``folder`` that SHOWN lists. Omit a missing folder."""
+    shown = SHOWN[place.name]
+    if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises PermissionError
+        place.mkdir()
+        for child in folder.iterdir():
+            if shown is None or child.name in shown:
+                (place / child.name).symlink_to(child)

@@ -1,7 +1,7 @@
-"""Estimates cost ratios of base, head and the control copy of base, which are measured side by side.
+"""Estimates cost ratios between base, head and base's control copy, which are measured side by side.
 
-Within each round, head is compared with the mean of base and its control copy. Base and its control copy are equal, so
-their measured difference shows the noise of the session, together with the variation between processes.
+In each round, head is compared with the mean of base and its control copy. Base and the copy run the same code. Their
+measured difference therefore shows the noise, including the variation between processes.
 """
 
 import math
@@ -31,11 +31,14 @@ KEYS: Mapping[PairedMetric, str] = {  # metric -> key in METRICS
 
 @dataclass(frozen=True, kw_only=True)
 class PairedCosts:
-    """Logarithms of a request's costs by side and process, averaged over rounds in which every side has a value."""
+    """Logarithms of a request's costs, by side and process.
+
+    Each value is a mean over the rounds in which every side has a value.
+    """
 
     logs: FloatArray  # array of sides x processes
     rounds: FloatArray  # number of rounds of each process
-    round_variance: float  # the part of a process mean's variance that variation between rounds explains
+    round_variance: float  # variance of a process's mean that results from variation between rounds
 
     @property
     def head_over_base(self) -> FloatArray:
@@ -64,7 +67,7 @@ class PairedCosts:
 
 
 def pair_trials(trials: Sequence[Trial], metric: PairedMetric) -> PairedCosts:
-    """Return the paired costs of trials, without cold rounds and without rounds that lack a side."""
+    """Return the paired costs of trials. Omit warm-up rounds and rounds in which a side has no value."""
     read = METRICS[KEYS[metric]].read
     by_round: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for trial in trials:
@@ -84,11 +87,7 @@ def pair_trials(trials: Sequence[Trial], metric: PairedMetric) -> PairedCosts:
 
 
 def _residual_variance(processes: Sequence[FloatArray]) -> float:
-    """Return the residual variance after removing the effects of round and side; 0 if no process has two rounds.
-
-    Args:
-        processes: Log costs of each process as an array of rounds x sides.
-    """
+    """Return the residual variance after removing the effects of round and side, or 0 if no process has two rounds."""
     squares = 0.0
     for logs in processes:
         residuals = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
@@ -98,9 +97,10 @@ def _residual_variance(processes: Sequence[FloatArray]) -> float:
 
 
 def _without_cold_rounds(logs: FloatArray) -> FloatArray:
-    """Remove early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the later rounds (array of rounds x sides).
+    """Remove early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the median of the later rounds.
 
-    In these rounds, a just-in-time compiler was active. The mean over all sides decides, so no side is favoured.
+    In such rounds, a just-in-time compiler was active. The rule compares means over all sides, so it favours no side.
+    ``logs`` is an array of rounds x sides.
     """
     cost, half = logs.mean(axis=1), len(logs) // 2
     is_warm = cost <= np.median(cost[half:]) + math.log(MAX_WARM_UP_RATIO)
@@ -108,7 +108,7 @@ def _without_cold_rounds(logs: FloatArray) -> FloatArray:
 
 
 def weighted_total(tables: Mapping[str, PairedCosts], weights: Mapping[str, float]) -> PairedCosts:
-    """Return the weighted cost of all requests for the processes that have values for every request."""
+    """Return the weighted total cost of all requests, for the processes that have a value for every request."""
     count = min(len(table.rounds) for table in tables.values())
     costs = {name: weights[name] * np.exp(table.logs[:, :count]) for name, table in tables.items()}
     total = np.sum(list(costs.values()), axis=0)
@@ -124,21 +124,21 @@ def estimate_ratios(
 ) -> Mapping[str, tuple[Ratio, Ratio]]:
     """Return two ratios with intervals for each request: head to base, and base to its control copy.
 
-    There are two sources for the variance: the variation of head between processes, and the control copy, whose true
-    difference is zero. If a side has the variance v, the difference of two sides has 2 v, and the difference from the
-    mean of two sides has 3/2 v. The variance is at least the variance that rounds explain, because a few processes may
-    agree by chance.
+    The variance is estimated from the variation of both log ratios between processes. The true ratio of base to its
+    copy is 1, so its deviation from 1 also counts. If a side's log cost has the variance v, the difference of two
+    sides has the variance 2 v. The difference between a side and the mean of two sides has the variance 3/2 v. The
+    estimate is at least ``round_variance``, because a few processes may agree by chance.
 
     Args:
         tables: Paired costs by request.
         confidence: Confidence level of the first ratio's interval.
         noise_confidence: Confidence level of the second ratio's interval.
-        added_variance: Variance that the data cannot show, added to the squared error of the first ratio.
+        added_variance: Variance that the data cannot reveal. It is added to the squared error of the first ratio.
     """
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
     if not tables:
         return {}
-    heads, noises, squares, squares_about_zero, df, counts, least = np.array(
+    heads, noises, squares, squares_about_zero, df, counts, least_variance = np.array(
         [_sums(each) for each in tables.values()]
     ).T
     head_variance = shrink_towards_others(squares_about_zero / (df + 1), df + 1)
@@ -146,13 +146,13 @@ def estimate_ratios(
     scale = np.ones(len(heads))
     ratios = Differences(
         value=heads,
-        squared_error=np.maximum(head_variance.variance, least) / counts + added_variance,
+        squared_error=np.maximum(head_variance.variance, least_variance) / counts + added_variance,
         df=head_variance.df,
         scale=scale,
     ).ratios(confidence)
     noise_ratios = Differences(
         value=noises,
-        squared_error=np.maximum(noise_variance.variance, least) / 0.75 / counts,
+        squared_error=np.maximum(noise_variance.variance, least_variance) / 0.75 / counts,
         df=noise_variance.df,
         scale=scale,
     ).ratios(noise_confidence)
@@ -160,11 +160,10 @@ def estimate_ratios(
 
 
 def _sums(table: PairedCosts) -> tuple[float, ...]:
-    """Return the sums of a table for ``estimate_ratios``.
+    """Return a table's sums for ``estimate_ratios``.
 
-    Returns:
-        Mean of head, mean of the noise, sum of squares about the mean, sum of squares about zero, degrees of freedom,
-        number of processes, and the least variance.
+    They are the mean log ratios of head and of the noise, and the sums of squares about the mean and about zero. The
+    degrees of freedom, the number of processes, and the minimum variance follow.
     """
     head, noise, count = table.mean(table.head_over_base), table.mean(table.base_over_copy), len(table.rounds)
     squares = table.sum_of_squares(table.head_over_base - head) + 0.75 * table.sum_of_squares(

@@ -2,17 +2,36 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
+from rich.text import Text
+
+from harness.console import SafeConsole
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
-from harness.plain_text import inert_lines, markdown_block, markdown_code, one_line, printable
-from harness.report.tables import draw_interval, format_ratio
+from harness.plain_text import markdown_block, markdown_code, one_line, printable
+from harness.report.tables import Column, TextTable, draw_interval, format_ratio
+from harness.report.terminal import print_table
 from harness.stats.ranking_model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 
-HEADER = ("request", "verdict", "head ÷ base", "base ÷ its copy", "finds", "base", "head", "at", "p50", "p99", "req/s")
+# Column -> ``Column.order``. On a narrow terminal, columns with higher numbers move to a second table first.
+COLUMNS = {
+    "request": 0,
+    "verdict": 0,
+    "head ÷ base": 0,
+    "base ÷ its copy": 3,
+    "finds": 1,
+    "base": 2,
+    "head": 2,
+    "at": 4,
+    "p50": 5,
+    "p99": 5,
+    "req/s": 6,
+}
+STYLES = {"failed": "bold red", "slower": "bold red", "faster": "bold green", "cannot tell": "bold yellow"}
 
-MAX_DRAWN_RATIO = 1e6  # limit of the axis, in both directions
+MAX_DRAWN_RATIO = 1e6  # an axis shows ratios between 1 / MAX_DRAWN_RATIO and MAX_DRAWN_RATIO
 
 
 def headline(result: GateResult) -> str:
@@ -20,20 +39,29 @@ def headline(result: GateResult) -> str:
     deciding = [each for each in result.requests if each.verdict == result.verdict]
     match result.verdict:
         case "same":
-            return f"same within {result.threshold * 100:.3g} %"
+            widest = max([each.threshold or result.threshold for each in deciding], default=result.threshold)
+            return f"same within {widest * 100:.3g} %"
         case "cannot tell":
             undecidable = [each for each in deciding if not each.minutes_more]
             reason = next((_reason(each) for each in undecidable if each.reason), "")
+            if not deciding:
+                return "cannot tell: base does not have any of the requests"
             minutes = "" if undecidable else _minutes(max(each.minutes_more or 0.0 for each in deciding))
             return f"cannot tell: {reason or minutes or 'this machine is too noisy, use a quieter one'}"
         case "failed":
             return f"failed: {_reason(deciding[0])}"
         case _:
-            return f"{result.verdict}: {', '.join(f'{each.request} {format_ratio(each.ratio)}' for each in deciding)}"
+            return f"{result.verdict}: {', '.join(map(_difference, deciding))}"
+
+
+def _difference(request: RequestVerdict) -> str:
+    """Return a request's ratio, or the reason if the ratio does not show the difference, for example for a budget."""
+    shows = request.ratio and ((request.ratio.low or 0.0) > 1 or request.verdict == "faster" or not request.reason)
+    return f"{request.request} {format_ratio(request.ratio)}" if shows else _reason(request)
 
 
 def _reason(request: RequestVerdict) -> str:
-    """Return the reason for a verdict, preceded by the name of the request."""
+    """Return the reason for a verdict, preceded by the request's name."""
     return request.reason if request.request == ALL else f"{request.request}: {request.reason}"
 
 
@@ -43,23 +71,34 @@ def _minutes(more: float) -> str:
 
 
 def format_start(result: GateResult) -> str:
-    """Return the start time of a session, in UTC."""
+    """Return a session's start time, in UTC."""
     try:
         return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):  # a history file can contain any number
         return "unknown time"
 
 
+def table_columns(result: GateResult) -> tuple[Column, ...]:
+    """Return the table's columns, which have a cell for each request. Omit empty columns."""
+    cells = zip(*(_row(each, result.threshold) for each in result.requests), strict=True)
+    columns = (Column(header=name, cells=each, order=COLUMNS[name]) for name, each in zip(COLUMNS, cells, strict=False))
+    return tuple(each for each in columns if set(each.cells) != {"–"})
+
+
 def table_rows(result: GateResult) -> list[tuple[str, ...]]:
-    """Return a header and a row for each request."""
-    return [HEADER, *(_row(each, result.threshold) for each in result.requests)]
+    """Return the table's rows: a header, and a row for each request. Omit empty columns."""
+    columns = table_columns(result)
+    return [tuple(each.header for each in columns), *zip(*(each.cells for each in columns), strict=True)]
 
 
 def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
-    verdict = f"same within {margin * 100:.3g} %" if one.verdict == "same" else one.verdict
+    margin = one.threshold or margin
+    verdict_text = f"same within {margin * 100:.3g} %" if one.verdict == "same" else one.verdict
     return (
         one.request,
-        f"{verdict}: {_minutes(one.minutes_more)}" if verdict == "cannot tell" and one.minutes_more else verdict,
+        f"{verdict_text}: {_minutes(one.minutes_more)}"
+        if verdict_text == "cannot tell" and one.minutes_more
+        else verdict_text,
         format_ratio(one.ratio),
         format_ratio(one.noise),
         f"{one.detectable * 100:.2g} %" if one.detectable else "–",
@@ -76,7 +115,7 @@ def _times(times: tuple[float, float, float] | None) -> str:
 
 
 def remark_lines(result: GateResult) -> list[str]:
-    """Return reasons, further ratios and notes as lines."""
+    """Return the lines below the table: reasons, ratios of memory and startup time, and notes."""
     later = [each for each in result.requests if each.reason and each.verdict == "slower"]
     others = [each for each in result.requests if each.reason and each not in later and len(result.requests) > 1]
     lines = [_reason(each) for each in (*later, *others)]
@@ -84,7 +123,7 @@ def remark_lines(result: GateResult) -> list[str]:
     lines += [f"startup time {format_ratio(result.startup_time)}"] if result.startup_time else []
     if metrics := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
         lines += [f"{' or '.join(metrics)} at the same rate: this metric decides; below 1 means that head needs less"]
-        lines += ["finds: the smallest change that such a session detects in four of five cases"]
+        lines += ["finds: the smallest change that four of five such sessions would detect"]
     return [*lines, *result.notes]
 
 
@@ -96,7 +135,7 @@ def drawing_range(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple
 
 
 def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) -> str:
-    """Draw an interval and the margin on an axis with these ends. Return an empty string without an interval."""
+    """Draw an interval and the margin on an axis between ``ends``. Return "" if there is no interval."""
     interval = _drawable_interval(ratio)
     if ratio is None or interval is None:
         return ""
@@ -104,23 +143,27 @@ def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) ->
 
 
 def _drawable_interval(ratio: Ratio | None) -> tuple[float, float] | None:
-    """Return the interval of a ratio, or None if a logarithmic axis cannot show it. Ratios may come from a file."""
+    """Return the interval of a ratio, or None if a logarithmic axis cannot show it.
+
+    A ratio from a history file can have any value.
+    """
     if ratio is None or ratio.low is None or ratio.high is None or min(ratio.low, ratio.high) <= 0:
         return None
     return ratio.low, ratio.high
 
 
-def format_text(result: GateResult) -> str:
-    """Format the result for a terminal, without control characters or CI commands in the service's output."""
-    table = [tuple(map(one_line, row)) for row in table_rows(result)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    notes = (f"· {line}" for line in map(_indented, remark_lines(result)))
-    return inert_lines("\n".join((_indented(headline(result)), _sides(result), "", *lines, "", *notes)))
+def print_text(result: GateResult, console: SafeConsole) -> None:
+    """Print the result. If columns do not fit into the console, print them in further tables below."""
+    console.print(Text(_indented(headline(result)), STYLES.get(result.verdict, "bold")))
+    columns = (replace(each, cells=tuple(map(one_line, each.cells))) for each in table_columns(result))
+    print_table(TextTable(title=_sides(result), columns=tuple(columns)), console)
+    console.print()
+    for line in remark_lines(result):
+        console.print(Text(f"· {_indented(line)}"))
 
 
 def format_json(result: GateResult) -> str:
-    """Format the result as a line of ASCII JSON without CI commands."""
+    """Format the result as a line of ASCII JSON that a CI system cannot mistake for a command."""
     return json.dumps(json.loads(result.model_dump_json())).replace("##", "#\\u0023")
 
 
@@ -137,8 +180,9 @@ def _indented(text: str) -> str:
 
 def format_markdown(result: GateResult) -> str:
     """Format the result for a pull request. Markup, mentions and links in the service's output are escaped."""
-    lines = [f"| {' | '.join(map(markdown_code, row))} |" for row in table_rows(result)]
-    lines.insert(1, f"|{' --- |' * len(HEADER)}")
+    rows = table_rows(result)
+    lines = [f"| {' | '.join(map(markdown_code, row))} |" for row in rows]
+    lines.insert(1, f"|{' --- |' * len(rows[0])}")
     sides = f"head {markdown_code(result.head)} against base {markdown_code(result.base)}, {result.minutes:.1f} minutes"
     first, *more = headline(result).splitlines()
     heading = (f"**{markdown_code(first)}**", "", *((markdown_block(more), "") if more else ()))

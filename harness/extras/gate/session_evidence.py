@@ -1,35 +1,43 @@
-"""Reads the records of a comparison: trials of each request, reasons against a side, and additional figures."""
+"""Selects trials from a comparison's records, explains problems with a side, and computes additional figures."""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+from harness.extras.gate.gate_design import MIN_CLOSED_REQUESTS
 from harness.extras.gate.paired import BASE, COPY, HEAD, SIDES, PairedCosts
-from harness.records.outcome import Outcome
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
-from harness.records.verification_record import VerificationRecord
+from harness.records.verification_record import Outcome, VerificationRecord
 from harness.stats.cell_comparison import ratio
 from harness.stats.cell_values import METRICS
 from harness.stats.ranking_model import Ratio
+from harness.verify.wire import TIMEOUT_SECONDS
 
-TOO_SLOW = "the side does not keep up with the rate: lower service.connections in tfb.toml"
+KEEP_LOG = "keep the log with --results DIR"
+TOO_SLOW = (
+    "the side does not keep up with the rate: lower service.connections in tfb.toml, or allow more time (--time 10m)"
+)
 ADVICE: Mapping[str, str] = {  # flag of a validity check -> explanation with a remedy
     "rate not achieved": TOO_SLOW,
     "unfinished requests": TOO_SLOW,
-    "errors": "the side closes connections or sends unexpected statuses under load: keep the log with --results DIR",
-    "restarted": "the process was replaced under load: keep the log with --results DIR",
-    "generator lag": "the load generator did not get CPU time in time: stop other programs on this machine",
+    "timeouts": TOO_SLOW,
+    "errors": f"the side closes connections or sends unexpected statuses under load: {KEEP_LOG}",
+    "restarted": f"the process was replaced under load: {KEEP_LOG}",
+    "generator lag": "the load generator had to wait for a CPU: stop other programs on this machine",
 }
-# Head has failed if only trials of head have these flags.
+# If only head's trials have these flags, head has failed.
 FAILURE_FLAGS = frozenset({"errors", "restarted", "wrong answers"})
-# Maximum relative difference between mean response lengths; other values in a response change the length little.
+# A side with these flags is too slow for the load.
+OVERLOAD_FLAGS = frozenset({"rate not achieved", "unfinished requests", "timeouts"})
+TOO_LATE_CHECK = "declared-time"  # verification check that finds late responses
+# Mean response lengths may differ by this share, because responses contain different values.
 LENGTH_TOLERANCE = 0.1
-# Growth of a process's memory that counts as a leak: at least this many bytes, and this share of the initial memory.
+# A process's memory growth counts as a leak above this many bytes and above this share of the initial memory.
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5
-LEAK_FACTOR = 3.0  # minimum growth of head's memory as a multiple of the growth of base's memory
-# Share of loads that fail by chance, and maximum ratio of head's losses to other sides' losses.
+LEAK_FACTOR = 3.0  # minimum ratio of head's memory growth to base's memory growth
+# Share of trials that may be invalid by chance, and maximum ratio of head's invalid trials to another side's.
 EXPECTED_LOSS_SHARE, LOSS_FACTOR = 0.1, 2
 
 
@@ -39,8 +47,14 @@ def trials_at_rate(records: RunRecords, request: str) -> list[Trial]:
 
 
 def measured_trials(records: RunRecords, request: str) -> list[Trial]:
-    """Return all trials of a request, including invalid trials, but not the trials that searched for a rate."""
-    return [trial for trial in records.trials if trial.test_type == request and trial.purpose == "measure"]
+    """Return a request's trials, including invalid ones. Omit trials that only searched for a suitable load."""
+    trials = [trial for trial in records.trials if trial.test_type == request and trial.purpose == "measure"]
+    closed = [trial for trial in trials if trial.load.kind == "closed"]
+    connections = min((trial.load.connections for trial in closed), default=0)
+    superseded = [trial for trial in closed if trial.load.connections > connections]
+    if any(trial.requests >= MIN_CLOSED_REQUESTS for trial in closed):
+        superseded += [trial for trial in closed if trial.rankable and trial.requests < MIN_CLOSED_REQUESTS]
+    return [trial for trial in trials if trial not in superseded]
 
 
 def open_loop_trials(records: RunRecords) -> list[Trial]:
@@ -49,7 +63,7 @@ def open_loop_trials(records: RunRecords) -> list[Trial]:
 
 
 def failed_flags(trials: Sequence[Trial]) -> list[str]:
-    """Return the flag of each failed validity check."""
+    """Return the flags of all failed validity checks. A flag is a check's short name, such as "timeouts"."""
     return [check.flag for trial in trials for check in trial.validity if check.outcome is Outcome.FAIL]
 
 
@@ -73,11 +87,27 @@ def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, fl
 
 
 def time_per_response(records: RunRecords, request: str, error: float) -> Ratio | None:
-    """Return the ratio of times per response in a closed loop: the lower of head to base and head to control copy."""
+    """Return head's time per response in a closed loop, relative to base or to the control copy.
+
+    Of the two ratios, return the ratio whose interval begins lower.
+    """
     closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.rankable]
     ratios = [head_over_base(closed, request, "throughput", 1 - error, side) for side in (BASE, COPY)]
     times = [Ratio(value=1 / r.value, low=1 / r.high, high=1 / r.low) for r in ratios if r and r.low and r.high]
     return min(times, key=lambda each: each.low or 0.0) if len(times) == len(ratios) else None
+
+
+def connection_notes(records: RunRecords) -> Iterator[str]:
+    """Yield a note for each request that was measured with fewer connections than declared."""
+    for request, loads in records.info.loads.items():
+        used = min((t.load.connections for t in measured_trials(records, request)), default=0)
+        if 0 < used < (declared := max(load.connections for load in loads)):
+            late = {t.implementation for t in records.trials if t.test_type == request and t.errors.timeout}
+            sides = ", ".join(side for side in SIDES if side in late)
+            yield (
+                f"{request}: measured with {used} instead of {declared} connections, because responses of "
+                f"{sides} took more than {TIMEOUT_SECONDS:g} s"
+            )
 
 
 # ---- reasons against a side ------------------------------------------------------------------------------------------
@@ -90,13 +120,44 @@ def describe_violation(verdict: VerificationRecord) -> str:
     return " ".join(f"{verdict.implementation} sends wrong responses: {failed.message}{expected}".split())
 
 
+def too_late_sides(records: RunRecords, request: str) -> set[str]:
+    """Return the sides whose responses are late even if tfb sends one request at a time."""
+    late_sides = {
+        verdict.implementation
+        for verdict in records.verdicts
+        if verdict.test_type == request and verdict.outcome is Outcome.FAIL and is_too_late(verdict)
+    }
+    closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.load.connections == 1]
+    return late_sides | {trial.implementation for trial in closed if trial.errors.timeout}
+
+
+def is_too_late(verdict: VerificationRecord) -> bool:
+    """Return whether late responses are the only violations in a verification."""
+    return {result.check for result in verdict.results if result.outcome is Outcome.FAIL} == {TOO_LATE_CHECK}
+
+
+def describe_overload(trials: Sequence[Trial]) -> str:
+    """Return why head is too slow for a rate that base achieves, or an empty string if head is fast enough."""
+    lost = {side: [t for t in trials if t.implementation == side and not t.rankable] for side in SIDES}
+    of_head = [t for t in trials if t.implementation == HEAD]
+    overloaded = [t for t in lost[HEAD] if OVERLOAD_FLAGS.issuperset(failed_flags([t]))]
+    others = EXPECTED_LOSS_SHARE * len(of_head)
+    alone = 2 * len(overloaded) > len(of_head) and max(len(lost[BASE]), len(lost[COPY])) <= others
+    flag = Counter(failed_flags(overloaded)).most_common(1)[0][0] if alone else ""
+    return flag and f"head: {flag}: it does not keep up with a rate that base achieves"
+
+
 def explain_missing(records: RunRecords, flags: Sequence[str], side: str) -> str:
     """Return why a side has no figures, with a remedy. ``flags`` are the flags of failed validity checks."""
     if flags:
-        return f"{side}: {flags[0]}: {ADVICE.get(flags[0], 'keep the log with --results DIR')}"
+        return f"{side}: {flags[0]}: {ADVICE.get(flags[0], KEEP_LOG)}"
+    reduced = any(connection_notes(records))
     for process in records.processes:
+        if reduced and any(flag in process.reason for flag in OVERLOAD_FLAGS):
+            continue  # too many connections, which have been reduced
         if process.implementation == side and process.reason:
-            return f"{side}: {process.reason.splitlines()[0]}"
+            known = (advice for flag, advice in ADVICE.items() if flag in process.reason)
+            return f"{side}: {process.reason.splitlines()[0]}: {next(known, KEEP_LOG)}"
     return f"{side}: the time was too short to measure it: allow more time (--time 10m)"
 
 
@@ -110,10 +171,7 @@ def explain_too_few(records: RunRecords, request: str, table: PairedCosts | None
 
 
 def excess_losses(trials: Sequence[Trial]) -> list[str]:
-    """Return the flags of head's invalid trials if head has far more invalid trials than the other sides.
-
-    Head coped with the load in the remaining trials, so comparing only these trials would favour head.
-    """
+    """If head has far more invalid trials than the other sides, return these trials' flags."""
     lost = {side: [t for t in trials if t.implementation == side and not t.rankable] for side in SIDES}
     expected = EXPECTED_LOSS_SHARE * len(trials) / len(SIDES)
     tolerated = max(expected, 2 + LOSS_FACTOR * max(len(lost[BASE]), len(lost[COPY])))
@@ -121,19 +179,18 @@ def excess_losses(trials: Sequence[Trial]) -> list[str]:
 
 
 def describe_end(records: RunRecords) -> str:
-    """Return how head ended or was replaced under load, or an empty string if it did not."""
+    """Return a sentence if head exited or was replaced under load, otherwise an empty string."""
     if any(t.implementation == HEAD and t.restarted for t in records.trials):
         return f"head: restarted: {ADVICE['restarted']}"
     measured = {t.process for t in records.trials if t.implementation == HEAD}
     for process in records.processes:
-        line = next((line for line in process.reason.splitlines() if "ended (" in line or " is gone" in line), "")
-        if line and process.implementation == HEAD and process.process in measured:
-            return f"head ended under load: {line.rstrip(':')}"
+        if process.exit_reason and process.implementation == HEAD and process.process in measured:
+            return f"head exited under load: {process.exit_reason.removeprefix(f'{HEAD}: ')}"
     return ""
 
 
 def describe_leak(records: RunRecords) -> str:
-    """Return how much head's memory grows under load, or an empty string if it does not or base's grows too."""
+    """Return a sentence if head's memory grows far more than base's under load, otherwise an empty string."""
     trials = open_loop_trials(records)
     head, base = _memory_growth(trials, HEAD), _memory_growth(trials, BASE)
     if not head or not base or head[1] < max(LEAK_BYTES, LEAK_SHARE * head[0], LEAK_FACTOR * base[1]):
@@ -155,12 +212,12 @@ def _memory_growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | 
 
 
 def length_notes(records: RunRecords) -> Iterator[str]:
-    """Yield a note for each request for which head's responses are longer or shorter than base's."""
+    """Yield a note for each request whose responses from head and base differ in length."""
     for request in records.info.loads:
         trials = [t for t in trials_at_rate(records, request) if t.requests]
         lengths = [[t.bytes / t.requests for t in trials if t.implementation == side] for side in SIDES]
         if not all(lengths):
-            continue  # the verdict already reports sides without trials
+            continue  # sides without trials are already in the verdict
         base, head, copy = map(median, lengths)
         if abs(math.log(head / base)) > math.log1p(LENGTH_TOLERANCE) + abs(math.log(copy / base)):
             yield f"{request}: responses have {head:.0f} bytes on head, {base:.0f} on base: check that all data is sent"

@@ -1,130 +1,254 @@
-"""The sides of a comparison: copies of revisions and folders, or commands, images and running services."""
+"""Prepares the sides of a comparison from the values of ``--base`` and ``--head``.
+
+Such a value is called a target. It names a revision, a folder, a command, an image, or a running service.
+"""
 
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import EnvironmentLacksError, UsageError
-from harness.extras.gate.runtime import require_private_address
-from harness.host.git import Repository
+from harness.errors import EnvironmentLacksError, TfbError, UsageError
+from harness.extras.gate.runtime import resolve_private_url
+from harness.host import ownership
+from harness.host.git import Repository, not_checked_out
+from harness.plain_text import printable
 from harness.plan import service
 from harness.records import confined
+from harness.report.tables import format_count
 
-VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # files with verdicts in the output of git status
+# These settings keep the index valid when a side's files change owner.
+CONFIG = "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\ttrustctime = false\n\tcheckStat = minimal\n"
+SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+def add_git_folder(source: Repository, commit: str, side: Path) -> str:
+    """Create ``.git`` in a side's folder, because some builds need it. Return a note if this fails, otherwise ""."""
+    try:
+        _create(source, commit, side / ".git")
+        repository = Repository(top=side)
+        with ownership.make_scratch_folder("pack") as folder:
+            tags = source.read("for-each-ref", f"--merged={commit}", "--format=%(objectname) %(refname)", "refs/tags")
+            (side / ".git" / "packed-refs").write_bytes(tags.stdout)
+            tagged = "".join(f"{line.split()[0]}\n" for line in tags.text.splitlines())
+            # First pack the commits and tags, then the commit's files.
+            for number, (revisions, *options) in enumerate(
+                ((f"{commit}\n{tagged}", "--revs", "--filter=tree:0"), (_objects(source, commit),))
+            ):
+                wanted, pack = folder / f"wanted{number}", folder / f"pack{number}"
+                wanted.write_text(revisions, encoding="utf-8", errors="surrogateescape")
+                with pack.open("wb") as output:
+                    source.read("pack-objects", "-q", "--stdout", *options, stdin=wanted, output=output)
+                repository.read("index-pack", "--stdin", stdin=pack)
+        repository.read("read-tree", commit)
+        repository.run("update-index", "-q", "--refresh")
+    except (TfbError, OSError) as error:
+        return f"the sides have no .git folder, which some builds need: {error}"
+    return ""
+
+
+def _create(source: Repository, commit: str, folder: Path) -> None:
+    """Create an empty repository whose HEAD is the commit."""
+    for name in ("objects/pack", "refs/heads", "refs/tags", "info"):
+        (folder / name).mkdir(parents=True)
+    (folder / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+    is_sha256 = len(commit) > 40  # a SHA-1 has 40 digits
+    text = CONFIG.format(version=int(is_sha256)) + (SHA256 if is_sha256 else "")
+    (folder / "config").write_text(text, encoding="ascii")
+    if source.read("rev-parse", "--is-shallow-repository").text.strip() == "true":
+        roots = source.read("rev-list", "--max-parents=0", commit)
+        (folder / "shallow").write_bytes(roots.stdout)
+
+
+def _objects(source: Repository, commit: str) -> str:
+    """Return the object names of a commit's trees and files."""
+    listed = source.read("rev-list", "--objects", "--no-walk", "--no-object-names", commit)
+    if not listed.text:
+        raise UsageError(f"commit {commit} has no files")
+    return listed.text
+
+
+VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's own files in ``git status``
 FOLDER = "dir:"
 # Prefix of a target -> corresponding key of [service].
-TARGET_PREFIXES = {"cmd:": "start", "image:": "image", "http:": "url"}
+TARGET_PREFIXES = {"cmd:": "start", "image:": "image", "http:": "url", "https:": "url"}
 TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
 NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A copy of a repository or folder, the service's folder in the copy, and the parsed tfb.toml."""
+    """A version to measure: its copied files, the service's folder in the copy, and its parsed tfb.toml."""
 
     root: Path
     folder: Path
     file: service.ServiceFile
+    borrowed: bool = False  # whether the tfb.toml comes from another version or from the working tree
 
 
 def copy_side(
-    repository: Path, target: str | None, place: Path, notes: list[str], usual: service.ServiceFile | None = None
+    repository: Path,
+    target: str | None,
+    target_folder: Path,
+    notes: list[str],
+    default_file: service.ServiceFile | None = None,
 ) -> Side:
-    """Make a side in ``place``; ``target`` None means the working tree.
+    """Create a side in ``target_folder``. A ``target`` of None means the working tree.
 
-    ``usual`` is used if the side has no tfb.toml. Raises UsageError for a target that cannot be a side.
+    ``default_file`` is used if the side has no tfb.toml. Raises UsageError for a target that cannot be a side.
     """
-    way: dict[str, str] = {}
+    start_keys: dict[str, str] = {}
     for prefix, key in TARGET_PREFIXES.items():
         if target and target.startswith(prefix):
-            way = {key: target.rstrip("/") if key == "url" else target.removeprefix(prefix)}
-    if target and target.startswith("https:"):
-        raise UsageError(f"{target}: tfb has no TLS: give the http:// address behind it")
-    folder = _folder(repository, f"{FOLDER}{repository}" if way else target, place, notes)
-    file = usual if usual and not os.path.lexists(folder / service.FILE) else _read(place, folder)
-    if file is usual:
+            start_keys = {key: target.rstrip("/") if key == "url" else target.removeprefix(prefix)}
+    folder = _folder(repository, f"{FOLDER}{repository}" if start_keys else target, target_folder, notes)
+    file = default_file if default_file and not os.path.lexists(folder / service.FILE) else _read(target_folder, folder)
+    if file is default_file:
         notes.append(f"base has no {service.FILE}: head's is used for both")
-    if way:
-        file = file.model_copy(update={"service": file.service.started_by(**way)})
+    if start_keys:
+        file = file.model_copy(update={"service": file.service.started_by(**start_keys)})
     if url := file.service.url:
-        require_private_address(url)
-        notes.append(f"{url} runs already: its CPU is not known, so response time decides; tfb does not restart it")
+        resolve_private_url(url)
+        notes.append(f"{url} is already running, so its CPU time is unknown and response time decides")
     for key in ("dockerfile", "compose"):
         if name := getattr(file.service, key):
-            _require_inside(place, folder, key, name)
-    _bring(repository, Side(root=place, folder=folder, file=file))
-    return Side(root=place, folder=folder, file=file)
+            _require_inside(target_folder, folder, key, name)
+    side = Side(root=target_folder, folder=folder, file=file, borrowed=bool(start_keys) or (file is default_file))
+    _bring(repository, side)
+    notes += filter(None, [_add_git(repository, None if start_keys else target, target_folder)])
+    return side
+
+
+def _add_git(repository: Path, target: str | None, folder_of_side: Path) -> str:
+    """Add a ``.git`` folder to a copy of a repository. Return a note if this fails, otherwise an empty string."""
+    folder = Path(target.removeprefix(FOLDER)).resolve() if target and target.startswith(FOLDER) else None
+    try:
+        git = Repository.containing(folder or repository)
+        if os.path.lexists(folder_of_side / ".git") or (folder and git.top != folder):
+            return ""
+        return add_git_folder(git, git.commit("HEAD" if target is None or folder else target), folder_of_side)
+    except (UsageError, EnvironmentLacksError):
+        return ""  # a folder without git, or a repository without a commit
 
 
 def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]:
-    """Return a note if base has commits that head lacks, because the comparison treats them as reverted by head."""
+    """Return notes about commits that only one version contains. The verdict attributes their effect to head."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *TARGET_PREFIXES)) for target in targets):
         return []
     git = _repository(repository)
     first, second = (git.commit(target) for target in targets)
+    ancestor = _common_commit(git, first, second)
+    notes = []
+    if ancestor not in (None, first):
+        notes.append(
+            f"{base} has changes that head lacks, which count as if head had undone them: compare with --base "
+            f"{ancestor[:12]}"
+        )
+    return [*notes, *_merged_notes(git, base, first, second)]
+
+
+def _merged_notes(git: Repository, base: str, first: str, second: str) -> list[str]:
+    """Return a note if head (``second``) contains merged commits that base (``first``) lacks."""
+    if re.search(r"[~^@]", base) or git.run("rev-parse", "--verify", "--quiet", f"refs/tags/{base}").status == 0:
+        return []  # the user named an earlier version on purpose
+    branch = base.removeprefix("origin/")
+    for newer in (f"refs/remotes/origin/{branch}", "refs/remotes/origin/HEAD", f"refs/heads/{branch}"):
+        commit = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{newer}^{{commit}}").text.strip()
+        merged = commit and commit != second and _common_commit(git, commit, second)
+        if merged and merged != second and (count := _count(git, first, merged)):
+            name = newer.removeprefix("refs/remotes/").removeprefix("refs/heads/")
+            return [
+                f"head contains {format_count(count, 'commit')} of {name} that base lacks, which count as head's "
+                f"change: compare with --base {merged[:12]}"
+            ]
+    for line in git.run("rev-list", "--first-parent", "--merges", "--parents", f"{first}..{second}").text.splitlines():
+        parts = [(parent, count) for parent in line.split()[1:] if (count := _count(git, first, parent))]
+        if len(parts) > 1:
+            several = " and ".join(f"{parent[:12]} ({format_count(count, 'commit')})" for parent, count in parts)
+            return [
+                f"head merges {several}, which base lacks: if only one of them is the change, compare with the other "
+                "as --base"
+            ]
+    return []
+
+
+def _common_commit(git: Repository, first: str, second: str) -> str | None:
+    """Return the latest common ancestor of two commits, or None if there is none."""
     parted = git.run("merge-base", first, second)
-    if parted.status != 0 or (common := parted.text.strip()) == first:
-        return []
-    return [
-        f"{base} has changes that head lacks, which count as if head had undone them: compare with --base {common[:12]}"
-    ]
+    return parted.text.strip() if parted.status == 0 else None
+
+
+def _count(git: Repository, first: str, second: str) -> int:
+    """Return the number of commits that ``second`` has and ``first`` lacks."""
+    counted = git.run("rev-list", "--count", second, f"^{first}")
+    return int(counted.text) if counted.status == 0 else 0
 
 
 # ---- copies ---------------------------------------------------------------------------------------------------------
 
 
-def _folder(repository: Path, target: str | None, place: Path, notes: list[str]) -> Path:
-    """Copy a revision, a folder (``dir:PATH``) or the working tree (None) to ``place``; return the service's folder."""
+def _folder(repository: Path, target: str | None, root: Path, notes: list[str]) -> Path:
+    """Copy a revision, a folder (``dir:PATH``) or the working tree (None) to ``root``; return the service's folder."""
     if target and target.startswith(FOLDER):
-        return _copy_of_folder(target, Path(target.removeprefix(FOLDER)).resolve(), place)
+        return _copy_of_folder(target, Path(target.removeprefix(FOLDER)).resolve(), root)
     git = _repository(repository)
-    inside = repository.resolve().relative_to(git.top)
-    if (git.top / ".gitmodules").exists():
-        notes.append(f"submodules are not included: {TWO_FOLDERS} where they are needed")
+    relative = repository.resolve().relative_to(git.top)
     if target is None:
-        _copy_of_working_tree(git, place, notes)
+        _copy_of_working_tree(git, root, notes)
     else:
-        notes += git.export(git.commit(target), place)
-    folder = place / inside
-    if not folder.is_dir() or folder.resolve() != place.resolve() / inside:
-        raise UsageError(f"{target or 'the working tree'} has no folder {inside}")
+        notes += git.export(git.commit(target), root)
+    folder = root / relative
+    if not folder.is_dir() or folder.resolve() != root.resolve() / relative:
+        raise UsageError(f"{target or 'the working tree'} has no folder {relative}")
     return folder
 
 
-def _copy_of_folder(target: str, folder: Path, place: Path) -> Path:
+def _copy_of_folder(target: str, folder: Path, root: Path) -> Path:
     if not folder.is_dir():
         raise UsageError(f"{target}: {folder} is not a folder")
     try:
-        shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        shutil.copytree(folder, root, symlinks=True, ignore=shutil.ignore_patterns(".git"))
     except shutil.Error as error:  # some files cannot be copied, for example the socket of a running server
         source, _, why = error.args[0][0]
-        raise UsageError(f"{source} cannot be copied: {why}: remove it, or move it elsewhere") from error
-    return place
+        raise UsageError(f"cannot copy {source}: {why}: remove it, or move it elsewhere") from error
+    return root
 
 
-def _copy_of_working_tree(git: Repository, place: Path, notes: list[str]) -> None:
-    """Copy the files of a working tree that git does not ignore. Add a note about uncommitted files."""
-    place.mkdir()
-    for name in dict.fromkeys(git.read("ls-files", "-z", "-co", "--exclude-standard").names):
-        source = git.top / name
+def _copy_of_working_tree(git: Repository, root: Path, notes: list[str], prefix: str = "") -> None:
+    """Copy a working tree and its submodules, except for files that git ignores.
+
+    Append notes about uncommitted files and omitted folders. ``prefix`` is the submodule's path in the outer tree.
+    """
+    root.mkdir(exist_ok=True)
+    files, submodules = git.tracked()
+    untracked = git.read("ls-files", "-z", "--others", "--exclude-standard").names
+    for name in (*files, *untracked):
+        source, target = git.top / name, f"{prefix}{name}"
         try:
-            if source.is_symlink():
-                confined.link(place, name, str(source.readlink()))
+            if name.endswith("/"):
+                notes.append(f"{printable(target)} is left out, because it is a separate repository")
+            elif source.is_symlink():
+                confined.link(root, target, str(source.readlink()))
             elif source.is_file():
-                confined.copy(git.top, name, place, name)
+                confined.copy(git.top, name, root, target)
         except OSError as error:
-            raise UsageError(f"{source} cannot be copied: {error.strerror}") from error
-    changed = git.read("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all").names
-    if names := [entry[3:] for entry in changed if not VERDICT_FILES.fullmatch(entry)]:
+            raise UsageError(f"cannot copy {source}: {error.strerror}") from error
+    for name in submodules:
+        if inner := git.submodule(name):
+            _copy_of_working_tree(inner, root, notes, f"{prefix}{name}/")
+        else:
+            notes.append(not_checked_out(f"{prefix}{name}"))
+    options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty")
+    changed = git.read("status", *options).names
+    if names := [f"{prefix}{entry[3:]}" for entry in changed if not VERDICT_FILES.fullmatch(entry)]:
         notes.append(f"head is the working tree with files that are not committed: {_some(names)}")
 
 
 def _repository(folder: Path) -> Repository:
-    """Return the repository of a folder. Otherwise, raise UsageError that explains how to compare without git."""
+    """Return a folder's repository. If there is none, raise a UsageError that explains how to compare without git."""
     try:
         return Repository.containing(folder)
     except (UsageError, EnvironmentLacksError) as error:
@@ -135,12 +259,12 @@ def _repository(folder: Path) -> Repository:
 
 
 def _name(root: Path, folder: Path, name: str) -> str:
-    """Return the path of a file of the service relative to the root, keeping ``..`` parts."""
+    """Return the path of a service's file relative to ``root``. Keep ``..``, and return absolute paths unchanged."""
     return f"{folder.relative_to(root)}/{name}" if not name.startswith("/") else name
 
 
 def _read(root: Path, folder: Path) -> service.ServiceFile:
-    """Return the tfb.toml of a side. Raises ConfigError if it is invalid and UsageError if it is a link to outside."""
+    """Return a side's tfb.toml. Raises ConfigError if it is invalid, or UsageError if it is outside the repository."""
     if os.path.lexists(folder / service.FILE):
         _require_inside(root, folder, service.FILE, service.FILE)
     return service.read_service(folder)
@@ -153,49 +277,77 @@ def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
             pass
     except OSError as error:
         raise UsageError(
-            f"{key}: {name}: {_reason(error)}: it has to be a regular file of the service's repository"
+            f"{key}: {name}: {_reason(error)}: it must be a regular file in the service's repository"
         ) from error
 
 
-def _bring(repository: Path, to: Side) -> None:
-    """Copy the files of ``service.files`` that a side lacks from the working tree.
+def _bring(repository: Path, side: Side) -> None:
+    """Copy files and folders that ``service.files`` lists and the side lacks from the working tree.
 
-    Raises UsageError for a file outside the repository, and for a file that git tracks, which would be head's version.
+    Raises UsageError for a file outside the repository. Also raises UsageError for a file that git tracks, because the
+    working tree has head's version of it. Omit tracked files in a listed folder.
     """
-    lacking = [name for name in to.file.service.files if not _lacks_nothing(to, name)]
-    if not lacking:
+    names = side.file.service.files
+    if not names:
         return
     try:
         git: Repository | None = Repository.containing(repository)
     except (UsageError, EnvironmentLacksError):
         git = None  # without git, files outside the folder are not copied
-    top = git.top if git else repository.resolve()
+    top = git.top.resolve() if git else repository.resolve()
     tracked = set(git.read("ls-files", "-z", "--cached").names) if git else set()
-    for name in lacking:
+    for name in names:
         source = _name(top, repository.resolve(), name)
-        target = _name(to.root, to.folder, name)
-        places = (Path(os.path.normpath(top / source)), (top / source).resolve())
-        within = [place.relative_to(top) for place in places if place.is_relative_to(top)]
-        if any(part.lower() == ".git" for place in within for part in place.parts):
-            raise UsageError(
-                f"service.files: {name}: git's own files may hold credentials and are not copied: remove the name"
-            )
-        if any(str(place) in tracked for place in within):
-            raise UsageError(
-                f"service.files: {name}: git tracks it in the working tree, and this side lacks it: only files that "
-                "git does not have are copied"
-            )
-        try:
-            confined.copy(top, source, to.root, target)
-        except OSError as error:
-            raise UsageError(f"service.files: {repository / name} cannot be copied: {_reason(error)}") from error
+        target = _name(side.root, side.folder, name)
+        path = (top / source).resolve()
+        if path.is_dir() and path.is_relative_to(top):
+            copies = [
+                (str((folder / each).relative_to(top)), f"{target}/{(folder / each).relative_to(path)}")
+                for folder, each in _files_below(path)
+            ]
+            copies = [(each, copied) for each, copied in copies if each not in tracked]
+        else:
+            copies = [(source, target)]
+        for original, copy in copies:
+            if not _exists(side, copy, name):
+                _require_untracked(top, original, name, tracked)
+                try:
+                    if original != source and (top / original).is_symlink():
+                        confined.link(side.root, copy, str((top / original).readlink()))
+                    else:
+                        confined.copy(top, original, side.root, copy)
+                except OSError as error:
+                    raise UsageError(f"service.files: cannot copy {top / original}: {_reason(error)}") from error
 
 
-def _lacks_nothing(to: Side, name: str) -> bool:
+def _files_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files and links in a folder, without git's own files."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [each for each in folders if each.lower() != ".git"]
+        links = [each for each in folders if Path(place, each).is_symlink()]
+        yield from ((Path(place), each) for each in sorted((*files, *links)) if each.lower() != ".git")
+
+
+def _require_untracked(top: Path, source: str, name: str, tracked: Container[str]) -> None:
+    """Raise UsageError for git's own files, and for a file that git tracks."""
+    places = (Path(os.path.normpath(top / source)), (top / source).resolve())
+    relative_paths = [place.relative_to(top) for place in places if place.is_relative_to(top)]
+    if any(part.lower() == ".git" for place in relative_paths for part in place.parts):
+        raise UsageError(
+            f"service.files: {name}: tfb does not copy git's own files, which may hold credentials: remove the name"
+        )
+    if any(str(place) in tracked for place in relative_paths):
+        raise UsageError(
+            f"service.files: {name}: git tracks it, but this version lacks it. tfb copies only files that git "
+            "does not track: remove the name"
+        )
+
+
+def _exists(to: Side, copied: str, name: str) -> bool:
     try:
-        return confined.exists(to.root, _name(to.root, to.folder, name))
+        return confined.exists(to.root, copied)
     except OSError as error:
-        raise UsageError(f"service.files: {name} cannot be copied: {_reason(error)}") from error
+        raise UsageError(f"service.files: cannot copy {name}: {_reason(error)}") from error
 
 
 def _reason(error: OSError) -> str:
@@ -203,6 +355,6 @@ def _reason(error: OSError) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    known = list(names)
+    known = list(map(printable, names))
     more = f" and {len(known) - NAMES_SHOWN} more" if known[NAMES_SHOWN:] else ""
     return f"{', '.join(known[:NAMES_SHOWN])}{more}"

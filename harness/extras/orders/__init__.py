@@ -1,4 +1,4 @@
-"""Declares the plugin of the order service."""
+"""Declares the plugin for the order service."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,7 +7,8 @@ from harness.plugins import ObjectPath, Plugin
 
 
 class OrdersPlugin(Plugin):
-    """The test type ``order`` with use cases and checks."""
+    """Plugin that adds the test type ``order`` with its use cases, checks and database tables."""
 
     test_types: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.test_type:ORDER"}
-    verifications: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.order_verification"}
+    verifications: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.gathering"}
+    table_sets: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.order_schema:ORDER_TABLE_SET"}

@@ -1,4 +1,4 @@
-"""Valid and invalid calls of an order service. docs/orders.openapi.json determines the expected responses."""
+"""Valid and invalid calls to an order service. docs/orders.openapi.json defines the expected responses."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,40 +26,35 @@ OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # operation -> (method, path
 
 @cache
 def expected(operation: str, status: int) -> Expect:
-    """Return the expected response of an operation with this status, according to docs/orders.openapi.json."""
+    """Return the response with this status that docs/orders.openapi.json describes for an operation."""
     description = json.loads((REPOSITORY / "docs" / "orders.openapi.json").read_text(encoding="utf-8"))
     method, path, _ = OPERATIONS[operation]
     response = description["paths"][path][method.lower()]["responses"][f"{status}"]
     if name := response.get("$ref", "").rpartition("/")[2]:
         response = description["components"]["responses"][name]
-    said: dict[str, object] = {"status": status, "json": {"status": status} if status >= 400 else None}
+    fields: dict[str, object] = {"status": status, "json": {"status": status} if status >= 400 else None}
     for media_type, content in response.get("content", {}).items():
         schema = {**content["schema"], "components": description["components"]}
-        said |= {"content_type": media_type, "json_schema": schema}
-    return Expect.model_validate(said)
+        fields |= {"content_type": media_type, "json_schema": schema}
+    return Expect.model_validate(fields)
 
 
 class Calls:
-    """A factory for calls of a service with a given base URL."""
+    """A factory for calls to a service with a given base URL."""
 
     def __init__(self, base: str) -> None:
         self._base = base
 
     def call(self, operation: str, *ids: int | str, body: object = None, case: str = "", status: int = 0) -> Call:
-        """Return a call.
+        """Return a call of one of ``OPERATIONS``. ``ids`` are the ids of the order and the item in the path.
 
-        Args:
-            operation: A key of ``OPERATIONS``.
-            ids: Ids of the order and of the item; for "list orders", the limit of the list. A string is an invalid
-                value.
-            body: A JSON value, or bytes that are sent unchanged.
-            case: Description of a special property of the call, for messages.
-            status: Expected status; 0: the status of a successful call.
+        For "list orders", the first id is the limit. Integers are valid ids, and strings are invalid ids. Bytes in
+        ``body`` are sent unchanged. A ``status`` of 0 means that the call must succeed.
         """
         limit = ids[0] if operation == "list orders" and ids else 0
         order, item, *_ = (*(() if limit else ids), 0, 0)
-        method, path, good = OPERATIONS[operation]
-        expect = expected(operation, status or good)
+        method, path, success_status = OPERATIONS[operation]
+        expect = expected(operation, status or success_status)
         document = body if isinstance(body, dict) else {}
         if operation == "load orders" and not status:
             expect = expect.model_copy(update={"subset": {"created": document["orders"]}})
@@ -67,7 +62,7 @@ class Calls:
         if body is not None:
             headers.append(("Content-Type", "application/json"))
             body = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
-        asked = PreparedRequest(
+        request = PreparedRequest(
             request=operation,
             method=method,
             target=self._base
@@ -80,7 +75,7 @@ class Calls:
         number, of_item = (value if isinstance(value, int) else 0 for value in (order, item))
         return Call(
             name=case,
-            declared=asked,
+            declared=request,
             operation=operation,
             status=expect.status,
             order=number,
@@ -95,12 +90,12 @@ class Calls:
         *,
         customer: int = 1,
         card: str = CARD,
-        more: Mapping[str, object] | None = None,
+        extra_members: Mapping[str, object] | None = None,
         of_items: Mapping[str, object] | None = None,
     ) -> Call:
-        """Return a call that creates an order. The server must ignore the members ``more`` and ``of_items``."""
+        """Return a call that creates an order. The server must ignore ``extra_members`` and ``of_items``."""
         items = [{"itemId": item, "quantity": quantity, **(of_items or {})} for item, quantity in lines]
-        body = {"customerId": customer, "card": card, "items": items, **(more or {})}
+        body = {"customerId": customer, "card": card, "items": items, **(extra_members or {})}
         return self.call("create order", body=body)
 
     def add(self, order: int, item: int, quantity: int) -> Call:
@@ -130,15 +125,8 @@ INVALID_ITEM_IDS = ("0", "-1", "abc", f"{2**31}")
 INVALID_LIMITS = ("0", "-1", "101", "abc", "1.5", "99999999999")
 
 
-def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
-    """Yield all calls that the server must refuse.
-
-    Args:
-        calls: The factory of calls.
-        order: Id of an existing order.
-        item: Id of an item in the order.
-        absent: Id of an existing item that is not in the order.
-    """
+def refused(calls: Calls, order: int, item: int, absent_item: int) -> Iterator[Call]:
+    """Yield all calls that the server must refuse. ``order`` contains ``item``, but not ``absent_item``."""
 
     def call(operation: str, status: int, *ids: int | str, body: object = None, case: str = "") -> Call:
         return calls.call(operation, *ids, body=body, status=status, case=case)
@@ -147,7 +135,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
     for operation, ids, bodies in (
         ("create order", (), _invalid_orders()),
         ("change card", (order,), _invalid_bodies(card, "card", INVALID_CARDS)),
-        ("add item", (order, absent), _invalid_bodies(quantity, "quantity", INVALID_QUANTITIES)),
+        ("add item", (order, absent_item), _invalid_bodies(quantity, "quantity", INVALID_QUANTITIES)),
         ("load orders", (), _invalid_bodies({"orders": 1}, "orders", INVALID_COUNTS)),
     ):
         for case, body in (*bodies, *((excerpt(body) or "no body", body) for body in INVALID_OBJECTS)):
@@ -156,7 +144,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
         yield call("list orders", 400, limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
     yield call("add item", 409, order, item, body=quantity, case="an item of the order")
-    # The server must check the body before the order, and the order before the item.
+    # The server must check the body first, then the order, and then the item. The status shows which check failed.
     yield call("change card", 400, MAX_ID, body={"card": "x"}, case="a bad card for an unknown order")
     yield call("add item", 404, MAX_ID, 1001, body=quantity, case="an unknown item for an unknown order")
     for number in (f"{MAX_ID}", *INVALID_ORDER_IDS):
@@ -166,25 +154,25 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
         yield call("delete order", 404, number)
         yield call("add item", 404, number, item, body=quantity)
         yield call("delete item", 404, number, item)
-    for text in (f"{absent}", "1001", *INVALID_ITEM_IDS):
+    for text in (f"{absent_item}", "1001", *INVALID_ITEM_IDS):
         yield call("read item", 404, order, text)
         yield call("delete item", 404, order, text)
     for text in INVALID_ITEM_IDS:
         yield call("add item", 404, order, text, body=quantity)
 
 
-def _invalid_bodies(good: Mapping[str, object], member: str, values: Sequence[object]) -> InvalidBodies:
-    """Yield copies of a document: with each of the values for a member, and without the member."""
+def _invalid_bodies(valid: Mapping[str, object], member: str, values: Sequence[object]) -> InvalidBodies:
+    """Yield a copy of a document for each invalid value of a member, and a copy without the member."""
     for value in values:
-        yield f"{member}: {excerpt(json.dumps(value), 60)}", {**good, member: value}
-    yield f"{member} missing", {key: value for key, value in good.items() if key != member}
+        yield f"{member}: {excerpt(json.dumps(value), 60)}", {**valid, member: value}
+    yield f"{member} missing", {key: value for key, value in valid.items() if key != member}
 
 
 def _invalid_orders() -> InvalidBodies:
-    good = {"customerId": 1, "card": CARD, "items": [LINE]}
+    valid = {"customerId": 1, "card": CARD, "items": [LINE]}
     for member, values in (("customerId", INVALID_IDS), ("card", INVALID_CARDS), ("items", INVALID_ITEMS)):
-        yield from _invalid_bodies(good, member, values)
+        yield from _invalid_bodies(valid, member, values)
     for member, values in (("itemId", INVALID_IDS), ("quantity", INVALID_QUANTITIES)):
         for case, item in _invalid_bodies(LINE, member, values):
-            # The invalid item follows a valid item: the server must roll back rows written before it found the defect.
-            yield case, {**good, "items": [{"itemId": 4, "quantity": 1}, item]}
+            # The server may insert the valid item before it finds the invalid item. It must then roll back the insert.
+            yield case, {**valid, "items": [{"itemId": 4, "quantity": 1}, item]}

@@ -1,4 +1,4 @@
-"""Direct access to the order tables: reads them, changes rows without the server, and holds commits back."""
+"""Accesses the order tables directly, not through the server. It reads and changes rows, and delays commits."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,15 +11,14 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
 
-ORDERS, ITEMS = 1, 2  # the two parts of a transaction whose commit can be delayed
-KEY = 0x746662  # key of the advisory locks
-LOCK_SECONDS = 5
-SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
-NEWEST = 200  # number of older orders that ``leave_old`` keeps, which exceeds the maximum length of a list
+# Keys for the writes to the tables orders and order_item. tfb can delay the commits of each separately.
+ORDERS, ITEMS = 1, 2
+KEY = 0x746662  # arbitrary key of tfb's advisory locks
+SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1  # maximum time to wait until the server is idle, and time between queries
 ORDERS_QUERY = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
-# A deferred trigger that runs when a transaction commits. It waits while tfb holds the advisory lock.
+# Statements that create a deferred trigger, which runs at commit. The commit waits while tfb holds the advisory lock.
 HOLD = (
     "CREATE FUNCTION tfb_hold() RETURNS trigger LANGUAGE plpgsql AS "
     f"'BEGIN PERFORM pg_advisory_xact_lock_shared({KEY}, TG_ARGV[0]::integer); RETURN NULL; END'",
@@ -30,7 +29,7 @@ HOLD = (
     ),
 )
 RELEASE_COMMITS = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
-# The number of active sessions of the server, and values that change with every write.
+# Query for the number of the server's active sessions, and for values that almost every write changes.
 ACTIVE_SESSIONS_QUERY = """
     SELECT (SELECT count(*) FROM pg_stat_activity
             WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
@@ -39,59 +38,64 @@ ACTIVE_SESSIONS_QUERY = """
 
 
 class OrderTables:
-    """A connection of tfb to the database with the orders."""
+    """tfb's connection to the orders database."""
 
     def __init__(self, connection: psycopg.Connection, database: DatabaseAddress) -> None:
         self._connection = connection
         self._database = database
-        self.above = 0  # orders with ids up to this value are ignored
+        self.above = 0  # ``orders`` omits orders with ids up to this value
         self.admin = database.admin_user is not None
 
-    def leave_old(self) -> None:
-        """Ignore all except the newest orders from now on, because after a load there are too many to read."""
-        query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT %s) AS newest"
-        (self.above,) = self._connection.execute(query, (NEWEST,)).fetchone() or (0,)
+    def ignore_old(self) -> None:
+        """Read only the newest orders from now on, because a load creates too many to read them all."""
+        # Still read 200 orders, which is more than a list can contain.
+        query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT 200) AS newest"
+        (self.above,) = self._connection.execute(query).fetchone() or (0,)
 
     def orders(self) -> OrdersById:
         """Return the orders with their items, read in a consistent snapshot."""
-        found: dict[int, Order] = {}
+        orders: dict[int, Order] = {}
         lines: dict[int, dict[int, OrderItem]] = {}
         for number, customer, card, total, item, quantity, price in self._connection.execute(
             ORDERS_QUERY, (self.above,)
         ):
-            own = lines.setdefault(number, {})
-            found[number] = Order(customer=customer, card=card, total=total, lines=own)
+            order_lines = lines.setdefault(number, {})
+            orders[number] = Order(customer=customer, card=card, total=total, lines=order_lines)
             if item is not None:
-                own[item] = OrderItem(quantity=quantity, price=price)
-        return found
+                order_lines[item] = OrderItem(quantity=quantity, price=price)
+        return orders
 
     def empty(self) -> None:
-        """Delete all orders. As administrator, also restart the ids and raise all prices, which invalidates caches."""
-        everything = (
+        """Delete all orders. With the administrator's role, also restart the ids and change all prices.
+
+        The new prices reveal a server that caches them.
+        """
+        statements = (
             "TRUNCATE orders, order_item RESTART IDENTITY",
             "UPDATE item SET price = price + 0.01",
             "VACUUM item",
         )
-        for statement in everything if self.admin else ("DELETE FROM orders",):
+        for statement in statements if self.admin else ("DELETE FROM orders",):
             self._connection.execute(statement.encode())
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until all sessions of the server are idle and the tables stop changing, for at most ``seconds``.
+        """Wait at most ``seconds`` until all of the server's sessions are idle and the tables stop changing.
 
-        After an overload, the server still processes requests that the generator has abandoned. These requests must not
-        write to the tables of the next load. If the time limit is reached, later checks report the effects.
+        After an overload, the server still processes requests that the generator has abandoned. They must not change
+        the tables during the next load. If the server is still busy at the time limit, later checks report the
+        effects.
         """
-        until = time.monotonic() + seconds
-        before: object = None
-        while time.monotonic() < until:
-            now = self._connection.execute(ACTIVE_SESSIONS_QUERY, (self._database.user,)).fetchone()
-            if now is not None and now[0] == 0 and now == before:
+        deadline = time.monotonic() + seconds
+        previous_state: object = None
+        while time.monotonic() < deadline:
+            state = self._connection.execute(ACTIVE_SESSIONS_QUERY, (self._database.user,)).fetchone()
+            if state is not None and state[0] == 0 and state == previous_state:
                 return
-            before = now
+            previous_state = state
             time.sleep(LOOK_SECONDS)
 
     def statements(self) -> StatementSnapshot | None:
-        """Return the statement counts of all servers until now, or None if statements are not counted."""
+        """Return PostgreSQL's statement counts so far, or None if PostgreSQL does not count statements."""
         return take_snapshot(self._connection) if self.admin and not find_counting_obstacle(self._connection) else None
 
     def prices(self) -> Prices:
@@ -109,7 +113,7 @@ class OrderTables:
             self._connection.execute(change, ("-1.11", item))
 
     def change(self, order: int, card: str, item: int, quantity: int) -> None:
-        """Change the card and the total of an order and the quantity of an item, without the server."""
+        """Change an order's card and total, and the quantity of an item, directly in the database."""
         with self._connection.transaction():
             self._connection.execute(
                 "UPDATE order_item SET quantity = %s WHERE order_id = %s AND item_id = %s", (quantity, order, item)
@@ -121,26 +125,25 @@ class OrderTables:
             )
 
     def delete(self, order: int) -> None:
-        """Delete an order with all items, without the server."""
+        """Delete an order with all items, directly in the database."""
         self._connection.execute("DELETE FROM orders WHERE id = %s", (order,))
 
     @contextmanager
     def commits_held(self) -> Iterator[Callable[[int], bool]]:
-        """Prevent transactions that write orders or items from committing while the context is active.
+        """Delay commits of transactions that write orders or items while the context is active.
 
-        Yields:
-            A function that releases a part (``ORDERS`` or ``ITEMS``) and returns whether it was able to. Releasing
-            requires an administrator.
+        Yield a function that permits the commits of ``ORDERS`` or ``ITEMS``. It does nothing and returns False if tfb
+        does not have the administrator's role.
         """
         with connect(self._database, admin=self.admin) as connection:
-            connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
+            connection.execute("SET lock_timeout = '5s'")
             if not self.admin:
                 with connection.transaction():
                     connection.execute("LOCK TABLE orders, order_item IN SHARE MODE")
                     yield lambda _: False
                 return
 
-            def let_through(part: int) -> bool:
+            def release(part: int) -> bool:
                 connection.execute("SELECT pg_advisory_unlock(%s, %s)", (KEY, part))
                 return True
 
@@ -149,7 +152,7 @@ class OrderTables:
             try:
                 for statement in (RELEASE_COMMITS, *HOLD):
                     connection.execute(statement.encode())
-                yield let_through
+                yield release
             finally:
                 connection.execute("SELECT pg_advisory_unlock_all()")
                 connection.execute(RELEASE_COMMITS.encode())
@@ -157,6 +160,6 @@ class OrderTables:
 
 @contextmanager
 def order_tables(database: DatabaseAddress) -> Iterator[OrderTables]:
-    """Connect to the tables, as administrator if known, so that the server's settings do not affect the connection."""
+    """Connect to the tables. Use the administrator's role if possible, because the server's role may have settings."""
     with connect(database, admin=database.admin_user is not None) as connection:
         yield OrderTables(connection, database)

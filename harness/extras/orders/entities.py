@@ -1,4 +1,4 @@
-"""The model of orders: JSON documents and table rows, evidence of verification, and the effects of writes."""
+"""The model of orders in JSON documents and table rows. It also computes how a write must change the tables."""
 
 import json
 from collections import Counter
@@ -23,12 +23,12 @@ class OrderItem:
     """A row of ``order_item``."""
 
     quantity: int
-    price: Decimal  # price per piece when the item was ordered
+    price: Decimal  # unit price when the item was ordered
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """A row of ``orders`` with the items of the order by item id."""
+    """A row of ``orders`` with the order's items by item id."""
 
     customer: int
     card: str
@@ -37,7 +37,7 @@ class Order:
 
     @property
     def asked(self) -> tuple[int, str, dict[int, int]]:
-        """Return the client's part of the order: customer, card, and the quantity of each item."""
+        """Return the values that the client sent: customer, card, and the quantity of each item."""
         return self.customer, self.card, {item: line.quantity for item, line in self.lines.items()}
 
 
@@ -52,7 +52,7 @@ Prices = Mapping[int, Decimal]  # item id -> price in the table ``item``
 
 @dataclass(frozen=True, kw_only=True)
 class Call(QueryVariant):
-    """A request and its meaning. ``name`` describes a special property such as an invalid value."""
+    """A request with its operation, ids and expected status. ``name`` describes the variant, such as a bad value."""
 
     name: str = ""
     operation: str
@@ -82,14 +82,17 @@ class Call(QueryVariant):
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedCall:
-    """A call with its response, and the tables before and after it; ``before`` is None if the tables were not read."""
+    """A call with its response and with the tables before and after it.
+
+    ``before`` is None if the tables were not read before the call.
+    """
 
     call: Call
     exchange: Exchange
     prices: Prices = field(default_factory=dict)
     before: OrdersById | None = None
     after: OrdersById = field(default_factory=dict)  # tables immediately after the response
-    # Tables a little later, if ``after`` was unexpected; otherwise the same as ``after``.
+    # If ``after`` was unexpected, the tables a little later. Otherwise, the same as ``after``.
     settled: OrdersById = field(default_factory=dict)
     changed: bool = False  # whether the call reads rows that tfb has changed in the database
 
@@ -105,10 +108,7 @@ class ObservedCall:
 
     @property
     def wrote(self) -> bool:
-        """Return whether the response confirms that an order was created or changed.
-
-        Return False if the tables were not read.
-        """
+        """Return whether the call was a successful write, and the tables were read before it."""
         call = self.call
         says_so = self.good and call.status < 300 and not call.reads
         return says_so and self.before is not None and (not call.order or call.order in self.before)
@@ -120,7 +120,7 @@ class ObservedCall:
 
     @property
     def fits(self) -> bool:
-        """Return whether the document matches the API description. A separate check reports mismatches."""
+        """Return whether the document matches the JSON schema in the API description."""
         expect = self.call.declared.expect if self.call.declared else Expect()
         return expect.json_schema is not None and expect.schema_validator.is_valid(self.document)
 
@@ -132,42 +132,45 @@ class ObservedCall:
 
     def differences(self, state: OrdersById) -> Iterator[Finding]:
         """Yield the differences between ``state`` and the tables that this write should produce."""
-        for found in differences([self], self.before or {}, state, self.prices):
-            yield replace(found, message=f"{self.call}: {found.message}")
+        for finding in differences([self], self.before or {}, state, self.prices):
+            yield replace(finding, message=f"{self.call}: {finding.message}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """Concurrent calls on several connections with the tables around them. Commits may have been held back."""
+    """Concurrent calls on several connections, with the tables before and after them."""
 
-    observed_calls: tuple[ObservedCall, ...]  # in order on each connection
+    observed_calls: tuple[ObservedCall, ...]  # calls on the same connection are in order
     before: OrdersById
     prices: Prices = field(default_factory=dict)
     after: OrdersById = field(default_factory=dict)  # tables when the server is idle again
-    early: tuple[ObservedCall, ...] = ()  # responses received while no transaction could commit
-    seen: tuple[OrdersById, ...] = ()  # tables after each part of the commits was released
-    stuck: str | None = None  # reason why the tables remained locked: an open transaction
+    early_calls: tuple[ObservedCall, ...] = ()  # successful calls with responses while no transaction could commit
+    visible_states: tuple[
+        OrdersById, ...
+    ] = ()  # tables after the release of each part (``ORDERS``, ``ITEMS``) of the commits
+    deadlock: str | None = None  # message if the tables remained locked, because a transaction was still open
 
 
 @dataclass(kw_only=True)
 class OrderEvidence:
-    """The evidence about an order service. Parts that were not examined are empty."""
+    """The evidence about an order service. A field is empty if its calls were not sent."""
 
-    observed_calls: list[ObservedCall] = field(default_factory=list)  # calls that were sent one after the other
+    observed_calls: list[ObservedCall] = field(default_factory=list)  # sequential calls
     crowds: list[Crowd] = field(default_factory=list)
-    unseen: str | None = None  # reason why the tables were unreadable
+    unseen: str | None = None  # why the tables could not be read
 
 
 def judging(
-    kind: type[T], test_type: str, rule: str, needs: Callable[[T], bool] = lambda _: True
+    kind: type[T],
+    test_type: str,
+    rule: str,
+    needs: Callable[[T], bool] = lambda _: True,
+    *,
+    stricter: bool = False,
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
-    """Return a decorator that turns a function of ``Evidence.extension`` into a check.
+    """Return a decorator that turns a function into a check. The function receives ``Evidence.extension``.
 
-    Args:
-        kind: Type of the extension.
-        test_type: Test type of the check.
-        rule: Name of the rule in docs/requirements.md.
-        needs: Condition of the extension for the check to apply.
+    ``needs`` tells whether the evidence contains anything to check. ``stricter`` marks rules that TechEmpower lacks.
     """
 
     def make(function: Callable[[T], Iterator[Finding]]) -> Check:
@@ -175,7 +178,12 @@ def judging(
             return function(cast("T", evidence.extension))
 
         find.__name__ = getattr(function, "__name__", "")
-        return check(rule, frozenset({test_type}), lambda e: isinstance(e.extension, kind) and needs(e.extension))(find)
+        return check(
+            rule,
+            frozenset({test_type}),
+            lambda e: isinstance(e.extension, kind) and needs(e.extension),
+            stricter=stricter,
+        )(find)
 
     return make
 
@@ -183,24 +191,24 @@ def judging(
 # ---- responses -------------------------------------------------------------------------------------------------------
 
 
-def wanted(call: Call, number: int, order: Order) -> object:
-    """Return the expected document in a successful response about an order; for a list, the entry of the order."""
-    head = {"id": number, "customerId": order.customer, "card": order.card, "total": f"{order.total:.2f}"}
+def expected_document(call: Call, number: int, order: Order) -> object:
+    """Return the document of a correct successful response. For "list orders", return this order's list entry."""
+    order_document = {"id": number, "customerId": order.customer, "card": order.card, "total": f"{order.total:.2f}"}
     items = [
         {"itemId": item, "quantity": line.quantity, "price": f"{line.price:.2f}"}
         for item, line in sorted(order.lines.items())
     ]
-    one = next((item for item in items if item["itemId"] == call.item), None)
-    documents = {"list orders": head, "read items": items, "read item": one}
-    return documents.get(call.operation, {**head, "items": items})
+    item_document = next((item for item in items if item["itemId"] == call.item), None)
+    documents = {"list orders": order_document, "read items": items, "read item": item_document}
+    return documents.get(call.operation, {**order_document, "items": items})
 
 
-def same(found: object, expected: object) -> bool:
+def equal_json(actual: object, expected: object) -> bool:
     """Return whether two documents are equal as JSON. The order of members does not matter, and 2.0 differs from 2."""
-    return json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)
+    return json.dumps(actual, sort_keys=True) == json.dumps(expected, sort_keys=True)
 
 
-def told(order: Order | None) -> str:
+def format_order(order: Order | None) -> str:
     """Format an order for a message."""
     if order is None:
         return "no order"
@@ -212,15 +220,17 @@ def told(order: Order | None) -> str:
 
 
 def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
-    """Return an order after a request has been carried out, or None if the order no longer exists."""
+    """Return the order as it is after a successful call, or None if the order no longer exists."""
     if call.operation == "create order":
         customer = int(call.document["customerId"])
         order = Order(customer=customer, card=call.document["card"], total=Decimal(0), lines={})
     if order is None or call.operation == "delete order":
         return None
-    added = {item: OrderItem(quantity=many, price=prices.get(item, Decimal(0))) for item, many in call.lines.items()}
-    gone = call.item if call.operation == "delete item" else 0
-    lines = {item: line for item, line in {**order.lines, **added}.items() if item != gone}
+    added = {
+        item: OrderItem(quantity=quantity, price=prices.get(item, Decimal(0))) for item, quantity in call.lines.items()
+    }
+    deleted_item = call.item if call.operation == "delete item" else 0
+    lines = {item: line for item, line in {**order.lines, **added}.items() if item != deleted_item}
     card = call.document["card"] if call.operation == "change card" else order.card
     return Order(customer=order.customer, card=card, total=total(lines), lines=lines)
 
@@ -228,25 +238,29 @@ def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
 def differences(
     observed_calls: Iterable[ObservedCall], before: OrdersById, after: OrdersById, prices: Prices
 ) -> Iterator[Finding]:
-    """Yield the differences between ``after`` and the tables that result from applying the writes in sequence."""
+    """Apply the writes to ``before`` in sequence, and yield the differences between the result and ``after``."""
     expected: dict[int, Order | None] = dict(before)
-    many = Counter[str]()  # orders created by "load orders", whose response contains no ids
+    unidentified = Counter[str]()  # orders created by "load orders", whose response contains no ids
     for observed in observed_calls:
         call, number = observed.call, observed.call.order or observed.id
         if not observed.good or call.status >= 400:
             continue
         if call.operation == "load orders":
-            many.update(map(told, loaded(call.document["orders"], prices)))
+            unidentified.update(map(format_order, loaded(call.document["orders"], prices)))
         elif number is not None:
             expected[number] = applied(call, expected.get(number), prices)
     for number in sorted(expected.keys() | after.keys()):
-        due, there = expected.get(number), after.get(number)
-        if number not in expected and many[told(there)] > 0:
-            many[told(there)] -= 1
-        elif due != there:
-            yield Finding(f"order {number} contradicts the responses", expected=told(due), actual=told(there))
-    for order, count in (+many).items():
-        yield Finding("orders of a load were not created", expected=order, actual=f"{count} missing")
+        expected_order, actual_order = expected.get(number), after.get(number)
+        if number not in expected and unidentified[format_order(actual_order)] > 0:
+            unidentified[format_order(actual_order)] -= 1
+        elif expected_order != actual_order:
+            yield Finding(
+                f"order {number} contradicts the responses",
+                expected=format_order(expected_order),
+                actual=format_order(actual_order),
+            )
+    for order, count in (+unidentified).items():
+        yield Finding('"load orders" did not create all orders', expected=order, actual=f"{count} missing")
 
 
 def loaded(count: int, prices: Prices) -> Iterator[Order]:

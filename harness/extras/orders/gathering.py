@@ -1,4 +1,4 @@
-"""Gathers evidence about an order service: sequential and concurrent calls, the tables, and held commits."""
+"""Gathers evidence about an order service. It sends calls sequentially, concurrently, and with delayed commits."""
 
 import random
 import secrets
@@ -11,171 +11,174 @@ from dataclasses import replace
 import psycopg
 
 from harness.errors import StartError
+from harness.extras.orders import checks, load
 from harness.extras.orders.calls import Calls, refused
 from harness.extras.orders.database import ITEMS, ORDERS, OrderTables, order_tables
 from harness.extras.orders.entities import Call, Crowd, ObservedCall, OrderEvidence, OrdersById
 from harness.runtime import NO_DATABASE
 from harness.verify.checks.evidence import Evidence, QueryVariant
-from harness.verify.checks.verification_client import ReconnectingConnection, VerificationTask
+from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, ReconnectingConnection, VerificationTask
 
-LATE_SECONDS = 0.15  # seconds after which the tables are read again if a write is not visible
-HELD_SECONDS = 0.3  # seconds for which commits are held; no write may be answered during this time
-LET_SECONDS = 0.15  # seconds to wait after releasing some of the commits
-SETTLED_SECONDS = 2.0  # maximum seconds to wait after concurrent calls
-CONNECTIONS = 8  # number of connections for concurrent calls
+LATE_SECONDS = 0.15  # if the effect of a write is not visible yet, tfb reads the tables again after this time
+HELD_SECONDS = 0.3  # how long tfb delays commits; a successful response to a write during this time is an error
+LET_SECONDS = 0.15  # how long tfb waits after permitting commits to one of the tables
 
 
-class _NotMadeError(Exception):
-    """An order was not created. Gathering stops, because checks of the evidence report the problem."""
+class _NotCreatedError(Exception):
+    """An order that could not be created. Gathering then ends, and the checks report the problem."""
 
 
-def gather(asking: VerificationTask, evidence: Evidence) -> None:
-    """Request the list as a probe does, then call every operation, and store the evidence in ``evidence``."""
+def gather(task: VerificationTask, evidence: Evidence) -> None:
+    """Request the list of orders three times, then call every operation. Store the results in ``evidence``."""
     plain = QueryVariant(name="plain")
-    evidence.exchanges = asking.load_client().send_in_order([plain] * 3)
+    evidence.exchanges = task.load_client().send_in_order([plain] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return
-    evidence.extension = seen = OrderEvidence()
+    evidence.extension = order_evidence = OrderEvidence()
     with ExitStack() as stack:
         try:
-            view = stack.enter_context(order_tables(asking.database or NO_DATABASE))
-            view.leave_old()
+            tables = stack.enter_context(order_tables(task.database or NO_DATABASE))
+            tables.ignore_old()
         except (StartError, psycopg.Error) as error:
-            seen.unseen = f"the tables cannot be read: {str(error).strip()}"
+            order_evidence.unseen = f"cannot read the tables: {str(error).strip()}"
             return
-        lane = stack.enter_context(ReconnectingConnection(asking.variant_client()))
-        with suppress(_NotMadeError):
-            _Gathering(asking, seen, lane, view).gather()
-    every = (*seen.observed_calls, *(observed for crowd in seen.crowds for observed in crowd.observed_calls))
-    # Exclude reads of rows that tfb has changed in the database, because the API description cannot judge them. Rule
-    # order.9 compares these reads.
-    evidence.declared_exchanges = [a.exchange for a in every if not a.changed or a.exchange.response is None]
+        connection = stack.enter_context(ReconnectingConnection(task.variant_client()))
+        with suppress(_NotCreatedError):
+            _Gathering(task, order_evidence, connection, tables).gather()
+    all_calls = (
+        *order_evidence.observed_calls,
+        *(observed for crowd in order_evidence.crowds for observed in crowd.observed_calls),
+    )
+    # Exclude reads of rows that tfb has changed in the database, because rule order.9 checks them.
+    evidence.declared_exchanges = [a.exchange for a in all_calls if not a.changed or a.exchange.response is None]
 
 
 class _Gathering:
-    """The state of gathering for a single verification."""
+    """The calls of a single verification and the evidence that they yield."""
 
     def __init__(
-        self, asking: VerificationTask, found: OrderEvidence, lane: ReconnectingConnection, view: OrderTables
+        self, task: VerificationTask, evidence: OrderEvidence, connection: ReconnectingConnection, tables: OrderTables
     ) -> None:
-        self._asking = asking
-        self._calls = Calls(asking.url)
-        self._found = found
-        self._lane = lane
-        self._view = view
-        self._dice = random.Random(secrets.randbits(64))
-        self._made: dict[int, list[int]] = {}  # existing orders with the items they were created with
+        self._task = task
+        self._calls = Calls(task.url)
+        self._evidence = evidence
+        self._connection = connection
+        self._tables = tables
+        self._random = random.Random(secrets.randbits(64))
+        self._created: dict[int, list[int]] = {}  # order id -> ids of the items it was created with
 
     def gather(self) -> None:
-        self._whole_life()
-        if self._asking.thorough:
+        self._send_all_operations()
+        if self._task.thorough:
             # Create several orders in sequence to find intermittent errors.
             for _ in range(12):
                 self._create(2)
-            order, item = self._create(1), self._free(1)[0]
-            for call in refused(self._calls, order, self._made[order][0], item):
-                self._ask(call)
-        if self._view.admin:
-            self._prices()
-        self._behind()
-        self._crowd()
-        if self._asking.thorough:
-            self._writes_held((ORDERS, ITEMS))
-            self._writes_held((ITEMS, ORDERS))
-            self._overlap()
-        self._loads()
+            order, item = self._create(1), self._unused_items(1)[0]
+            for call in refused(self._calls, order, self._created[order][0], item):
+                self._send(call)
+        if self._tables.admin:
+            self._change_prices()
+        self._change_directly()
+        self._send_concurrently()
+        if self._task.thorough:
+            self._send_held_writes((ORDERS, ITEMS))
+            self._send_held_writes((ITEMS, ORDERS))
+            self._send_overlapping()
+        self._load_orders()
 
     # ---- sequential calls --------------------------------------------------------------------------------------------
 
-    def _ask(self, call: Call, lane: ReconnectingConnection | None = None, *, changed: bool = False) -> ObservedCall:
-        """Send a call, and record the tables before and after the call."""
-        view, must_fail = self._view, call.status >= 400
-        # Calls that must be refused follow each other, so the tables are in the state after the previous call.
-        before = self._found.observed_calls[-1].settled if must_fail else view.orders()
-        prices = {} if must_fail or call.reads else view.prices()
-        exchange = (lane or self._lane).send(call)
-        after = before if call.reads and not must_fail else view.orders()
+    def _send(
+        self, call: Call, connection: ReconnectingConnection | None = None, *, changed: bool = False
+    ) -> ObservedCall:
+        """Send a call and record the tables before and after the call."""
+        tables, must_fail = self._tables, call.status >= 400
+        # Calls that must be refused are sent one after another, so the previous call's tables are still current.
+        before = self._evidence.observed_calls[-1].settled if must_fail else tables.orders()
+        prices = {} if must_fail or call.reads else tables.prices()
+        exchange = (connection or self._connection).send(call)
+        after = before if call.reads and not must_fail else tables.orders()
         observed = ObservedCall(
             call=call, exchange=exchange, prices=prices, before=before, after=after, settled=after, changed=changed
         )
         if observed.wrote and any(observed.differences(after)):
             time.sleep(LATE_SECONDS)
-            observed = replace(observed, settled=view.orders())
-        self._found.observed_calls.append(observed)
+            observed = replace(observed, settled=tables.orders())
+        self._evidence.observed_calls.append(observed)
         return observed
 
-    def _new(self, call: Call) -> int:
-        """Create an order, and return the id. Raises _NotMadeError if the tables do not contain the order."""
-        observed = self._ask(call)
+    def _send_create(self, call: Call) -> int:
+        """Create an order and return the id. Raises _NotCreatedError if the tables do not contain the order."""
+        observed = self._send(call)
         number = observed.id
         if number is None or not observed.good or number not in observed.settled:
-            raise _NotMadeError
-        self._made[number] = [*call.lines]
+            raise _NotCreatedError
+        self._created[number] = [*call.lines]
         return number
 
     def _create(self, lines: int) -> int:
-        """Create a random order with a given number of items, and return the id."""
-        customer = self._dice.randint(1, 1000)
-        return self._new(self._calls.create(self._lines(lines), customer=customer, card=self._card()))
+        """Create a random order with a given number of items and return the id."""
+        customer = self._random.randint(1, 1000)
+        return self._send_create(self._calls.create(self._lines(lines), customer=customer, card=self._card()))
 
     def _lines(self, count: int) -> list[tuple[int, int]]:
-        return [(item, self._dice.randint(1, 5)) for item in self._dice.sample(range(1, 1001), count)]
+        return [(item, self._random.randint(1, 5)) for item in self._random.sample(range(1, 1001), count)]
 
-    def _free(self, count: int) -> list[int]:
-        """Return random items that are in no created order."""
-        taken = {item for items in self._made.values() for item in items}
-        return self._dice.sample([item for item in range(1, 1001) if item not in taken], count)
+    def _unused_items(self, count: int) -> list[int]:
+        """Return random items that no created order contains."""
+        taken = {item for items in self._created.values() for item in items}
+        return self._random.sample([item for item in range(1, 1001) if item not in taken], count)
 
     def _card(self) -> str:
-        return "".join(self._dice.choices("0123456789", k=16))
+        return "".join(self._random.choices("0123456789", k=16))
 
-    def _whole_life(self) -> None:
-        """Create, read, change, extend, shorten and delete orders. Include extreme orders and members to be ignored."""
+    def _send_all_operations(self) -> None:
+        """Call every operation. If the task is thorough, also send extreme values, and members to ignore."""
         calls = self._calls
         self._create(2)
-        if self._asking.thorough:
-            self._new(calls.create([(1000, 100)], customer=1000, card=self._card()[:12]))
-            self._new(calls.create(self._lines(20), card=self._card() + "123"))
+        if self._task.thorough:
+            self._send_create(calls.create([(1000, 100)], customer=1000, card=self._card()[:12]))
+            self._send_create(calls.create(self._lines(20), card=self._card() + "123"))
             # The server must ignore prices sent by the client and unknown members.
             more = {"total": "0.01", "note": "be quick", "id": 1}
             ignored = {"price": "0.01", "name": "x"}
-            self._new(calls.create([(900, 2), (17, 3)], more=more, of_items=ignored))
-        card = self._card()  # two orders of the same customer with the same card
-        order, _ = (self._new(calls.create(self._lines(2), customer=7, card=card)) for _ in range(2))
+            self._send_create(calls.create([(900, 2), (17, 3)], extra_members=more, of_items=ignored))
+        card = self._card()  # used for two orders of the same customer
+        order, _ = (self._send_create(calls.create(self._lines(2), customer=7, card=card)) for _ in range(2))
         last = self._create(3)
-        for number in self._made:
-            self._ask(calls.call("read order", number))
-        self._ask(calls.call("change card", order, body={"card": self._card()}))
-        items = self._free(3)
+        for number in self._created:
+            self._send(calls.call("read order", number))
+        self._send(calls.call("change card", order, body={"card": self._card()}))
+        items = self._unused_items(3)
         for item in items:
-            self._ask(calls.add(order, item, self._dice.randint(1, 100)))
-        self._ask(calls.call("read item", order, items[0]))
-        self._ask(calls.call("delete item", order, items[1]))
-        self._ask(calls.call("read items", order))
-        self._ask(calls.add(order, items[1], 1))
-        self._ask(calls.call("read order", order))
-        self._ask(calls.call("delete order", last))
-        self._ask(calls.call("list orders"))
+            self._send(calls.add(order, item, self._random.randint(1, 100)))
+        self._send(calls.call("read item", order, items[0]))
+        self._send(calls.call("delete item", order, items[1]))
+        self._send(calls.call("read items", order))
+        self._send(calls.add(order, items[1], 1))
+        self._send(calls.call("read order", order))
+        self._send(calls.call("delete order", last))
+        self._send(calls.call("list orders"))
         self._create(1)
-        self._ask(calls.call("list orders"))  # immediate, to detect lists that are cached for a short time
+        self._send(calls.call("list orders"))  # immediately, to detect lists that are cached for a short time
 
     # ---- changes directly in the database ----------------------------------------------------------------------------
 
-    def _prices(self) -> None:
-        """Order an item before and after a price change. Each order must contain the price at the time of creation."""
-        item, other = self._dice.sample(range(1, 1001), 2)
+    def _change_prices(self) -> None:
+        """Order an item before and after a price change. Each order must keep the price from its creation."""
+        item, other_item = self._random.sample(range(1, 1001), 2)
         for _ in range(2):
-            self._new(self._calls.create([(item, 1)], card=self._card()))
-        with self._view.changed_price(item):
-            self._new(self._calls.create([(item, 2), (other, 1)], card=self._card()))
-            order = self._new(self._calls.create([(other, 1)], card=self._card()))
-            self._ask(self._calls.add(order, item, 3))
+            self._send_create(self._calls.create([(item, 1)], card=self._card()))
+        with self._tables.changed_price(item):
+            self._send_create(self._calls.create([(item, 2), (other_item, 1)], card=self._card()))
+            order = self._send_create(self._calls.create([(other_item, 1)], card=self._card()))
+            self._send(self._calls.add(order, item, 3))
 
-    def _behind(self) -> None:
-        """Change and delete rows in the database. Read the rows before and after on several connections."""
+    def _change_directly(self) -> None:
+        """Change and delete rows directly in the database. Read them through the server before and after."""
         calls = self._calls
         order, doomed = self._create(2), self._create(1)
-        item = self._made[order][0]
+        item = self._created[order][0]
         of_order = [
             calls.call("read order", order),
             calls.call("read items", order),
@@ -184,122 +187,134 @@ class _Gathering:
         ]
         of_doomed = [calls.call("read order", doomed)]
         with ExitStack() as stack:
-            lanes = [stack.enter_context(ReconnectingConnection(self._asking.variant_client())) for _ in range(4)]
+            connections = [stack.enter_context(ReconnectingConnection(self._task.variant_client())) for _ in range(4)]
 
-            def read(asked: Sequence[Call], *, changed: bool) -> None:
-                for lane in lanes:
-                    for call in asked:
-                        self._ask(call, lane, changed=changed)
+            def read(calls_to_send: Sequence[Call], *, changed: bool) -> None:
+                for connection in connections:
+                    for call in calls_to_send:
+                        self._send(call, connection, changed=changed)
 
             read((*of_order, *of_doomed), changed=False)
-            self._view.change(order, self._card(), item, 77)
+            self._tables.change(order, self._card(), item, 77)
             read(of_order, changed=True)
-            self._view.delete(doomed)
+            self._tables.delete(doomed)
             read(of_doomed, changed=True)
 
     # ---- concurrent calls --------------------------------------------------------------------------------------------
 
-    def _crowd(self) -> None:
-        """Add and delete items of the same order on all connections, and create orders at the same time."""
+    def _send_concurrently(self) -> None:
+        """Change the items of one order and create new orders, on all connections at the same time."""
         order = self._create(1)
-        turns = 5 if self._asking.thorough else 2
-        free = iter(self._free(2 * turns * CONNECTIONS))
+        turns = 5 if self._task.thorough else 2
+        unused_items = iter(self._unused_items(2 * turns * CONCURRENT_CONNECTIONS))
 
         def calls() -> Iterator[Call]:
             for turn in range(turns):
-                one, two = next(free), next(free)
+                one, two = next(unused_items), next(unused_items)
                 yield self._calls.add(order, one, turn + 1)
                 yield self._calls.add(order, two, 1)
                 yield self._calls.create([(one, 1), (two, 2)], card="4" * 16)
                 yield self._calls.call("delete item", order, one)
 
-        def ask(own: Sequence[Call]) -> list[ObservedCall]:
-            with ReconnectingConnection(self._asking.variant_client()) as lane:
-                return [ObservedCall(call=call, exchange=lane.send(call)) for call in own]
+        def send(connection_calls: Sequence[Call]) -> list[ObservedCall]:
+            with ReconnectingConnection(self._task.variant_client()) as connection:
+                return [ObservedCall(call=call, exchange=connection.send(call)) for call in connection_calls]
 
-        dealt, before = [list(calls()) for _ in range(CONNECTIONS)], self._view.orders()
-        with ThreadPoolExecutor(CONNECTIONS) as pool:
-            observed_calls = tuple(observed for part in pool.map(ask, dealt) for observed in part)
-        self._add(Crowd(observed_calls=observed_calls, before=before))
+        calls_by_connection, before = [list(calls()) for _ in range(CONCURRENT_CONNECTIONS)], self._tables.orders()
+        with ThreadPoolExecutor(CONCURRENT_CONNECTIONS) as pool:
+            observed_calls = tuple(observed for part in pool.map(send, calls_by_connection) for observed in part)
+        self._add_crowd(Crowd(observed_calls=observed_calls, before=before))
 
-    def _add(self, crowd: Crowd) -> None:
-        """Wait until the server is idle, and record the concurrent calls with the resulting tables."""
-        if self._view.admin:
-            self._view.settle(SETTLED_SECONDS)
-        else:  # only an administrator can see the sessions of other roles
+    def _add_crowd(self, crowd: Crowd) -> None:
+        """Wait until the server is idle, then record the concurrent calls with the resulting tables."""
+        if self._tables.admin:
+            self._tables.settle(2.0)
+        else:  # only an administrator can see whether the server is idle
             time.sleep(LATE_SECONDS)
-        self._found.crowds.append(replace(crowd, prices=self._view.prices(), after=self._view.orders()))
+        self._evidence.crowds.append(replace(crowd, prices=self._tables.prices(), after=self._tables.orders()))
 
-    def _writes_held(self, parts: Sequence[int]) -> None:
-        """Send every kind of write while commits are held back."""
-        changed, deleted, longer, shorter = (self._create(2) for _ in range(4))
+    def _send_held_writes(self, parts: Sequence[int]) -> None:
+        """Send every kind of write while tfb delays commits."""
+        changed, deleted, extended, shortened = (self._create(2) for _ in range(4))
         calls = [
             self._calls.create(self._lines(2), card=self._card()),
             self._calls.call("change card", changed, body={"card": self._card()}),
             self._calls.call("delete order", deleted),
-            self._calls.add(longer, self._free(1)[0], 2),
-            self._calls.call("delete item", shorter, self._made[shorter][0]),
+            self._calls.add(extended, self._unused_items(1)[0], 2),
+            self._calls.call("delete item", shortened, self._created[shortened][0]),
             self._calls.call("load orders", body={"orders": 2}),
         ]
-        self._held([calls], parts)
+        self._send_while_held([calls], parts)
 
-    def _overlap(self) -> None:
-        """Start several changes of an order before any of them commits. Also change a card after adding an item."""
-        order, other = self._create(4), self._create(2)
-        items = self._free(5)
+    def _send_overlapping(self) -> None:
+        """Start several changes to the items of an order before any of them can commit.
+
+        In a second order, add an item while another call changes the card.
+        """
+        order, other_order = self._create(4), self._create(2)
+        items = self._unused_items(5)
         first = [
             *(self._calls.add(order, item, 2) for item in items[1:]),
-            *(self._calls.call("delete item", order, item) for item in self._made[order][:2]),
-            self._calls.add(other, items[0], 3),
+            *(self._calls.call("delete item", order, item) for item in self._created[order][:2]),
+            self._calls.add(other_order, items[0], 3),
         ]
-        self._held([first, [self._calls.call("change card", other, body={"card": self._card()})]], (ORDERS, ITEMS))
+        self._send_while_held(
+            [first, [self._calls.call("change card", other_order, body={"card": self._card()})]], (ORDERS, ITEMS)
+        )
 
-    def _held(self, turns: Sequence[Sequence[Call]], parts: Sequence[int]) -> None:
-        """Send calls while commits are held back. Then release the commits, and record the calls.
-
-        Args:
-            turns: Groups of calls. Each group is sent ``HELD_SECONDS`` after the previous group.
-            parts: Order in which the parts of the commits are released (``ORDERS``, ``ITEMS``).
-        """
-        view, before = self._view, self._view.orders()
-        early: tuple[ObservedCall, ...] = ()
+    def _send_while_held(self, groups: Sequence[Sequence[Call]], parts: Sequence[int]) -> None:
+        """Send groups of calls while tfb delays commits. Then permit the commits of ``parts`` one after the other."""
+        tables, before = self._tables, self._tables.orders()
+        early_calls: tuple[ObservedCall, ...] = ()
         observed_calls: tuple[ObservedCall, ...] = ()
-        seen: list[OrdersById] = []
-        stuck = None
-        with ThreadPoolExecutor(sum(map(len, turns))) as pool:
+        visible_states: list[OrdersById] = []
+        deadlock = None
+        with ThreadPoolExecutor(sum(map(len, groups))) as pool:
             try:
-                with view.commits_held() as let_through:
-                    asked: list[Future[ObservedCall]] = []
-                    for calls in turns:
-                        asked += [pool.submit(self._ask_alone, call) for call in calls]
-                        wait(asked, HELD_SECONDS)
-                    early = tuple(a for a in (one.result() for one in asked if one.done()) if a.good)
+                with tables.commits_held() as release:
+                    futures: list[Future[ObservedCall]] = []
+                    for calls in groups:
+                        futures += [pool.submit(self._send_alone, call) for call in calls]
+                        wait(futures, HELD_SECONDS)
+                    early_calls = tuple(a for a in (future.result() for future in futures if future.done()) if a.good)
                     for part in parts:
-                        if let_through(part):
-                            wait(asked, LET_SECONDS)
-                            seen.append(view.orders())
-                    if seen:
-                        wait(asked, self._asking.timeout)
-                observed_calls = tuple(one.result() for one in asked)
+                        if release(part):
+                            wait(futures, LET_SECONDS)
+                            visible_states.append(tables.orders())
+                    if visible_states:
+                        wait(futures, self._task.timeout)
+                observed_calls = tuple(future.result() for future in futures)
             except psycopg.errors.LockNotAvailable as error:
-                stuck = f"the tables are locked although no request is in progress: {str(error).strip()}"
-        self._add(Crowd(observed_calls=observed_calls, before=before, early=early, seen=tuple(seen), stuck=stuck))
+                deadlock = f"the tables are locked although no request is in progress: {str(error).strip()}"
+        self._add_crowd(
+            Crowd(
+                observed_calls=observed_calls,
+                before=before,
+                early_calls=early_calls,
+                visible_states=tuple(visible_states),
+                deadlock=deadlock,
+            )
+        )
 
-    def _ask_alone(self, call: Call) -> ObservedCall:
-        """Send a call on a separate connection. The timeout includes the time for which commits are held back."""
+    def _send_alone(self, call: Call) -> ObservedCall:
+        """Send a call on a separate connection. The timeout includes the delay of commits."""
         with ReconnectingConnection(
-            self._asking.variant_client(self._asking.timeout + 2 * HELD_SECONDS + 2 * LET_SECONDS)
-        ) as lane:
-            return ObservedCall(call=call, exchange=lane.send(call))
+            self._task.variant_client(self._task.timeout + 2 * HELD_SECONDS + 2 * LET_SECONDS)
+        ) as connection:
+            return ObservedCall(call=call, exchange=connection.send(call))
 
-    def _loads(self) -> None:
+    def _load_orders(self) -> None:
         """Create many orders with a single call, then list the newest orders."""
-        self._ask(self._calls.call("load orders", body={"orders": 3}))
-        if self._asking.thorough:
-            # The timeout is longer, because an ORM on a cold virtual machine may insert the rows individually.
-            with ReconnectingConnection(self._asking.variant_client(4 * self._asking.timeout)) as lane:
-                # The API allows no more orders.
-                self._ask(self._calls.call("load orders", body={"orders": 1_000}), lane)
+        self._send(self._calls.call("load orders", body={"orders": 3}))
+        if self._task.thorough:
+            # Use a longer timeout, because an ORM may insert the rows one by one, in code that is not warmed up.
+            with ReconnectingConnection(self._task.variant_client(4 * self._task.timeout)) as connection:
+                # The API allows at most this many orders.
+                self._send(self._calls.call("load orders", body={"orders": 1_000}), connection)
             for limit in (1, 2, 100):
-                self._ask(self._calls.call("list orders", limit))
-        self._ask(self._calls.call("list orders"))
+                self._send(self._calls.call("list orders", limit))
+        self._send(self._calls.call("list orders"))
+
+
+check_modules = (checks, load)
+__all__ = ["check_modules", "gather", "load"]

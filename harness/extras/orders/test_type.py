@@ -1,13 +1,14 @@
-"""The test type ``order``: a REST service that receives arriving use cases.
+"""The test type ``order``. It measures a REST service for orders.
 
-The arrival rates and the numbers of requests follow the talk "Investigating the performance of reactive libraries in a
-Quarkus microservice".
+The load consists of use cases, such as creating and reading an order. Each start of a use case is an arrival. Arrival
+rates and request numbers follow the talk "Investigating the performance of reactive libraries in a Quarkus
+microservice".
 """
 
 from harness.plan.scenarios import Body, RequestStep, UseCase
 from harness.plan.testtypes import TestType
 
-CREATE = "create order"  # the first operation of every use case; its response time determines the ranking
+CREATE = "create order"  # first operation of every use case; its response time determines the ranking
 
 
 def _create(items: int) -> RequestStep:
@@ -48,14 +49,15 @@ USE_CASES: tuple[UseCase, ...] = (
     UseCase(
         name="order with unwanted items",
         arrivals_per_minute=20,
-        # The deleted item is from the first request, so that its removal changes the total.
+        # The deleted item is from the first request, so that the removal changes the total.
         steps=(_create(2), _add(3), _DELETE_ITEM, _READ_ITEMS, _READ),
     ),
 )
 
 ORDER = TestType(
     name="order",
-    response_shape="orders",
+    title="Order service",
+    response_shape="documents",
     sweep="arrivals",
     reads_database=True,
     writes_database=True,
@@ -63,7 +65,7 @@ ORDER = TestType(
     use_cases=USE_CASES,
     ranked_operation=CREATE,
     footnote=(
-        "×1 is 445 arrivals and 1,000 requests a minute of five use cases (open loop, Poisson); response times count "
-        "from the due time; CPU/arrival: of the server per arrival of all use cases, database: PostgreSQL's"
+        "×1 is 445 arrivals (1,000 requests) of five use cases per minute (open loop, Poisson arrivals); response "
+        "times start at the due time; µs CPU/arrival: the server's CPU time per arrival; µs database: PostgreSQL's"
     ),
 )

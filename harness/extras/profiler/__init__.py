@@ -7,6 +7,6 @@ from harness.plugins import ObjectPath, Plugin
 
 
 class ProfilerPlugin(Plugin):
-    """``run --profiler``."""
+    """Plugin for the flag ``run --profiler``."""
 
     hooks: ClassVar[Mapping[str, ObjectPath]] = {"profile": "harness.extras.profiler.perf_profile:profile"}

@@ -1,4 +1,4 @@
-"""``./tfb run --profiler``: samples a server under load with perf, and writes a flame graph and summary figures."""
+"""Samples a server under load with perf for ``./tfb run --profiler``. Writes a flame graph and summary figures."""
 
 import json
 import re
@@ -23,19 +23,19 @@ from harness.experiment.selection import make_plan
 from harness.experiment.trial_builder import throughput_and_cpu
 from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Settings
 from harness.records import safe_write
 from harness.records.loads import Load
 from harness.runtime import Database, Runtime, Server
 
-SECONDS = 10.0  # length of the sampling
-BESIDE_SECONDS = 2.0  # length of the load before the sampling and after it
+SECONDS = 10.0  # duration of sampling
+BESIDE_SECONDS = 2.0  # the load starts this long before sampling, and ends this long after it
 HERTZ = 499  # samples per second and CPU; a prime number, to avoid synchronisation with timers
-SLACK_SECONDS = 60.0
-FOLDER = "profiles"
+SLACK_SECONDS = 60.0  # additional time that perf and jcmd may take
+FOLDER = "profiles"  # subfolder of the results folder
 WIDTH, ROW, MARGIN = 1200.0, 17, 34  # dimensions of the flame graph in pixels
-# Variables that make runtimes report compiled code to perf, so that its frames have names.
+# Environment variables that make runtimes report the names of compiled functions to perf.
 NAMED_FRAMES: Mapping[str, str] = {
     "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
     "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
@@ -47,14 +47,13 @@ Stacks = dict[tuple[str, ...], int]  # stack of frames, outermost first -> numbe
 
 
 def profile(settings: Settings) -> Mapping[str, object]:
-    """Sample an implementation under the load of a test type, and return the figures.
+    """Sample an implementation under the load of a test type and return the figures.
 
-    Raises:
-        UsageError: The settings do not select exactly one implementation and one test type on this machine.
-        EnvironmentLacksError: perf cannot sample processes. This is checked before anything is built.
+    Raises UsageError unless the settings select a single implementation and test type. Raises EnvironmentLacksError if
+    perf cannot sample processes.
     """
     if settings.hosts.uses_remote_machines:
-        raise UsageError("--profiler cannot be used with other machines: perf samples processes of this machine")
+        raise UsageError("--profiler cannot be used with other machines: perf samples only processes on this machine")
     _require_perf()
     selected = make_plan(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
@@ -62,26 +61,26 @@ def profile(settings: Settings) -> Mapping[str, object]:
     progress = ProgressTracker(Display(quiet=settings.quiet))
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
-    with build_servers(settings, selected, progress) as made:
-        (known,) = selected.implementations
-        if made.builds[known.name].status != "ok":
+    with build_servers(settings, selected, progress) as servers:
+        (selected_implementation,) = selected.implementations
+        if servers.builds[selected_implementation.name].status != "ok":
             raise TfbError("\n".join(progress.problems))
-        implementation, address = _with_names(known), made.database.address
-        made.database.restore()
-        log, path = made.logs.log(implementation.name, "profile"), implementation.ready_path
-        with made.runtime.start(implementation, address, log, ready_path=path) as server:
-            return _sample(settings, made.runtime, made.database, server, kind, level)
+        implementation, address = _with_names(selected_implementation), servers.database.address
+        servers.database.restore()
+        log, path = servers.logs.log(implementation.name, "profile"), implementation.ready_path
+        with servers.runtime.start(implementation, address, log, ready_path=path) as server:
+            return _sample(settings, servers.runtime, servers.database, server, kind, level)
 
 
 def _with_names(implementation: Implementation) -> Implementation:
-    """Return the implementation with the variables that give names to compiled frames."""
+    """Return the implementation with ``NAMED_FRAMES`` added to the environment."""
     local = implementation.entry.local
     if local is None:
         return implementation
-    named = dict(NAMED_FRAMES)
+    variables = dict(NAMED_FRAMES)
     for key, value in local.env.items():
-        named[key] = f"{value} {named[key]}" if key in named else value
-    entry = implementation.entry.model_copy(update={"local": local.model_copy(update={"env": named})})
+        variables[key] = f"{value} {variables[key]}" if key in variables else value
+    entry = implementation.entry.model_copy(update={"local": local.model_copy(update={"env": variables})})
     return replace(implementation, entry=entry)
 
 
@@ -93,9 +92,9 @@ def _sample(
 
     def load(length: float) -> Observation:
         """Run a closed loop for ``length`` seconds."""
-        asked = LoadRun(
+        load_run = LoadRun(
             url=server.endpoint.url(test_type.request_target(server.implementation.urls[kind], level)),
-            host=server.endpoint.host,
+            host=server.endpoint.authority,
             accept=test_type.accept,
             load=level,
             seconds=length,
@@ -103,22 +102,22 @@ def _sample(
             seed=settings.seed,
         )
         with ownership.make_scratch_folder("tfb-load-") as folder:
-            load = ObservedLoad(server=server, database=database, generator=generator, run=asked, folder=folder)
+            load = ObservedLoad(server=server, database=database, generator=generator, run=load_run, folder=folder)
             return observe(runtime, SYSTEM_CLOCK, load, lambda _: None)
 
     load(8.0)
-    alive = {pid: name for pid in server.program.read().pids if (name := _name(pid))}
-    if not alive:
+    names = {pid: name for pid in server.program.read().pids if (name := _name(pid))}
+    if not names:
         raise StartError(f"{server.implementation.name}: no process of the server is running after the warm-up")
     with ownership.make_scratch_folder("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
-        _record(alive, scratch / "perf.data")
-        seen = loading.result()  # the load must end before jcmd makes the server write the names of methods
-        stacks = _stacks(alive, scratch / "perf.data")
+        _record(names, scratch / "perf.data")
+        observation = loading.result()  # call jcmd after the load, because it makes the server write a file
+        stacks = _stacks(names, scratch / "perf.data")
     if not stacks:
         raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
-    throughput, cpu = throughput_and_cpu(seen.result, seen.server.cpu_seconds)
+    throughput, cpu = throughput_and_cpu(observation.result, observation.server.cpu_seconds)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = settings.results.resolve() / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
     kernel = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))
@@ -142,13 +141,13 @@ def _sample(
 
 def _require_perf() -> None:
     """Raise EnvironmentLacksError with a remedy if perf is missing or is not permitted to sample processes."""
-    tried = None
+    attempt = None
     if shutil.which("perf"):
-        tried = process.run(["perf", "record", "-e", "cpu-clock", "-o", "/dev/null", "true"], seconds=20)
-    if tried is None or tried.status != 0:
-        why = f"may not sample processes: {tried.stdout.strip()[-200:]}" if tried else "is not installed"
+        attempt = process.run(["perf", "record", "-e", "cpu-clock", "-o", "/dev/null", "true"], seconds=20)
+    if attempt is None or attempt.status != 0:
+        problem = f"cannot sample processes: {attempt.stdout.strip()[-200:]}" if attempt else "is not installed"
         raise EnvironmentLacksError(
-            f"perf {why}\nRun apt-get install linux-perf (or linux-tools of your kernel). perf needs root, or "
+            f"perf {problem}\nRun apt-get install linux-perf (or linux-tools for your kernel). perf needs root, or "
             "kernel.perf_event_paranoid of 1 or less"
         )
 
@@ -162,10 +161,10 @@ def _record(pids: Iterable[int], data: Path) -> None:
         raise LoadError(f"perf record ended ({process.describe_status(done.status)}): {done.stdout.strip()[-300:]}")
 
 
-def _stacks(alive: Mapping[int, str], data: Path) -> Stacks:
-    """Return the stacks that perf recorded. ``alive`` maps process ids to names. Raises LoadError."""
+def _stacks(names: Mapping[int, str], data: Path) -> Stacks:
+    """Return the stacks that perf recorded. ``names`` maps process ids to names. Raises LoadError."""
     program = shutil.which("jcmd")
-    for pid, name in alive.items():
+    for pid, name in names.items():
         if name == "java" and program:
             # Make the JVM write the names of compiled methods to a file that perf reads.
             process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)
@@ -185,13 +184,13 @@ def _name(pid: int) -> str:
 
 def parse_perf(text: str) -> Stacks:
     """Parse the output of ``perf script``. Each sample has a header, frames (innermost first) and an empty line."""
-    found: Counter[tuple[str, ...]] = Counter()
+    stacks: Counter[tuple[str, ...]] = Counter()
     name = ""
     frames: list[str] = []
     for line in (*text.splitlines(), ""):
         if not line.strip():
             if name:
-                found[name, *reversed(frames)] += 1
+                stacks[name, *reversed(frames)] += 1
             name, frames = "", []
         elif not name and not line.startswith("\t"):
             name = re.split(r"\s+\d+/\d+\s", line.strip(), maxsplit=1)[0] or "?"
@@ -201,11 +200,11 @@ def parse_perf(text: str) -> Stacks:
                 symbol = f"[{Path(library).name}]"
             kernel = library.startswith(("[kernel", "[guest.kernel"))
             frames.append(f"{symbol} [k]" if kernel else symbol)
-    return dict(found)
+    return dict(stacks)
 
 
 def flame_graph(stacks: Stacks, title: str) -> str:
-    """Draw stacks as an SVG flame graph. Widths are shares of samples, and frames have tooltips."""
+    """Return an SVG flame graph with tooltips. A frame's width is proportional to the number of samples."""
     total = sum(stacks.values())
     boxes = list(_boxes(sorted(stacks.items()), 0, 0.0, WIDTH / max(1, total)))
     height = MARGIN + ROW * (1 + max((level for level, *_ in boxes), default=0)) + 8
@@ -232,13 +231,9 @@ def flame_graph(stacks: Stacks, title: str) -> str:
 def _boxes(
     stacks: Sequence[tuple[tuple[str, ...], int]], level: int, left: float, scale: float
 ) -> Iterator[tuple[int, float, int, str]]:
-    """Yield the level, the left edge in pixels, the samples and the name of each visible frame.
+    """Yield the level, the left edge in pixels, the number of samples and the name of each visible frame.
 
-    Args:
-        stacks: Sorted (stack, samples) pairs, whose stacks are equal up to ``level``.
-        level: Index of the frame to draw.
-        left: Left edge in pixels.
-        scale: Pixels per sample.
+    ``stacks`` are sorted and have equal frames up to ``level``. ``scale`` is in pixels per sample.
     """
     deeper = [each for each in stacks if len(each[0]) > level]
     for name, group in groupby(deeper, key=lambda each: each[0][level]):

@@ -1,4 +1,4 @@
-"""Declares the plugin of the static site."""
+"""Declares the plugin for the static site."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,6 +7,6 @@ from harness.plugins import ObjectPath, Plugin
 
 
 class SitePlugin(Plugin):
-    """``report --site``."""
+    """The plugin for ``report --site``."""
 
-    hooks: ClassVar[Mapping[str, ObjectPath]] = {"publish_site": "harness.extras.site.publishing:publish"}
+    hooks: ClassVar[Mapping[str, ObjectPath]] = {"publish_site": "harness.extras.site.site_pages:publish"}

@@ -1,7 +1,7 @@
 """Test types: their requests, loads and properties.
 
-``registry`` lists all test types. Other packages use a test type's properties and never compare its name. To add a test
-type, add an entry to the registry and a module with its rules to ``harness.verify.checks``.
+``registry`` lists all test types. Other packages use a type's properties, but not its name. To add a test type, add
+an entry to the registry and a module with its rules to ``harness.verify.checks``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,27 +15,25 @@ from harness.plan.scenarios import UseCase
 from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
-# Kinds of responses: an object with a greeting, a greeting, a row, an array of rows, the page of fortunes, a sum,
-# orders, or the response that a service declares for a request.
-ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "orders", "declared"]
-DECLARED = "declared"  # name under which checks treat all requests declared by services
+# The content of a response. The values stand for: an object with a greeting, a greeting as text, a row, an array of
+# rows, the page of fortunes, a sum, documents of use cases, and the content that a service declares for the request.
+ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "documents", "declared"]
+DECLARED = "declared"  # checks use this name for all declared requests of services
 PIPELINE_DEPTH = 16  # requests in flight per connection, as in TechEmpower
-ARRIVALS_CONNECTIONS = 64  # connections for loads with arrivals
-PREPARED_REQUESTS = 1_000  # copies of a declared request, each with different random values
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT = {  # Accept header by response shape; other shapes use ACCEPT_JSON
     "greeting": "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7",
     "page": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-    "orders": "application/json",
+    "documents": "application/json",
     "declared": "*/*",
 }
-MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # type by response shape; otherwise JSON
+MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # media type by response shape; other shapes use JSON
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBatch:
-    """A number of identical requests, and the number of rows that each request asks for."""
+    """A request that verification sends several times."""
 
     times: int
     rows: int | None = None
@@ -45,25 +43,26 @@ class RequestBatch:
 class TestType:
     """Requests, loads and properties of a test type."""
 
-    __test__ = False  # not a test class of pytest
+    __test__ = False  # tells pytest that this is not a test class
 
     name: str  # as in --type and results.json
+    title: str = ""  # name for display; empty if it equals ``name``
     response_shape: ResponseShape
     sweep: Sweep = "concurrency"
-    concurrency: tuple[int, ...] = ()  # numbers of connections of the loads; empty: from the profile
+    concurrency: tuple[int, ...] = ()  # numbers of connections to measure; empty to use the profile's numbers
     reads_database: bool = False
     writes_database: bool = False
     cached: bool = False  # the server may cache rows instead of querying the database
-    parameter: int | None = None  # number appended to URLs that end in "="; the same for all loads
-    calls_upstream: bool = False  # needs the upstream server; UPSTREAM_URL contains the address
+    parameter: int | None = None  # number that tfb appends to URLs that end in "=", for all loads
+    calls_upstream: bool = False  # the server calls an upstream server at the address in UPSTREAM_URL
     # Requests that brief and thorough verification send over many connections at the same time.
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
-    techempower: bool = True  # a test type of TechEmpower, selected by --type all
-    requests: tuple[PreparedRequest, ...] = ()  # requests of a service, which are drawn at random
-    use_cases: tuple[UseCase, ...] = ()  # use cases of the sweep "arrivals"
-    footnote: str = ""  # footnote of the test type's tables
-    ranked_operation: str = ""  # operation that determines the rank by response time
+    techempower: bool = True  # whether it is one of TechEmpower's test types, which --type all selects
+    requests: tuple[PreparedRequest, ...] = ()  # a service's requests, from which the load generator draws at random
+    use_cases: tuple[UseCase, ...] = ()  # use cases, if ``sweep`` is "arrivals"
+    footnote: str = ""  # footnote below the test type's tables
+    ranked_operation: str = ""  # operation whose response time determines the rank
 
     @property
     def scored(self) -> bool:
@@ -82,7 +81,7 @@ class TestType:
 
     @property
     def checked_as(self) -> str:
-        """The name under which checks treat the test type."""
+        """The name that checks use for the test type."""
         return DECLARED if self.response_shape == "declared" else self.name
 
     @property
@@ -103,7 +102,7 @@ class TestType:
     @property
     def counts_statements(self) -> bool:
         """True if each response requires SQL statements that verification can count."""
-        return self.reads_database and not self.cached and self.response_shape != "orders"
+        return self.reads_database and not self.cached and not self.use_cases
 
     @property
     def open_loop(self) -> bool:
@@ -115,7 +114,7 @@ class TestType:
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
     def request_target(self, url: str, load: Load) -> str:
-        """Return the target of requests at a load. As in TechEmpower, the number of queries is appended to the URL."""
+        """Return the target of a load's requests. As in TechEmpower, the number of queries is appended to the URL."""
         return self.target(url) if load.queries is None else f"{url}{load.queries}"
 
     def loads(self, profile: Profile) -> tuple[Load, ...]:
@@ -131,26 +130,17 @@ class TestType:
             case "cached-query":
                 return tuple(ClosedLoop(connections=levels.query_concurrency, queries=q) for q in levels.cached_query)
             case "arrivals":
-                return tuple(Scenario(connections=ARRIVALS_CONNECTIONS, factor=f) for f in profile.orders.factors)
+                return tuple(Scenario(connections=64, factor=f) for f in profile.orders.factors)
 
 
 def declared_test_types(
     requests: Sequence[Request], folder: Path, seed: int, *, root: Path | None = None
 ) -> Mapping[str, TestType]:
-    """Return a test type for each declared request of a service.
-
-    Args:
-        requests: The declared requests.
-        folder: Folder of the files that the requests name.
-        seed: Seed of random values.
-        root: Folder that contains all files; default: ``folder``.
-
-    Raises:
-        ConfigError: A file cannot be read, or lacks a column.
-    """
+    """Return one test type for each declared request, as ``prepare_requests`` prepares it."""
     test_types = {}
     for request in requests:
-        table = prepare_requests(request, folder, seed, PREPARED_REQUESTS, root=root)
+        # Each copy has different random values.
+        table = prepare_requests(request, folder, seed, 1_000, root=root)
         test_types[request.name] = TestType(
             name=request.name, response_shape="declared", techempower=False, requests=table
         )

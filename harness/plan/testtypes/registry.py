@@ -4,57 +4,65 @@ from harness.plan.testtypes import RequestBatch, TestType
 from harness.plugins import Extensions
 
 _CORE_TEST_TYPES = (
-    TestType(  # a small object
+    TestType(  # returns a small object
         name="json",
+        title="JSON",
         response_shape="message",
         thorough=(RequestBatch(times=400),),
     ),
-    TestType(  # a constant body, with HTTP pipelining
+    TestType(  # returns a constant body; the load uses HTTP pipelining
         name="plaintext",
+        title="Plaintext",
         response_shape="greeting",
         sweep="pipeline",
         brief=(RequestBatch(times=40),),
         thorough=(RequestBatch(times=400),),
     ),
-    TestType(  # the body of plaintext without pipelining
+    TestType(  # returns the same body as plaintext; the load does not use pipelining
         name="hello",
+        title="Hello",
         response_shape="greeting",
         concurrency=(1, 100, 1000),
         brief=(RequestBatch(times=40),),
         thorough=(RequestBatch(times=400),),
         techempower=False,
     ),
-    TestType(  # the greeting after 5 ms; meanwhile, the server must process other requests
+    TestType(  # returns a greeting after 5 ms; meanwhile, the server must process other requests
         name="delay",
+        title="Delay",
         response_shape="greeting",
         parameter=5,
         techempower=False,
     ),
-    TestType(  # sum of the responses to twenty requests to a slow upstream server
+    TestType(  # sends twenty requests to a slow upstream server, and returns the sum of the responses
         name="fan-out",
+        title="Fan-out",
         response_shape="sum",
         parameter=20,
         calls_upstream=True,
         techempower=False,
     ),
-    TestType(  # a random row
+    TestType(  # reads a random row
         name="db",
+        title="Single query",
         response_shape="row",
         reads_database=True,
         brief=(RequestBatch(times=40),),
         thorough=(RequestBatch(times=800),),
     ),
-    TestType(  # N random rows, each with a separate SELECT
+    TestType(  # reads N random rows, each with a separate SELECT
         name="query",
+        title="Multiple queries",
         response_shape="rows",
         sweep="query",
         reads_database=True,
-        # The number of statements must be exact. The randomness checks use the ids from the requests for 20 rows.
+        # Requests for 20 rows serve two checks: the exact number of statements, and the randomness of ids.
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=50, rows=20), RequestBatch(times=20, rows=500)),
     ),
-    TestType(  # N random rows from a cache
+    TestType(  # reads N random rows from a cache
         name="cached-query",
+        title="Cached queries",
         response_shape="rows",
         sweep="cached-query",
         reads_database=True,
@@ -62,14 +70,16 @@ _CORE_TEST_TYPES = (
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=100, rows=20),),
     ),
-    TestType(  # a page with all fortunes and an additional fortune, sorted and escaped
+    TestType(  # returns a page with all fortunes and one added fortune, sorted and escaped
         name="fortune",
+        title="Fortunes",
         response_shape="page",
         reads_database=True,
         thorough=(RequestBatch(times=32),),
     ),
-    TestType(  # N random rows, each of which is read, changed and written
+    TestType(  # reads, changes and writes N random rows
         name="update",
+        title="Updates",
         response_shape="rows",
         sweep="query",
         reads_database=True,
@@ -89,6 +99,11 @@ TEST_TYPES: dict[str, TestType] = {
 def footnote(test_type: str) -> str:
     """Return the footnote of a test type's tables, or an empty string if the test type is unknown."""
     return TEST_TYPES[test_type].footnote if test_type in TEST_TYPES else ""
+
+
+def display_name(test_type: str) -> str:
+    """Return the title of a test type, or the name itself if there is no title."""
+    return (test_type in TEST_TYPES and TEST_TYPES[test_type].title) or test_type
 
 
 def ranked_operation(test_type: str) -> str:

@@ -1,4 +1,4 @@
-"""The PostgreSQL of a run: connections, scripts in toolset/database, and crashes in the log."""
+"""Opens connections to a run's PostgreSQL, runs the scripts in toolset/database, and finds crashes in the log."""
 
 import contextlib
 import re
@@ -14,20 +14,20 @@ from harness.runtime import DatabaseAddress
 
 SCRIPTS = TOOLSET / "database"
 ADMIN_ROLE = "tfb_admin"
-SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role; the roles of servers are members of it
-REQUIRE_AUTH_SINCE = 160000  # first version of libpq with require_auth
+SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role; each server's role is a member of it
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
-_MAX_BYTES = 1 << 20  # number of bytes of a log that are searched
+_MAX_BYTES = 1 << 20  # at most this much of a log is searched
 
 
 @contextmanager
 def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None = None) -> Iterator[psycopg.Connection]:
-    """Open an autocommit connection. Raises StartError with the reason if it fails.
+    """Open an autocommit connection. If this fails, raise StartError with the reason.
 
-    The administrator authenticates only with SCRAM. Otherwise, a program that takes the port while PostgreSQL is down
-    could ask for the password in plain text.
+    The administrator authenticates only with SCRAM. Otherwise, a program that listens on the port while PostgreSQL is
+    down could ask for the password in plain text.
     """
-    conninfo = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else ""
+    # libpq 16 is the first version with require_auth.
+    conninfo = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= 160000 else ""
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
     try:
         connection = psycopg.connect(
@@ -49,22 +49,19 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
 
 
 def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
-    """Restore the seeded database and role, as the administrator.
-
-    ``owned`` makes the role the owner of the tables, as TechEmpower folders expect.
-    """
+    """Restore the seeded database and role. If ``owned`` is set, the role owns the tables, as TechEmpower expects."""
     with connect(address, admin=True, name="postgres") as connection:
         execute_script(connection, "restore.sql")
     if owned:
         with connect(address, admin=True) as connection:
             execute_script(connection, "guests.sql")
-    # Statistics of the dropped database only take up space. Verification reports if the extension is missing.
+    # Remove the dropped database's statistics. If the extension is missing, verification reports it.
     with contextlib.suppress(psycopg.Error), connect(address, admin=True) as connection:
         connection.execute("SELECT pg_stat_statements_reset()")
 
 
 def execute_script(connection: psycopg.Connection, script: str) -> None:
-    """Run a script in toolset/database. Each statement is sent separately, because some cannot run in a transaction."""
+    """Run a script in toolset/database one statement at a time. Some statements cannot run in a transaction."""
     text = (SCRIPTS / script).read_text(encoding="utf-8")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     for statement in code.split(";\n"):
@@ -81,10 +78,7 @@ def file_size(log: Path) -> int:
 
 
 def find_backend_crash(log: Path, offset: int) -> str | None:
-    """Return the message about a crashed PostgreSQL process after ``offset`` bytes of the log, or None.
-
-    After a crash, PostgreSQL ends all sessions, so servers lose their connections.
-    """
+    """Return the message about a PostgreSQL crash after byte ``offset``, or None. A crash ends all sessions."""
     try:
         with log.open("rb") as file:
             file.seek(offset)

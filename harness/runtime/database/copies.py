@@ -1,7 +1,7 @@
-"""The PostgreSQL of a run: restores the seeded state, and provides a private database for each server.
+"""The PostgreSQL server of a run. It restores the seeded tables and provides a private database for each server.
 
-With private databases, statements are counted separately for each server, and tables can be restored while other
-servers run. Each server has a separate role, which cannot connect to other private databases.
+With private databases, PostgreSQL counts each server's statements separately. tfb can also restore a server's tables
+while other servers run. Each server has a separate role, which cannot connect to other private databases.
 """
 
 import contextlib
@@ -21,48 +21,44 @@ from psycopg import sql
 from harness.errors import StartError
 from harness.runtime import DatabaseAddress, Meter
 from harness.runtime.database import connect, execute_script, file_size, find_backend_crash, restore
+from harness.runtime.database.table_sets import TABLE_SETS
 
 logger = logging.getLogger("tfb.database")
-
-MAX_NAME_BYTES = 63  # PostgreSQL's limit for names
-RECOVERY_SECONDS = 15.0  # time for PostgreSQL to accept connections after a process has crashed
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerDatabase:
-    """The database of a single server in the run's PostgreSQL."""
+    """A database for the server under test, hosted by the run's PostgreSQL."""
 
     address: DatabaseAddress
     postgres: Meter
 
     def restore(self) -> None:
-        """Refill the tables while the server is connected.
-
-        If the server has an open transaction, update single rows instead.
-        """
+        """Refill the tables while the server is connected. If the server locks a table, update single rows instead."""
         with connect(self.address, admin=True) as connection:
             connection.execute("SET lock_timeout = '1s'")
             try:
-                execute_script(connection, "refill.sql")
+                for script in ("refill.sql", *(tables.refill_script for tables in TABLE_SETS)):
+                    execute_script(connection, script)
             except psycopg.errors.LockNotAvailable:
                 connection.execute("ROLLBACK")
                 execute_script(connection, "reload.sql")
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
-        """Return the meter of the whole PostgreSQL, because only a single server is under load at a time."""
+        """Return a meter for the whole PostgreSQL server. This suffices: only one server is under load at a time."""
         return self.postgres
 
 
 class RunDatabase:
-    """The PostgreSQL server that tfb starts for a run. The seeded state is a copy of a template database."""
+    """The PostgreSQL server that tfb starts for a run. It restores a database by copying a seeded template."""
 
     supports_copies = True
-    owned = False  # whether the role owns the tables, as TechEmpower folders expect
+    owned = False  # whether the benchmark's role owns the tables, which TechEmpower's implementations rely on
 
     def __init__(self, address: DatabaseAddress, log: Path) -> None:
         self.address, self.log = address, log
-        self.log_offset = 0  # size of the log at the last restore
+        self.log_offset = 0  # size of the log when the database was last restored
         self._copies = 0  # number of private databases
 
     def exit_reason(self) -> str | None:
@@ -74,7 +70,7 @@ class RunDatabase:
         raise NotImplementedError
 
     def meter(self) -> Meter:
-        """Return a meter of PostgreSQL's processes."""
+        """Return a meter for PostgreSQL's processes."""
         raise NotImplementedError
 
     def crash_reason(self) -> str | None:
@@ -83,7 +79,7 @@ class RunDatabase:
 
     def restore(self) -> None:
         """Replace the database with a copy of the seeded template. If PostgreSQL has exited, start a new server."""
-        deadline = time.monotonic() + RECOVERY_SECONDS
+        deadline = time.monotonic() + 15.0
         while True:
             try:
                 if reason := self.exit_reason():
@@ -100,23 +96,21 @@ class RunDatabase:
 
     @contextmanager
     def private_database(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
-        """Yield a copy of the template with a role for a server, and drop both at the end. Raises StartError.
+        """Yield a private database for one server, with a role of its own. Drop both at the end. Raises StartError.
 
-        While private databases exist, servers cannot connect to the shared database. A server that ignores DBNAME or
-        DBUSER is thus refused, instead of changing tables that are not verified. TechEmpower folders use the shared
-        database, because their source code contains the name.
-
-        Args:
-            name: Name of the server.
-            empty: Whether to create an empty database that belongs to the role.
+        While private databases exist, servers cannot connect to the shared database. PostgreSQL therefore
+        refuses a server that ignores DBNAME or DBUSER, which would otherwise change tables that are not verified.
+        TechEmpower folders use the shared database, because their source code contains its name.
+        If ``empty``, the database has no tables and belongs to the role.
         """
         if self.owned:
             self.restore()
             yield ServerDatabase(address=self.address, postgres=self.meter())
             return
-        # Random digits distinguish names that differ only in special characters.
+        # Add random digits, because two names may differ only in special characters.
         suffix = f"{secrets.token_hex(4)}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
-        database, user = (f"{prefix}_of_{suffix}"[:MAX_NAME_BYTES] for prefix in ("hello_world", self.address.user))
+        # PostgreSQL limits names to 63 bytes.
+        database, user = (f"{prefix}_of_{suffix}"[:63] for prefix in ("hello_world", self.address.user))
         password = secrets.token_hex(16)
         names = {"database": sql.Identifier(database), "user": sql.Identifier(user), "password": sql.Literal(password)}
         drops = ("DROP DATABASE IF EXISTS {database} WITH (FORCE)", "DROP ROLE IF EXISTS {user}")
@@ -126,10 +120,10 @@ class RunDatabase:
             else "CREATE DATABASE {database} TEMPLATE hello_world_seed"
         )
         makes = (
-            # The role inherits rights on the tables from the benchmark's role. Only members may connect.
+            # The role inherits the rights on the tables from the benchmark's role, of which it is a member.
             "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
             create_database,
-            # The template's access rights are not copied.
+            # Access rights are not copied from the template.
             "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
             "GRANT CONNECT ON DATABASE {database} TO {user}",
         )
@@ -141,7 +135,7 @@ class RunDatabase:
 
         try:
             execute_all(makes)
-            # Statistics of dropped databases take up space. Verification reports if the extension is missing.
+            # Remove the statistics of dropped databases. If the extension is missing, verification reports it.
             with contextlib.suppress(psycopg.Error), connect(self.address, admin=True) as connection:
                 connection.execute(
                     "SELECT pg_stat_statements_reset(0, dbid, 0) FROM (SELECT DISTINCT dbid FROM pg_stat_statements "

@@ -1,7 +1,7 @@
-"""A PostgreSQL that tfb starts for a run, in a scratch folder and on a free port of the loopback address.
+"""A PostgreSQL that tfb starts for a run, in a scratch folder and on a free loopback port.
 
-Only tfb knows the administrator's random password. Neither a measured server nor other users of the machine can
-therefore reset the counters that verification uses.
+Only tfb knows the administrator's random password. Measured servers and other users of the machine therefore cannot
+reset the counters that verification uses.
 """
 
 import contextlib
@@ -27,6 +27,7 @@ from harness.records.remove_tree import remove_tree_if_possible
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import ADMIN_ROLE, SCRIPTS, connect, execute_script, file_size
 from harness.runtime.database.copies import RunDatabase
+from harness.runtime.database.table_sets import TABLE_SETS
 
 START_SECONDS = 30.0
 
@@ -50,7 +51,7 @@ class EmbeddedDatabase(RunDatabase):
         data = self._scratch / "data"
         remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
-        if not self.address.port:  # choose the port after initdb, during which other programs could take it
+        if not self.address.port:  # only now, because the port could be taken during initdb
             self.address = replace(self.address, port=free_port())
         self.start_postgres()
         try:
@@ -60,7 +61,7 @@ class EmbeddedDatabase(RunDatabase):
         self.log_offset = file_size(self.log)
 
     def start_postgres(self) -> None:
-        """Start PostgreSQL with the existing cluster, and wait until it accepts connections."""
+        """Start PostgreSQL with the existing cluster and wait until it accepts connections."""
         command = [
             str(self._tool.bin / "postgres"),
             *("-D", str(self._scratch / "data"), "-p", str(self.address.port)),
@@ -72,7 +73,7 @@ class EmbeddedDatabase(RunDatabase):
                 env=environment.server_environment(),
                 account=self._account,
                 cpus=self._cpus,
-                stop_signal=signal.SIGINT,  # fast shutdown, which does not wait for sessions
+                stop_signal=signal.SIGINT,  # fast shutdown: do not wait for sessions to end
             )
             child = process.Child(command, options, stdout=output)
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
@@ -84,7 +85,7 @@ class EmbeddedDatabase(RunDatabase):
         return None if status is None else f"PostgreSQL exited ({process.describe_status(status)}); log: {self.log}"
 
     def meter(self) -> ProcessTreeMeter:
-        """Return the meter of PostgreSQL's processes."""
+        """Return the meter for PostgreSQL's processes."""
         return self._meter
 
     def close(self) -> None:
@@ -95,9 +96,9 @@ class EmbeddedDatabase(RunDatabase):
 
 @contextmanager
 def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
-    """Start and seed PostgreSQL. Stop it and remove the folder at the end of the block.
+    """Start and seed PostgreSQL. Stop it and remove its files at the end of the block.
 
-    Raises StartError, with the end of the log, if it does not start.
+    Raises StartError, with the end of the log, if PostgreSQL does not start.
     """
     with ownership.make_scratch_folder("postgres") as scratch:
         database = EmbeddedDatabase(tool, scratch, log, cpus)
@@ -113,7 +114,7 @@ def seed_database(address: DatabaseAddress) -> None:
     with connect(address, admin=True, name="postgres") as connection:
         execute_script(connection, "role.sql")
     with connect(address, admin=True) as connection:
-        for script in ("schema.sql", "seed.sql", "orders.sql"):
+        for script in ("schema.sql", "seed.sql", *(tables.seed_script for tables in TABLE_SETS)):
             execute_script(connection, script)
         # Some installations lack the extension. Statements are then not counted, which verification reports.
         with contextlib.suppress(psycopg.Error):
@@ -124,7 +125,7 @@ def seed_database(address: DatabaseAddress) -> None:
 
 
 def free_port() -> int:
-    """Return a free port of the loopback address."""
+    """Return a free port on the loopback address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -133,8 +134,8 @@ def free_port() -> int:
 def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
     """Create a cluster. Raises StartError, with the end of the log, if it fails.
 
-    The scratch folder belongs to PostgreSQL's account, under which other programs may run. Links in the folder are
-    therefore not followed.
+    Follow no links in the scratch folder. PostgreSQL's account owns this folder, so other programs of that account can
+    create links in it.
     """
     owner = (account.uid, account.gid) if account else None
     secret = data.parent / "password"
@@ -147,19 +148,19 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     access = f"host all {ADMIN_ROLE} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n"
     try:
         safe_write.replace_for_owner(secret, f"{password}\n".encode(), owner)
-        done = process.run(
+        completed = process.run(
             command, seconds=60, cwd=data.parent, env=environment.server_environment(), log=log, account=account
         )
         secret.unlink(missing_ok=True)
-        if done.status != 0:
+        if completed.status != 0:
             hint = f"; {reason}" if account and (reason := describe_access_problem(account, data.parent)) else ""
-            status = process.describe_status(done.status)
+            status = process.describe_status(completed.status)
             raise StartError(f"initdb failed ({status}){hint}:\n{process.tail(log)}\nlog: {log}")
         safe_write.replace_for_owner(data / "postgresql.conf", settings.encode(), owner)
         safe_write.replace_for_owner(data / "pg_hba.conf", access.encode(), owner)
     except (OSError, StoreError) as error:
         raise StartError(
-            f"PostgreSQL's files cannot be written: {error}. Another program may be changing them: run again"
+            f"cannot write PostgreSQL's files: {error}. A different program may be changing them. Run again"
         ) from error
 
 
@@ -170,8 +171,8 @@ def describe_access_problem(account: process.Account, folder: Path) -> str:
         shift = 6 if status.st_uid == account.uid else 3 if status.st_gid == account.gid else 0
         if not status.st_mode >> shift & 1:
             return (
-                f"PostgreSQL runs as {account.name}, which may not enter {parent} "
-                f"(mode {status.st_mode & 0o7777:04o}), a part of TMPDIR. Set TMPDIR to a folder that "
+                f"PostgreSQL's account, {account.name}, may not enter {parent} "
+                f"(mode {status.st_mode & 0o7777:04o}), which is part of TMPDIR. Set TMPDIR to a folder that "
                 f"every user may enter, or chmod o+x {parent}"
             )
     return ""
@@ -188,7 +189,7 @@ def _statistics(tool: Tool) -> str:
 
 
 def _unprivileged() -> process.Account | None:
-    """Return the account for PostgreSQL, which refuses to run as root. None if tfb is not root."""
+    """Return the account for PostgreSQL, which refuses to run as root, or None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -197,7 +198,9 @@ def _unprivileged() -> process.Account | None:
         except KeyError:
             continue
         return process.Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
-    raise EnvironmentLacksError("PostgreSQL does not run as root, and there is no account postgres or nobody: add one")
+    raise EnvironmentLacksError(
+        "PostgreSQL does not run as root, and there is no account postgres or nobody. Add one of them"
+    )
 
 
 def _wait_until_ready(address: DatabaseAddress, child: process.Child, log: Path) -> None:

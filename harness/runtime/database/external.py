@@ -1,4 +1,4 @@
-"""An external PostgreSQL (``--database-host``), or no database."""
+"""An external PostgreSQL server (``--database-host``), and the placeholder for services without a database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,16 +9,11 @@ import psycopg
 from harness.errors import StartError
 from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import connect, execute_script
-
-# Returns whether the tables match toolset/database/orders.sql. tfb must not delete orders of other applications.
-HOLDS_ORDERS = b"""
-    SELECT count(*) = 7 FROM information_schema.columns WHERE table_schema = 'public' AND (table_name, column_name) IN
-        (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'), ('orders', 'total'),
-         ('order_item', 'order_id'), ('order_item', 'item_id'))"""
+from harness.runtime.database.table_sets import TABLE_SETS
 
 
 class NoDatabase:
-    """Takes the place of the database for services that need none or include one."""
+    """A placeholder for services that need no database or include one."""
 
     address = NO_DATABASE
     log: Path | None = None
@@ -40,7 +35,7 @@ class NoDatabase:
 
 
 class ExternalDatabase(NoDatabase):
-    """An external database. tfb changes only rows, and servers use the database one at a time."""
+    """An external database, in which tfb changes only rows. Servers use it one at a time."""
 
     supports_copies = False
 
@@ -48,11 +43,12 @@ class ExternalDatabase(NoDatabase):
         self.address = address
 
     def restore(self) -> None:
-        """Restore the seeded rows, and delete all orders."""
+        """Restore the seeded rows."""
         with connect(self.address) as connection:
             execute_script(connection, "reload.sql")
-            if connection.execute(HOLDS_ORDERS).fetchone() == (True,):
-                execute_script(connection, "reload_orders.sql")
+            for tables in TABLE_SETS:
+                if connection.execute(tables.exists_query.encode()).fetchone() == (True,):
+                    execute_script(connection, tables.reload_script)
 
 
 @contextmanager
@@ -61,14 +57,14 @@ def external_database(host: str, port: int = 5432) -> Iterator[ExternalDatabase]
     database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:
         database.restore()
-        with connect(database.address) as connection:  # some TechEmpower folders quote the names
+        with connect(database.address) as connection:  # some TechEmpower folders use the quoted table names
             connection.execute('SELECT 1 FROM "World", "Fortune" LIMIT 1')
     except psycopg.Error as error:
         psql = f"psql -h {host} -p {port}"
+        scripts = ("schema.sql", "seed.sql", *(tables.seed_script for tables in TABLE_SETS))
+        files = " ".join(f"-f toolset/database/{script}" for script in scripts)
         raise StartError(
             f"PostgreSQL at {host}:{port} lacks the benchmark's tables ({str(error).strip()}). Create them with: "
-            f"{psql} -f toolset/database/role.sql && "
-            f"{psql} -d hello_world -f toolset/database/schema.sql -f toolset/database/seed.sql "
-            "-f toolset/database/orders.sql"
+            f"{psql} -f toolset/database/role.sql && {psql} -d hello_world {files}"
         ) from error
     yield database

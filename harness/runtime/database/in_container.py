@@ -45,7 +45,7 @@ class DockerDatabase(RunDatabase):
         return None if self.meter().alive() else self.meter().crash_reason()
 
     def meter(self) -> Container:
-        """Return the container, which is a meter of the control group."""
+        """Return the container, which is also the meter of its control group."""
         if self._container is None:
             raise StartError("PostgreSQL's container has not been started")
         return self._container

@@ -9,19 +9,18 @@ import psycopg
 from harness.errors import StartError
 from harness.plain_text import printable
 from harness.runtime import NO_DATABASE, DatabaseAddress
+from harness.runtime.crashes import read_log
 from harness.runtime.database import ADMIN_ROLE, SHARED_USER, connect, file_size
 
-LOG_BYTES = 1 << 20  # number of bytes of PostgreSQL's log that are searched for refused connections
-MAX_CAUSES = 3  # maximum number of causes in a message
 # A refused connection in PostgreSQL's log. toolset/database/postgresql.conf sets the prefix with user and database.
 _REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<message>.+)$", re.MULTILINE)
-# Messages of runtimes and drivers about an address without a listener or an unknown host name.
+# Messages in which language runtimes and drivers report that nothing listens, or that a host name is unknown.
 _UNREACHED = re.compile(
     r"^.*\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|UnknownHost\w*"
     r"|connection refused|refused the connection|could not translate host name|name or service not known"
     r"|no such host|failed to (?:lookup|resolve)|name resolution|nodename nor servname|nxdomain|econnrefused"
     r"|connection to .{1,80} refused|network is unreachable|no route to host"
-    # Responses of a PostgreSQL server that does not belong to the run.
+    # Responses from a PostgreSQL server that does not belong to the run.
     r"|authentication failed|no pg_hba\.conf entry|(?:role|database) .{1,80} does not exist).*$",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -31,11 +30,11 @@ WORKED = "SELECT count(*) FROM pg_stat_statements WHERE userid = (SELECT oid FRO
 
 @dataclass(frozen=True, kw_only=True)
 class RefusalWatch:
-    """A monitor of the server's connections in PostgreSQL's log since the server's start."""
+    """A monitor that finds a server's refused connections in PostgreSQL's log. It ignores older log entries."""
 
-    address: DatabaseAddress  # as in the server's environment
-    log: Path | None  # PostgreSQL's log; None if it cannot be read
-    begin: int  # size of the log before the server's start
+    address: DatabaseAddress  # address and account that the server receives
+    log: Path | None  # PostgreSQL's log; None if tfb cannot read it
+    begin: int  # size of the log before the server started
 
     @classmethod
     def start(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
@@ -43,16 +42,14 @@ class RefusalWatch:
         return cls(address=address, log=log, begin=file_size(log) if log else 0)
 
     def find_mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
-        """Return a clause for each variable that the server ignores. Empty if all connections were correct.
+        """Return a clause about each variable that the server ignores. ``server_log`` may explain missing connections.
 
-        Args:
-            server_log: The server's log, which may explain connections that did not reach PostgreSQL.
-            expected: Whether the server received requests for rows, and should therefore have connected.
+        ``expected`` means that the server should have connected, because it received requests for database rows.
         """
         if self.address == NO_DATABASE or self.log is None:
             return ()
-        mistakes = dict.fromkeys(filter(None, map(self._mistake, _REFUSED.finditer(_end_of(self.log, self.begin)))))
-        return tuple(mistakes)[:MAX_CAUSES] or self._unreached(server_log, expected=expected)
+        mistakes = dict.fromkeys(filter(None, map(self._mistake, _REFUSED.finditer(read_log(self.log, self.begin)))))
+        return tuple(mistakes)[:3] or self._unreached(server_log, expected=expected)
 
     def _mistake(self, refused: re.Match[str]) -> str | None:
         """Return the mistake in a refused connection, or None if the connection is not from this server."""
@@ -62,43 +59,32 @@ class RefusalWatch:
         if other_server or user in (ADMIN_ROLE, "", "[unknown]"):
             return None
         if "terminating connection" in message or "shutting down" in message or "starting up" in message:
-            return None  # an established connection was ended, or the database is restarting
-        wrong = []
+            return None  # not a mistake: PostgreSQL ended a session or is restarting
+        mistakes = []
         if database != address.name:
-            wrong.append(f"queries database {database}, but DBNAME is {address.name}")
+            mistakes.append(f"queries database {database}, but DBNAME is {address.name}")
         if user != address.user:
-            wrong.append(f"connects as user {user}, but DBUSER is {address.user}")
-        if not wrong and "authentication failed" in message:
-            wrong.append(f"connects as user {user} with a password that differs from DBPASS")
-        return "; it ".join(wrong) or f"was refused by PostgreSQL at {address.host}:{address.port}: {message}"
+            mistakes.append(f"connects as user {user}, but DBUSER is {address.user}")
+        if not mistakes and "authentication failed" in message:
+            mistakes.append(f"connects as user {user} with a password that differs from DBPASS")
+        return "; it ".join(mistakes) or f"was refused by PostgreSQL at {address.host}:{address.port}: {message}"
 
     def _unreached(self, server_log: Path, *, expected: bool) -> tuple[str, ...]:
-        """Return the server's message about connections that never arrived, with the correct address."""
-        failed = _UNREACHED.search(_end_of(server_log, 0))
+        """Return a clause if the server never reached PostgreSQL, with the server's error message if there is one."""
+        failed = _UNREACHED.search(read_log(server_log, 0))
         if not (failed or expected) or self._arrived():
             return ()
-        where = f"did not reach PostgreSQL, which is at DBHOST={self.address.host}, DBPORT={self.address.port}"
-        return (f"{where}; the server's log: {printable(' '.join(failed[0].split()))[:300]}" if failed else where,)
+        clause = f"did not connect to PostgreSQL at DBHOST={self.address.host}, DBPORT={self.address.port}"
+        return (f"{clause}; the server's log: {printable(' '.join(failed[0].split()))[:300]}" if failed else clause,)
 
     def _arrived(self) -> bool:
-        """Return whether the server's role has or had a connection. True if unknown."""
+        """Return whether the server's role has or had a connection. If this is unknown, return True."""
         try:
             with connect(self.address, admin=True) as connection:
-                for query in (CONNECTED, WORKED):  # WORKED fails if statements are not counted
+                for query in (CONNECTED, WORKED):  # the query WORKED fails if statements are not counted
                     row = connection.execute(query.encode(), (self.address.user,)).fetchone()
                     if row and row[0]:
                         return True
         except (StartError, psycopg.Error):
             return True
         return False
-
-
-def _end_of(log: Path, begin: int) -> str:
-    """Return a log from byte ``begin`` on, or the last bytes if it has been truncated in the meantime."""
-    try:
-        with log.open("rb") as file:
-            size = log.stat().st_size
-            file.seek(begin if begin <= size else max(0, size - LOG_BYTES))
-            return file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
-    except OSError:
-        return ""

@@ -16,8 +16,10 @@ BASE = "debian:trixie-slim"
 
 def docker(*words: str, check: bool = True, given: str | None = None) -> str:
     """Run a docker command with ``given`` as stdin, and return the output."""
-    done = subprocess.run(["docker", *words], check=check, capture_output=True, text=True, timeout=300, input=given)
-    return done.stdout.strip()
+    completed = subprocess.run(
+        ["docker", *words], check=check, capture_output=True, text=True, timeout=300, input=given
+    )
+    return completed.stdout.strip()
 
 
 def unique(prefix: str) -> str:
@@ -48,13 +50,13 @@ def side(
     for path, text in files.items():
         (top / path).write_text(text, encoding="utf-8")
     service = Service(compose="compose.yaml", service="web", env=dict(env or {}))
-    made = make_contained_side(name, service, top, top, given)
+    contained_side = make_contained_side(name, service, top, top, given)
     try:
-        built = made.build(folder / f"{name}.log")
+        built = contained_side.build(folder / f"{name}.log")
         assert built.status == "ok", built.reason
-        yield made
+        yield contained_side
     finally:
-        made.remove_images()
+        contained_side.remove_images()
         given.project.remove_all()
 
 

@@ -17,13 +17,13 @@ from harness.extras.gate.runtime import find_repository_copy
 from harness.host import ownership
 from harness.runtime.limits import Limits
 from harness.tests.adversarial import engine
-from harness.tests.adversarial.repositories import repository
+from harness.tests.doubles.repositories import repository
 
 LIMITS = Limits(memory_bytes=1 << 30, pids=100)
 
 
 def given(top: Path, **more: Any) -> Separation:
-    own = {"project": "tfb-x-base", "service": "web", "top": top, "labels": {"org.tfb.run": "x"}, "limits": LIMITS}
+    own = {"project": "tfb-x-base", "service": "web", "root": top, "labels": {"org.tfb.run": "x"}, "limits": LIMITS}
     return Separation(**{**own, **more})
 
 
@@ -160,16 +160,16 @@ def test_each_side_has_names_of_its_own(tmp_path: Path) -> None:
     whole = model(
         web, networks={"default": subnet}, volumes={"data": {"name": "shop-data"}, "unused": {"external": True}}
     )
-    own = separate_model(whole, given(tmp_path))
-    server = own["services"]["web"]
+    separated = separate_model(whole, given(tmp_path))
+    server = separated["services"]["web"]
     assert not {"container_name", "ports", "network_mode", "profiles"} & set(server)
     assert server["labels"] == {"org.tfb.run": "x"}
     assert server["environment"] == {"A": "1"}
     assert server["logging"]["driver"] == "json-file"
     assert server["pull_policy"] == "never"
-    assert own["volumes"] == {"data": {"name": "tfb-x-base_data", "labels": {"org.tfb.run": "x"}}}
-    assert own["networks"]["default"]["name"] == "tfb-x-base_default"
-    assert "ipam" not in own["networks"]["default"]
+    assert separated["volumes"] == {"data": {"name": "tfb-x-base_data", "labels": {"org.tfb.run": "x"}}}
+    assert separated["networks"]["default"]["name"] == "tfb-x-base_default"
+    assert "ipam" not in separated["networks"]["default"]
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_each_side_has_its_own_copy(place: Path, inside: str) -> None:
 def test_head_uses_no_file_of_base(place: Path, inside: str, web: dict[str, Any]) -> None:
     up = "../.." if inside else ".."
     text = json.dumps({"services": {"web": web}, "secrets": {"other": {"file": "UP/base/tfb.toml"}}})
-    with pytest.raises(UsageError, match=r"outside|lies in|of this machine"):
+    with pytest.raises(UsageError, match=r"outside|lies in|on this machine"):
         head(place, inside, tfb__toml=COMPOSED, compose__yaml=text.replace("UP", up))
 
 

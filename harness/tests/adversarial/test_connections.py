@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from harness.dashboard import connections
-from harness.dashboard.connections import BoundedProtocol
+from harness.dashboard import server as server_module
+from harness.dashboard.server import BoundedProtocol
 
 pytestmark = pytest.mark.timeout(60)
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -24,7 +24,7 @@ async def app(_scope: object, _receive: object, send: Callable[[dict[str, Any]],
 
 @contextlib.asynccontextmanager
 async def serving(monkeypatch: pytest.MonkeyPatch, seconds: float) -> AsyncIterator[int]:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", seconds)
+    monkeypatch.setattr(server_module, "REQUEST_SECONDS", seconds)
     config = uvicorn.Config(app, http=BoundedProtocol, ws="none", lifespan="off", log_level="critical")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -58,10 +58,10 @@ class Counted:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    found = Counted()
+    counts = Counted()
     for name in DOCUMENTS.values():
-        found.count(monkeypatch, name)
-    return found
+        counts.count(monkeypatch, name)
+    return counts
 
 
 @pytest.fixture
@@ -102,16 +102,16 @@ def test_reordered_parameters_reuse_the_cached_document(client: TestClient, coun
 
 
 def test_comparison_is_made_once_for_all_spellings(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
+    created: list[int] = []
 
     def counted(before: DashboardRun, after: DashboardRun) -> object:
-        made.append(1)
+        created.append(1)
         return dashboard_runs.compare_runs(before, after)
 
     monkeypatch.setattr(dashboard_api, "compare_runs", counted)
     for query in ("a=one&b=one", "b=one&a=one", "a=one&b=one&c=1", "a=one&b=one&a=one"):
         assert client.get(f"/api/compare?{query}").status_code == 200
-    assert made == [1]
+    assert created == [1]
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_few_documents_are_made_at_once(tmp_path: Path, client: TestClient, coun
 
 def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dashboard_api, "MAX_CACHED", 3)
-    made: list[int] = []
+    created: list[int] = []
     real = DashboardRun.document
 
     def document(run: DashboardRun) -> object:
-        made.append(1)
+        created.append(1)
         return real(run)
 
     monkeypatch.setattr(DashboardRun, "document", document)
@@ -156,12 +156,12 @@ def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, mo
     for _ in range(2):
         for number in (2, 3, 4, 0, 1):
             assert client.get(f"/api/runs/run-{number}").status_code == 200
-    assert len(made) == 10  # every access evicted the least recently used document
+    assert len(created) == 10  # every access evicted the least recently used document
     monkeypatch.setattr(dashboard_api, "MAX_CACHED", 256)
     monkeypatch.setattr(dashboard_api, "MAX_CACHED_BYTES", 10)
     for _ in range(2):
         assert client.get("/api/runs/run-2").status_code == 200
-    assert len(made) == 12
+    assert len(created) == 12
 
 
 def test_names_invalid_as_files_are_not_found(client: TestClient) -> None:

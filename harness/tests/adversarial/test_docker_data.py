@@ -111,13 +111,13 @@ def built(tmp_path: Path) -> Iterator[tuple[DockerRuntime, str, str]]:
         f'FROM {BASE}\nRUN echo {name} >/name\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
     )
     shutil.copy(PERL, tmp_path)
-    made = implementation(tmp_path, name, local=LocalRun(run=("false",)))
+    subject = implementation(tmp_path, name, local=LocalRun(run=("false",)))
     runtime = DockerRuntime(project=Project(run_id=unique("run"), bridge=False), logs=tmp_path)
-    build = runtime.build(made, tmp_path / "build.log")
+    build = runtime.build(subject, tmp_path / "build.log")
     assert build.status == "ok", build.reason
-    yield runtime, image_tag(made), str(build.image_digest)
+    yield runtime, image_tag(subject), str(build.image_digest)
     runtime.close()
-    docker("image", "rm", image_tag(made), str(build.image_digest), check=False)
+    docker("image", "rm", image_tag(subject), str(build.image_digest), check=False)
 
 
 def test_clean_removes_only_the_tag_of_tfb(built: tuple[DockerRuntime, str, str]) -> None:
@@ -180,16 +180,18 @@ def test_simultaneous_runs_do_not_interfere(tmp_path: Path) -> None:
     first, second = (Project(run_id="20260101-000000", bridge=False) for _ in range(2))
     assert first.name != second.name
     marks = {RUN_LABEL: first.run_id, OWNER_LABEL: "1.1.1.1"}
-    others = docker("run", "--detach", *compose.label_flags(marks), BASE, "sleep", "600")
-    own = docker("run", "--detach", *first.labels(), BASE, "sleep", "600")
+    other_container = docker("run", "--detach", *compose.label_flags(marks), BASE, "sleep", "600")
+    own_container = docker("run", "--detach", *first.labels(), BASE, "sleep", "600")
     try:
         first.remove_all()
-        assert own not in docker("ps", "--all", "--quiet", "--no-trunc")
-        assert others in docker("ps", "--quiet", "--no-trunc")
+        assert own_container not in docker("ps", "--all", "--quiet", "--no-trunc")
+        assert other_container in docker("ps", "--quiet", "--no-trunc")
         assert ownership.owner_state("1.1.1.1") == "unknown"  # clean does not remove resources of other machines
-        assert all(not leftover.certain for leftover in compose.engine_leftovers() if others[:12] in leftover.name)
+        assert all(
+            not leftover.is_certain for leftover in compose.engine_leftovers() if other_container[:12] in leftover.name
+        )
     finally:
-        docker("rm", "--force", others, own, check=False)
+        docker("rm", "--force", other_container, own_container, check=False)
 
 
 def test_volumes_of_killed_sessions_are_leftovers(tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ def test_volumes_of_killed_sessions_are_leftovers(tmp_path: Path) -> None:
     docker("volume", "create", *compose.label_flags(marks), name)
     try:
         (found,) = [each for each in compose.engine_leftovers() if name in each.name]
-        assert (found.kind, found.certain) == ("volume", True)
+        assert (found.kind, found.is_certain) == ("volume", True)
         found.remove()
         assert name not in docker("volume", "ls", "--quiet").split()
     finally:

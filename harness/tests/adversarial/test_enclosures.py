@@ -16,7 +16,7 @@ from harness.host import process
 from harness.host.process import Account
 from harness.paths import REPOSITORY
 from harness.records.remove_tree import remove_tree_if_possible
-from harness.tests.adversarial.repositories import give, let_others_enter
+from harness.tests.doubles.repositories import give, let_others_enter
 
 # Run as an ordinary user: create the sides' folders below {place} and execute {attack} as head.
 PROGRAM = """
@@ -73,17 +73,18 @@ class UserFolders:
         env = {"PYTHONPATH": str(REPOSITORY), "HOME": str(self.home), "TFB_STATE": str(self.folder / "state")}
         env |= {"PATH": "/usr/bin:/bin", "TMPDIR": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-P", str(program)]
-        done = process.run(command, seconds=60, env=env, cwd=self.home, account=self.account)
-        if "SKIP" in done.stdout:
-            pytest.skip(f"{NOT_JUDGED}{done.stdout.strip()}")
-        assert done.status == 0, done.stdout
-        return done.stdout
+        completed = process.run(command, seconds=60, env=env, cwd=self.home, account=self.account)
+        if "SKIP" in completed.stdout:
+            pytest.skip(f"{NOT_JUDGED}{completed.stdout.strip()}")
+        assert completed.status == 0, completed.stdout
+        return completed.stdout
 
 
 @pytest.fixture
 def place() -> Iterator[UserFolders]:
     """Yield folders that other accounts can enter, because pytest's temporary folders are private."""
-    # Not in /dev/shm, where the check keeps temporary files: each side has private shared memory.
+    # The folders must not be in /dev/shm, although the check keeps temporary files there, because each side has private
+    # shared memory.
     folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-", dir="/tmp"))
     try:
         yield UserFolders(folder)
@@ -128,22 +129,22 @@ def test_a_side_cannot_undo_its_enclosure(place: UserFolders) -> None:
 
 @pytest.mark.parametrize("enclosed", [True, False])
 def test_a_build_neither_reads_nor_signals_other_processes(place: UserFolders, *, enclosed: bool) -> None:
-    said = place.run(
+    output = place.run(
         "TFB=$(ps -o ppid= -p $(ps -o ppid= -p $$) | tr -d ' '); "
         "cat /proc/$TFB/environ | grep -q TFB_STATE && echo READ; "
         "kill -0 $TFB && echo SIGNALLED; grep NoNewPrivs /proc/self/status",
         enclosed=enclosed,
     )
-    assert "READ" not in said
-    assert "SIGNALLED" not in said
-    assert said.split()[-2:] == ["NoNewPrivs:", "1"]
+    assert "READ" not in output
+    assert "SIGNALLED" not in output
+    assert output.split()[-2:] == ["NoNewPrivs:", "1"]
 
 
 def test_each_side_has_a_private_temporary_folder(place: UserFolders) -> None:
-    said = place.run(
+    output = place.run(
         "echo x > $TMPDIR/x && echo $TMPDIR; echo x > /tmp/tfb-adversarial-$$ && rm /tmp/tfb-adversarial-$$"
     )
-    assert said.strip() == str(place.place / "layers" / "head" / "tmp")
+    assert output.strip() == str(place.place / "layers" / "head" / "tmp")
 
 
 def test_a_side_has_shared_memory_of_its_own(place: UserFolders) -> None:
@@ -152,13 +153,13 @@ def test_a_side_has_shared_memory_of_its_own(place: UserFolders) -> None:
     memory.write_text("of another program")
     try:
         memory.chmod(0o666)
-        said = place.run(
+        output = place.run(
             f"cat /dev/shm/{name}; echo own > /dev/shm/{name} && cat /dev/shm/{name}; ipcs -m | grep -c ^0x"
         )
         assert memory.read_text() == "of another program"
     finally:
         memory.unlink()
-    assert said.split()[-2:] == ["own", "0"]
+    assert output.split()[-2:] == ["own", "0"]
 
 
 def test_sockets_that_start_programs_elsewhere_are_hidden(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:

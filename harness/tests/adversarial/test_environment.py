@@ -60,10 +60,10 @@ def caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_servers_get_places_and_language_alone() -> None:
-    given = environment.server_environment()
-    assert not set(given) & {*SECRETS, *STEERING, *REGISTRIES}
-    assert given.items() >= PLACES.items()
-    assert "PATH" in given
+    variables = environment.server_environment()
+    assert not set(variables) & {*SECRETS, *STEERING, *REGISTRIES}
+    assert variables.items() >= PLACES.items()
+    assert "PATH" in variables
 
 
 def test_builds_get_registries_and_no_credentials() -> None:
@@ -97,11 +97,11 @@ def test_a_build_s_environment_holds_no_secret(tmp_path: Path) -> None:
 
 def test_a_server_s_environment_holds_no_secret(tmp_path: Path) -> None:
     """Inspect the environment of a real process for variables that are neither documented nor configured."""
-    own = {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
+    variables = {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     code = "import os, runpy; open(os.environ['SEEN'], 'w').write('\\n'.join(os.environ)); " + (
         "runpy.run_module('harness.tests.doubles.fake', run_name='__main__')"
     )
-    local = {"run": [sys.executable, "-c", code], "env": {**own, "SEEN": str(tmp_path / "seen")}}
+    local = {"run": [sys.executable, "-c", code], "env": {**variables, "SEEN": str(tmp_path / "seen")}}
     known = implementation(Path.cwd(), local=local)
     with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json"):
         seen = set((tmp_path / "seen").read_text().splitlines())

@@ -9,13 +9,15 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from harness import cli
-from harness.cli.output import VerdictOutputs
+from harness.cli.output import VerdictOutputs, guarded_streams
 from harness.errors import Exit
 from harness.extras.gate import report
 from harness.extras.gate.cli import publish_result
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.plain_text import inert_lines, is_printable, markdown_block, markdown_code
 from harness.records.safe_write import UnsafePathError
+from harness.tests.doubles.printed import printed
+from harness.tests.repeated import for_each
 
 PAYLOADS = (
     "@everyone please look",
@@ -76,9 +78,8 @@ def result(place: str, payload: str) -> GateResult:
 
 
 def every(test: Callable[..., None]) -> Callable[..., None]:
-    for name, values in (("payload", PAYLOADS), ("place", PLACES)):
-        test = pytest.mark.parametrize(name, values)(test)
-    return test
+    repeated: Callable[..., None] = pytest.mark.parametrize("place", PLACES)(for_each("payload", PAYLOADS)(test))
+    return repeated
 
 
 def require_quiet(text: str) -> None:
@@ -91,7 +92,7 @@ def require_quiet(text: str) -> None:
 
 @every
 def test_text_for_a_terminal_is_inert(place: str, payload: str) -> None:
-    said = report.format_text(result(place, payload))
+    said = printed(result(place, payload))
     require_quiet(said)
     first = said.split("\n")[0]
     assert first.startswith("failed: ")
@@ -99,13 +100,13 @@ def test_text_for_a_terminal_is_inert(place: str, payload: str) -> None:
 
 @every
 def test_json_is_one_line_of_ascii(place: str, payload: str, capsys: pytest.CaptureFixture[str]) -> None:
-    made = result(place, payload)
-    publish_result(made, VerdictOutputs(json=True))
+    comparison = result(place, payload)
+    publish_result(comparison, VerdictOutputs(json=True))
     line = capsys.readouterr().out
     assert line.isascii()
     assert line.count("\n") == 1
     require_quiet(line)
-    assert GateResult.model_validate(json.loads(line)) == made
+    assert GateResult.model_validate(json.loads(line)) == comparison
 
 
 @every
@@ -116,20 +117,20 @@ def test_a_page_shows_text_as_text(place: str, payload: str, tmp_path: Path) -> 
     tags = {node.tag for node in LexborHTMLParser(page).css("*")}
     assert tags <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "p", "b", "table", "tbody", "tr", "th", "td"),
-        *("ul", "li"),
+        *("ul", "li", "header", "main", "div", "span", "thead"),
     }
 
 
 @every
 def test_a_comment_is_inert(place: str, payload: str) -> None:
-    said = report.format_markdown(result(place, payload))
-    require_quiet(said)
-    rows = [line for line in said.split("\n") if line.startswith("| ")]
-    for line in outside_code(said):
+    comment = report.format_markdown(result(place, payload))
+    require_quiet(comment)
+    rows = [line for line in comment.split("\n") if line.startswith("| ")]
+    for line in outside_code(comment):
         assert not re.search(r"[@<>`~\\]|\]\(|!\[|https?:|www\.|#\d|GH-\d|[0-9a-f]{7,}|:\w+:|\$|&", line), line
         assert not re.match(r"\s*(#|>|\d+\.|---|===|\[\w+\]:|-\s+\[|\*\*\*)", line), line
     for row in rows:
-        assert row.count("|") == len(report.HEADER) + 1, row
+        assert row.count("|") == rows[0].count("|"), row
 
 
 def outside_code(text: str) -> Iterator[str]:
@@ -150,14 +151,16 @@ def outside_code(text: str) -> Iterator[str]:
 @every
 def test_history_is_inert(place: str, payload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept"
+    kept.unlink(missing_ok=True)
     for _ in range(2):
-        publish_result(result(place, payload), VerdictOutputs(history=str(kept)))
+        with guarded_streams():
+            publish_result(result(place, payload), VerdictOutputs(history=str(kept)))
     assert kept.read_text(encoding="utf-8").count("\n") == 2
     assert cli.main(["history", str(kept)]) == Exit.OK
     require_quiet(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_names_of_a_hostile_history_are_inert(payload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = result("head", payload)
     odd = made.model_copy(update={"requests": (RequestVerdict(request=f"a{payload}", verdict="failed"),)})
@@ -181,7 +184,7 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
     victim.write_text("mine")
     for link in (".page.html.part", "page.html", "kept", ".kept.part"):
         (tmp_path / link).symlink_to(victim)
-    with pytest.raises(UnsafePathError, match=r"page\.html: is a symbolic link"):
+    with pytest.raises(UnsafePathError, match=r"page\.html is a symbolic link"):
         publish_result(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
     (tmp_path / "page.html").unlink()
     publish_result(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
@@ -196,7 +199,7 @@ def test_plain_words_stay_plain(plain: str) -> None:
     assert markdown_code(plain) == plain
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_a_block_ends_only_at_its_own_fence(payload: str) -> None:
     lines = payload.split("\n")
     assert [*outside_code(f"{markdown_block(lines)}\nafter")] == ["after"]

@@ -11,7 +11,7 @@ from harness.errors import Exit, TfbError, UsageError
 from harness.extras.claims.measure import _changed
 from harness.extras.gate.sides import copy_side, divergence_notes
 from harness.host.git import Repository
-from harness.tests.adversarial.repositories import MALLORY, blob, git, give, let_others_enter, repository, tree, witness
+from harness.tests.doubles.repositories import MALLORY, blob, git, give, let_others_enter, repository, tree, witness
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another account")
 HOSTILE = (  # each setting names a program; {spy} is a program that creates a file
@@ -94,14 +94,19 @@ def test_root_runs_git_as_the_repository_owner(tmp_path: Path, monkeypatch: pyte
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     real = subprocess.check_output(["which", "git"], text=True).strip()
-    (bin_folder / "git").write_text(f'#!/bin/sh\nid -u >> "{tmp_path}/as"\nexec {real} "$@"\n')
+    (bin_folder / "git").write_text(f'#!/bin/sh\necho "$(id -u) $*" >> "{tmp_path}/as"\nexec {real} "$@"\n')
     (bin_folder / "git").chmod(0o755)
     (tmp_path / "as").touch()
     (tmp_path / "as").chmod(0o666)
     monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
     copy_side(shop, "HEAD", tmp_path / "base", [])
     copy_side(shop, None, tmp_path / "head", [])
-    assert set((tmp_path / "as").read_text().split()) == {str(MALLORY)}
+    commands = (tmp_path / "as").read_text().splitlines()
+    in_shop = [line for line in commands if f"-C {shop}" in line]
+    assert {line.split()[0] for line in in_shop} == {str(MALLORY)}
+    # tfb's account runs git only in the sides, whose .git folders have no settings of the repository.
+    sides = (f"-C {tmp_path / 'base'} ", f"-C {tmp_path / 'head'} ")
+    assert all(any(side in line for side in sides) for line in commands if line not in in_shop)
 
 
 @as_root
@@ -123,7 +128,7 @@ def test_revisions_that_look_like_flags_are_refused(
 ) -> None:
     shop = repository(tmp_path / "shop")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="is no commit"):
+    with pytest.raises(UsageError, match="is not a commit"):
         copy_side(shop, revision, tmp_path / "side", [])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shop"]
 
@@ -135,7 +140,7 @@ def test_compare_with_a_commit_writes_no_file(
     monkeypatch.chdir(tmp_path)
     asked = ["compare", f"--base={revision}", "--test", "express", "--no-install", "--results", str(tmp_path / "r")]
     assert cli.main(asked) == Exit.USAGE
-    assert "is no commit" in capsys.readouterr().err
+    assert "is not a commit" in capsys.readouterr().err
     assert not [path for path in tmp_path.iterdir() if path.name != "r"]
 
 
@@ -156,7 +161,7 @@ def test_git_variables_of_the_caller_do_not_count(name: str, tmp_path: Path, mon
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'core.fsmonitor'='false'")
     for target in ("HEAD", None):
         made = copy_side(shop, target, tmp_path / str(target), [])
-        assert sorted(path.name for path in made.folder.iterdir()) == ["mine", "tfb.toml"]
+        assert sorted(path.name for path in made.folder.iterdir()) == [".git", "mine", "tfb.toml"]
 
 
 def test_a_work_tree_elsewhere_is_not_copied(tmp_path: Path) -> None:
@@ -165,7 +170,7 @@ def test_a_work_tree_elsewhere_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "private" / "key").write_text("secret")
     git(shop, "config", "core.worktree", str(tmp_path / "private"))
     made = copy_side(shop, None, tmp_path / "head", [])
-    assert [path.name for path in made.folder.iterdir()] == ["tfb.toml"]
+    assert {path.name for path in made.folder.iterdir()} == {".git", "tfb.toml"}
 
 
 def test_attributes_do_not_change_an_exported_file(tmp_path: Path) -> None:
@@ -193,14 +198,14 @@ def test_a_tree_with_names_that_leave_is_refused(name: str, tmp_path: Path) -> N
     shop = repository(tmp_path / "shop")
     inner = git(shop, "mktree", text=f"100644 blob {blob(shop, 'x')}\tescaped\n")
     raw = name.encode() + b"\0" + bytes.fromhex(inner)
-    made = subprocess.run(  # git mktree refuses these names, but a hostile Git server can send them
+    completed = subprocess.run(  # git mktree refuses these names, but a hostile Git server can send them
         ["git", "-C", str(shop), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
         input=b"40000 " + raw,
         capture_output=True,
         check=True,
         timeout=30,
     )
-    commit = git(shop, "commit-tree", made.stdout.decode().strip(), "-m", "odd")
+    commit = git(shop, "commit-tree", completed.stdout.decode().strip(), "-m", "odd")
     with pytest.raises(UsageError):
         copy_side(shop, commit, tmp_path / "all" / "base", [])
     assert not (tmp_path / "all" / "escaped").exists()
@@ -213,14 +218,14 @@ def test_git_writes_no_file_through_a_link(tmp_path: Path) -> None:
     inner = git(shop, "mktree", text=f"100644 blob {blob(shop, 'x')}\tescaped\n")
     link = blob(shop, str(outside))
     raw = b"120000 d\0" + bytes.fromhex(link) + b"40000 d\0" + bytes.fromhex(inner)
-    made = subprocess.run(
+    completed = subprocess.run(
         ["git", "-C", str(shop), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
         input=raw,
         capture_output=True,
         check=True,
         timeout=30,
     )
-    commit = git(shop, "commit-tree", made.stdout.decode().strip(), "-m", "odd")
+    commit = git(shop, "commit-tree", completed.stdout.decode().strip(), "-m", "odd")
     with pytest.raises(TfbError):
         copy_side(shop, commit, tmp_path / "base", [])
     assert not [*outside.iterdir()]
@@ -255,11 +260,11 @@ def test_names_with_any_characters_are_copied_and_shown(tmp_path: Path) -> None:
         (shop / name).write_text(name)
     notes: list[str] = []
     head = copy_side(shop, None, tmp_path / "head", notes)
-    assert {path.name for path in head.folder.iterdir()} == {*names, "tfb.toml"}
+    assert {path.name for path in head.folder.iterdir()} == {*names, ".git", "tfb.toml"}
     git(shop, "add", "-A")
     git(shop, "commit", "-q", "-m", "names")
     base = copy_side(shop, "HEAD", tmp_path / "base", notes)
-    assert {path.name for path in base.folder.iterdir()} == {*names, "tfb.toml"}
+    assert {path.name for path in base.folder.iterdir()} == {*names, ".git", "tfb.toml"}
 
 
 def test_git_is_not_started_from_relative_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

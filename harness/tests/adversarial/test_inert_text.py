@@ -20,11 +20,11 @@ from harness.console import PlainFormatter, SafeConsole
 from harness.errors import ConfigError
 from harness.paths import REPOSITORY
 from harness.plain_text import escape_markdown, inert_line, is_printable, json_text, printable
-from harness.records.outcome import Outcome
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
 from harness.report.markdown import table_section
 from harness.report.tables import TableRows
 from harness.report.verification_results import VerificationReport, as_github, as_json, as_junit, print_report
+from harness.tests.repeated import for_each
 from harness.tests.scene import Scene
 
 CONTROLS = (
@@ -84,7 +84,7 @@ def printed(capsys: pytest.CaptureFixture[str], command: Callable[[], object]) -
 # ---- streams and the console -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_whatever_is_printed_is_inert(payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     def show() -> None:
         for text in (payload, f"a\n{payload}", f" {payload}\n{payload}"):
@@ -96,7 +96,7 @@ def test_whatever_is_printed_is_inert(payload: str, capsys: pytest.CaptureFixtur
         require_inert(text)
 
 
-@pytest.mark.parametrize("payload", COMMANDS)
+@for_each("payload", COMMANDS)
 def test_a_command_that_comes_in_pieces_is_inert(payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     def show() -> None:
         for character in f"\n{payload}\n":
@@ -106,7 +106,7 @@ def test_a_command_that_comes_in_pieces_is_inert(payload: str, capsys: pytest.Ca
     require_inert(printed(capsys, show)[0])
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_errors_are_inert(payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(error: Exception) -> Callable[[], int]:
         def command() -> int:
@@ -119,7 +119,7 @@ def test_errors_are_inert(payload: str, capsys: pytest.CaptureFixture[str]) -> N
         require_inert(capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_the_console_shows_text_as_it_is(payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     def show() -> None:
         console = SafeConsole(width=200)
@@ -177,14 +177,14 @@ def test_a_log_for_people_is_inert() -> None:
 
 def test_no_module_goes_around_the_streams() -> None:
     around = re.compile(r"sys\.__std|os\.write\((?:[12]\b|sys)|\.commands\b|/dev/(?:stdout|stderr|tty)|markup=True")
-    found = [
+    violations = [
         f"{path.relative_to(REPOSITORY)}: {line.strip()}"
         for path in sorted((REPOSITORY / "harness").rglob("*.py"))
         if "tests" not in path.parts and path.name not in ("console.py", "check.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if around.search(line)
     ]
-    assert found == []
+    assert violations == []
 
 
 # ---- verdicts for programs -------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def verified(payload: str) -> VerificationReport:
     return VerificationReport(verdicts=[verdict], problems=[payload, f"x\n{payload}"], folders={payload: payload})
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = as_github(verified(payload))
     *lines, summary, rest = text.split("\n")
@@ -220,8 +220,8 @@ def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.Cap
     assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("name", ["json", "junit"])
+@for_each("payload", PAYLOADS)
 def test_documents_are_inert_and_can_be_read(name: str, payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, lambda: print_report(name, verified(payload)))[0]
     require_inert(text)
@@ -233,7 +233,7 @@ def test_documents_are_inert_and_can_be_read(name: str, payload: str, capsys: py
         assert len(ElementTree.fromstring(as_junit(verified(payload)))) == 2  # noqa: S314 - our own
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_json_means_the_same(payload: str) -> None:
     for document in (json.dumps([payload]), json.dumps({payload: [payload]}, ensure_ascii=False)):
         found = json_text(document)
@@ -268,7 +268,7 @@ def require_plain(payload: str) -> None:
     assert not re.search(r"[@#]\w|://|www\.|GH-\d", shown, re.IGNORECASE), ascii(text)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_text_in_markdown_is_text(payload: str) -> None:
     require_plain(payload)
     require_plain(f"x {payload}")
@@ -281,7 +281,7 @@ def test_any_text_in_markdown_is_text(text: str) -> None:
     require_plain(f"x{text}")
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_a_table_of_markdown_keeps_its_cells(payload: str) -> None:
     rows = TableRows([payload, payload])
     table = rows.table(payload, rows.column(payload, lambda row: row), rows.column("y", lambda row: row))

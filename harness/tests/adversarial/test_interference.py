@@ -15,13 +15,13 @@ from harness.tests.extras.gate.test_judge import REQUESTS, session
 
 def with_idle(records: RunRecords, shares: dict[str, float], request: str | None = None) -> RunRecords:
     """Return records with new CPU shares of the idle sides, selected by the side that is under load."""
-    found = [
+    changed = [
         trial.model_copy(update={"idle_cpu_share": shares[trial.implementation]})
         if request in (None, trial.test_type)
         else trial
         for trial in records.trials
     ]
-    return replace(records, trials=found)
+    return replace(records, trials=changed)
 
 
 def verdicts(factor: float, shares: dict[str, float], request: str | None = None) -> dict[str, str]:

@@ -17,7 +17,7 @@ import pytest
 
 from harness import cli
 from harness.errors import Exit, StoreError
-from harness.extras.site.publishing import publish
+from harness.extras.site.site_pages import publish
 from harness.host import interruption, memory
 from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES
@@ -103,12 +103,12 @@ def many_objections(folder: Path) -> None:
 
 
 SIZES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "2 GiB": (sparse, "trials.jsonl: exceeds the size limit: it has 2.0 GiB"),
+    "2 GiB": (sparse, "trials.jsonl: exceeds the size limit: it is 2.0 GiB"),
     "one line": (one_line, "trials.jsonl: line 13: longer than 16 MiB"),
     "60,000 trials": (many_trials, "trials.jsonl: exceeds the memory limit"),
     "large in memory": (many_objections, "trials.jsonl: exceeds the memory limit"),
     "verdicts": (lambda folder: os.truncate(folder / "verdicts.jsonl", 3 << 30), "verdicts.jsonl: exceeds the size"),
-    "run.json": (lambda folder: os.truncate(folder / "run.json", 2 << 30), "run.json: cannot be read: larger"),
+    "run.json": (lambda folder: os.truncate(folder / "run.json", 2 << 30), "run.json: cannot read the file: larger"),
     "deep": (lambda folder: (folder / "run.json").write_text('{"a":' * 400_000), "run.json: Invalid JSON: recursion"),
     "wide": (lambda folder: (folder / "run.json").write_text("[" + "[]," * 600_000), "run.json: contains more than"),
 }  # fmt: skip
@@ -118,12 +118,12 @@ SIZES: dict[str, tuple[Callable[[Path], object], str]] = {
     ("verb", "size"), [*(("report", size) for size in SIZES), ("compare", "2 GiB"), ("compare", "one line")]
 )
 def test_huge_results_end_in_a_message(results: Path, verb: str, size: str) -> None:
-    make, said = SIZES[size]
+    make, message = SIZES[size]
     make(results / "one")
     ended = tfb(verb, *["one"] * (2 if verb == "compare" else 1), "--results", str(results))
-    assert said in ended.text
+    assert message in ended.text
     assert "Traceback" not in ended.text
-    assert ended.status == (Exit.FAILED if verb == "report" or "run.json" in said else ended.status)
+    assert ended.status == (Exit.FAILED if verb == "report" or "run.json" in message else ended.status)
     assert ended.peak_bytes < MOST_BYTES * (2 if verb == "compare" else 1)
 
 
@@ -153,10 +153,10 @@ def test_very_many_runs_are_no_obstacle(tmp_path: Path, verb: str) -> None:
         (folder / "run.json").write_text(f'{{"schema_version": 4, "started_at": {number}.5}}')
     newest = records.info("a").model_copy(update={"started_at": 4000.0})
     records.stored(tmp_path / "a", newest, records.trials())
-    began = time.monotonic()
+    started_at = time.monotonic()
     ended = tfb(verb, *(("--results", str(tmp_path)) if verb == "report" else ()))
     assert ended.status == Exit.OK
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - started_at < 60
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
@@ -212,7 +212,8 @@ def test_site_has_pages_of_long_names(tmp_path: Path) -> None:
     trials = [each.model_copy(update={"implementation": "名" * 300}) for each in records.trials()[:6]]
     records.stored(tmp_path / "r" / info.run_id, info, trials)
     publish([tmp_path / "r" / info.run_id], tmp_path / "site", name="one", published_at=1e9)
-    assert len(list((tmp_path / "site" / "rounds" / "one").iterdir())) == 1
+    pages = sorted((tmp_path / "site" / "rounds" / "one").iterdir())
+    assert [page.suffix for page in pages] == [".html", ".png"]
 
 
 def test_link_of_a_site_is_only_a_link(tmp_path: Path) -> None:
@@ -266,11 +267,11 @@ def test_a_broken_line_is_named_and_skipped(results: Path, file: str) -> None:
     path = results / "one" / file
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], b"broken\n", b"x" * (reader.MAX_LINE_BYTES + 5) + b"\n", *lines[2:]]))
-    found = store.read_run(results / "one")
-    assert [each for each in found.problems if f"{file}: line 3: " in each]
-    assert [each for each in found.problems if f"{file}: line 4: longer than 16 MiB" in each]
-    assert len(found.problems) == 2
-    assert (len(found.trials), len(found.processes), len(found.verdicts)) == (12, 4, 4)
+    records = store.read_run(results / "one")
+    assert [each for each in records.problems if f"{file}: line 3: " in each]
+    assert [each for each in records.problems if f"{file}: line 4: longer than 16 MiB" in each]
+    assert len(records.problems) == 2
+    assert (len(records.trials), len(records.processes), len(records.verdicts)) == (12, 4, 4)
 
 
 # ---- limits of the machine -------------------------------------------------------------------------------------------
@@ -282,11 +283,11 @@ ANY = [("list",), ("report",), ("run", "--dry-run"), ("--list-tests",), ("doctor
 @pytest.mark.parametrize("words", ANY, ids=" ".join)
 @pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_too_little_memory_is_named_within_seconds(words: tuple[str, ...], limit: int) -> None:
-    began = time.monotonic()
+    started_at = time.monotonic()
     ended = tfb(*words, limits=[(limit, 200_000 << 10)])
     assert ended.status == Exit.FAILED
     assert "memory is limited to 195 MiB" in ended.text
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - started_at < 30
 
 
 def test_least_memory_is_enough(results: Path) -> None:
@@ -303,8 +304,8 @@ def test_endless_imports_are_ended_by_the_kernel() -> None:
         "    while True: sum(range(10_000_000))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=60)
-    assert done.returncode == -signal.SIGPROF
+    completed = subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=60)
+    assert completed.returncode == -signal.SIGPROF
 
 
 def test_loading_leaves_no_timer() -> None:
@@ -316,8 +317,10 @@ def test_loading_leaves_no_timer() -> None:
 def test_user_s_threads_of_openblas_are_overruled() -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OPENBLAS_NUM_THREADS": "64"}
     code = "import harness, os; print(os.environ['OPENBLAS_NUM_THREADS'])"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
-    assert done.stdout == "1\n"
+    completed = subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+    )
+    assert completed.stdout == "1\n"
 
 
 @ROOT
@@ -330,7 +333,7 @@ def test_folder_that_postgresql_may_not_enter_is_named(tmp_path: Path, monkeypat
     closed.chmod(0o700)
     monkeypatch.setattr("tempfile.tempdir", str(closed / "tmp"))
     with (
-        pytest.raises(Exception, match=r"may not enter .* a part of TMPDIR. Set TMPDIR"),
+        pytest.raises(Exception, match=r"may not enter .* which is part of TMPDIR. Set TMPDIR"),
         embedded_database(tool, tmp_path / "database.log"),
     ):
         pass

@@ -82,8 +82,8 @@ def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder:
         pytest.skip("gcc is missing")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "spy.so", source], check=True)
     with accounts.server_accounts(None).account("one") as account:
-        done = process.run(["true"], seconds=20, cwd=folder, env={variable: f"{folder}/spy.so"}, account=account)
-    assert done.status == 0
+        completed = process.run(["true"], seconds=20, cwd=folder, env={variable: f"{folder}/spy.so"}, account=account)
+    assert completed.status == 0
     assert set((folder / "noted" / "library").read_text().split()) == {str(account.uid)}
 
 
@@ -102,8 +102,8 @@ def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
     object.__setattr__(known, "folder", folder)
     runtime = LocalRuntime(work=folder, pool=accounts.server_accounts(None), server_cpus=[0])
     with runtime.pool.account(known.name) as account:
-        done = process.run(["server"], seconds=20, cwd=folder, env=env, account=account)
-    assert done.stdout.splitlines()[0] == str(account.uid)
+        completed = process.run(["server"], seconds=20, cwd=folder, env=env, account=account)
+    assert completed.stdout.splitlines()[0] == str(account.uid)
     noted = folder / "noted" / "helpers"
     assert not noted.exists() or " 0\n" not in noted.read_text()
 
@@ -234,9 +234,9 @@ def test_a_child_inherits_no_file_but_its_streams() -> None:
     """A child with an open socket to the guardian could start programs as root."""
     with running(Child(["sleep", "60"])), Path(__file__).open() as file:
         os.set_inheritable(file.fileno(), True)
-        done = process.run(["ls", "-l", "/proc/self/fd"], seconds=20)
-    listed = re.findall(r" (\d+) -> (\S+)", done.stdout)
-    assert [number for number, target in listed if not target.startswith("/proc/")] == ["0", "1", "2"], done.stdout
+        completed = process.run(["ls", "-l", "/proc/self/fd"], seconds=20)
+    listed = re.findall(r" (\d+) -> (\S+)", completed.stdout)
+    assert [number for number, target in listed if not target.startswith("/proc/")] == ["0", "1", "2"], completed.stdout
 
 
 def test_a_machine_without_room_for_processes_is_named() -> None:
@@ -254,8 +254,8 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
     with tempfile.TemporaryDirectory() as place:
         os.chown(place, *((60572, 60572) if account else (-1, -1)))
         env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "TMPDIR": place}
-        done = process.run([sys.executable, "-c", code], seconds=60, env=env, account=account)
-    assert done.stdout.splitlines() == ["true: cannot be run: Resource temporarily unavailable", "0"]
+        completed = process.run([sys.executable, "-c", code], seconds=60, env=env, account=account)
+    assert completed.stdout.splitlines() == ["cannot run true: Resource temporarily unavailable", "0"]
 
 
 def test_only_known_capabilities_can_be_kept() -> None:

@@ -38,10 +38,10 @@ def hostile(tmp_path: Path) -> Path:
     return folder
 
 
-def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+def environment(tmp_path: Path, **variables: str) -> dict[str, str]:
     found = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
     venv = str(Path(sys.executable).parent.parent)
-    return {**found, "TFB_VENV": venv, "TFB_STATE": str(tmp_path / "state"), "HOME": str(tmp_path), **more}
+    return {**found, "TFB_VENV": venv, "TFB_STATE": str(tmp_path / "state"), "HOME": str(tmp_path), **variables}
 
 
 def run(command: list[str], cwd: Path, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
@@ -71,17 +71,17 @@ def test_the_launcher_uses_nothing_of_the_current_folder(
     setting: str, words: tuple[str, ...], hostile: Path, tmp_path: Path
 ) -> None:
     more = {name: value.format(hostile=hostile) for name, value in SETTINGS[setting].items()}
-    done = run([str(REPOSITORY / "tfb"), *words], hostile, environment(tmp_path, **more))
-    assert done.returncode in (0, 3), done.stderr
-    assert "Traceback" not in done.stderr
+    completed = run([str(REPOSITORY / "tfb"), *words], hostile, environment(tmp_path, **more))
+    assert completed.returncode in (0, 3), completed.stderr
+    assert "Traceback" not in completed.stderr
     assert not (tmp_path / "used").exists(), (tmp_path / "used").read_text()
 
 
 @pytest.mark.parametrize("path", [".:{path}", ":{path}", "{path}:", "bin/..:{path}"])
 def test_the_launcher_ignores_programs_beside_it(path: str, hostile: Path, tmp_path: Path) -> None:
     env = environment(tmp_path, PATH=path.format(path=os.environ["PATH"]))
-    done = run([str(REPOSITORY / "tfb"), "list", "--json"], hostile, env)
-    assert done.returncode == 0, done.stderr
+    completed = run([str(REPOSITORY / "tfb"), "list", "--json"], hostile, env)
+    assert completed.returncode == 0, completed.stderr
     assert not (tmp_path / "used").exists(), (tmp_path / "used").read_text()
 
 
@@ -94,12 +94,12 @@ def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Pat
     for path in (str(REPOSITORY), f"{REPOSITORY}:", f"{REPOSITORY}:."):
         env = environment(tmp_path, PYTHONPATH=path)
         safe = ["-P"] if flags[0] == "-c" else []
-        done = run([sys.executable, *safe, *flags, "list", "--json"], hostile, env)
+        completed = run([sys.executable, *safe, *flags, "list", "--json"], hostile, env)
         used = (tmp_path / "used").read_text() if (tmp_path / "used").exists() else ""
         assert "typing" not in used, (path, used)
         assert "psutil" not in used, (path, used)
         (tmp_path / "used").unlink(missing_ok=True)
-        assert "Traceback" not in done.stderr or flags[0] == "-m", done.stderr
+        assert "Traceback" not in completed.stderr or flags[0] == "-m", completed.stderr
 
 
 def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_path: Path) -> None:
@@ -122,13 +122,13 @@ def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_p
 
 def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
     """The user's package indexes and certificates apply, but not settings for packages and target folders."""
-    seen = tmp_path / "seen"
+    record = tmp_path / "seen"
     fake = script(
         tmp_path / "python3",
-        f'case "$*" in *pip*install*) env > {seen}; exit 1;; *venv*) for last; do :; done; mkdir -p "$last/bin"; '
+        f'case "$*" in *pip*install*) env > {record}; exit 1;; *venv*) for last; do :; done; mkdir -p "$last/bin"; '
         f'cp {tmp_path}/python3 "$last/bin/python";; *execv*) shift 2; exec {tmp_path}/python3 "$@";; esac',
     )
-    kept = {"PIP_INDEX_URL": "https://pypi.example", "PIP_CERT": "/etc/cert", "PIP_CONFIG_FILE": "/etc/pip.conf"}
+    expected = {"PIP_INDEX_URL": "https://pypi.example", "PIP_CERT": "/etc/cert", "PIP_CONFIG_FILE": "/etc/pip.conf"}
     dropped = (
         "TARGET",
         "PREFIX",
@@ -141,16 +141,18 @@ def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
         "DRY_RUN",
     )
     more = {f"PIP_{name}": "1" for name in (*dropped, "USER")}
-    env = environment(tmp_path, TFB_VENV=str(tmp_path / "venv"), TFB_PYTHON=str(fake), **kept, **more)
+    env = environment(tmp_path, TFB_VENV=str(tmp_path / "venv"), TFB_PYTHON=str(fake), **expected, **more)
     env["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
     run([str(REPOSITORY / "tfb"), "--version"], tmp_path, {**env, "PYTHONPATH": "/x", "PYTHONHOME": "/x"})
-    found = dict(line.split("=", 1) for line in seen.read_text().splitlines() if line.startswith(("PIP_", "PYTHON")))
-    assert found.items() >= kept.items()
-    assert found["PIP_USER"] == "0"
-    assert not {f"PIP_{name}" for name in dropped} & set(found)
-    assert found["PYTHONSAFEPATH"] == "1"
-    assert "PYTHONHOME" not in found
-    assert "PYTHONPATH" not in found
+    variables = dict(
+        line.split("=", 1) for line in record.read_text().splitlines() if line.startswith(("PIP_", "PYTHON"))
+    )
+    assert variables.items() >= expected.items()
+    assert variables["PIP_USER"] == "0"
+    assert not {f"PIP_{name}" for name in dropped} & set(variables)
+    assert variables["PYTHONSAFEPATH"] == "1"
+    assert "PYTHONHOME" not in variables
+    assert "PYTHONPATH" not in variables
 
 
 def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
@@ -161,8 +163,8 @@ def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
         "safe_write.make_folder(Path('made').absolute()); safe_write.replace(Path('made/file').absolute(), b'')"
     )
     env = environment(tmp_path, PYTHONPATH=str(REPOSITORY))
-    done = run([sys.executable, "-P", "-c", code], tmp_path, env)
-    assert done.returncode == 0, done.stderr
+    completed = run([sys.executable, "-P", "-c", code], tmp_path, env)
+    assert completed.returncode == 0, completed.stderr
     for path in (tmp_path / "made", tmp_path / "made" / "file"):
         assert not path.stat().st_mode & 0o002
 

@@ -11,7 +11,7 @@ import pytest
 from harness import cli
 from harness.dashboard import saved
 from harness.errors import Exit
-from harness.extras.site.publishing import publish
+from harness.extras.site.site_pages import publish
 from harness.records import store
 from harness.stats.ranking import rank
 from harness.tests.doubles import records
@@ -43,8 +43,8 @@ def test_a_saved_page_is_ranked_from_the_trials(forged: Path) -> None:
 
 def test_a_site_is_ranked_from_the_trials(forged: Path, tmp_path: Path) -> None:
     site = publish([forged], tmp_path / "site", name="one", published_at=1e9)
-    rows = [row for row in site.rounds[0].runs[0].rows if row[0] == "json"]
-    assert [name for _, name, cells in rows if cells[0].startswith("1 ")] == ["fast"]
+    rows = [row for *_, table, row in site.results() if table.test_type == "json"]
+    assert [row.implementation for row in rows if row.throughput and row.throughput.position == 1] == ["fast"]
 
 
 def test_an_implementation_called_index_replaces_no_list(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.runtime import Endpoint
 from harness.runtime.crashes import find_crashes
 from harness.tests.verify.subjects import exchange
@@ -89,9 +89,9 @@ KINDS = [name for name, kind in TEST_TYPES.items() if kind.response_shape not in
 
 def judged(evidence: Evidence) -> set[Outcome]:
     """Run all checks within the time limit, and return their outcomes."""
-    began = time.monotonic()
+    started_at = time.monotonic()
     found = {result.outcome for result in run_checks(evidence)}
-    assert time.monotonic() - began < SECONDS
+    assert time.monotonic() - started_at < SECONDS
     return found
 
 
@@ -126,14 +126,14 @@ SCHEMAS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("body", BODIES)
 def test_a_declared_answer_survives_a_hostile_body(body: str) -> None:
-    for said in SCHEMAS:
-        asked = PreparedRequest(request="item", target="/", expect=Expect.model_validate(said))
+    for expectation in SCHEMAS:
+        request = PreparedRequest(request="item", target="/", expect=Expect.model_validate(expectation))
         evidence = Evidence(
             test_type="declared",
             thorough=True,
-            exchanges=[exchange(BODIES[body], expectations.declared_variant(asked))],
+            exchanges=[exchange(BODIES[body], expectations.declared_variant(request))],
         )
-        assert Outcome.FAIL in judged(evidence), said
+        assert Outcome.FAIL in judged(evidence), expectation
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
@@ -214,12 +214,12 @@ def serving(stream: Iterator[bytes]) -> Iterator[Endpoint]:
 @pytest.mark.parametrize("kind", STREAMS)
 def test_a_stream_without_end_is_given_up(kind: str) -> None:
     with serving(STREAMS[kind]()) as endpoint:
-        began = time.monotonic()
+        started_at = time.monotonic()
         line = Connection(endpoint, timeout=1.0)
         with pytest.raises(WireError):
             line.receive()
         line.close()
-        assert time.monotonic() - began < SECONDS
+        assert time.monotonic() - started_at < SECONDS
 
 
 LINES = {
@@ -238,9 +238,9 @@ LINES = {
 @pytest.mark.parametrize("kind", LINES)
 def test_searching_a_log_takes_bounded_time(kind: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LINES[kind])
-    began = time.monotonic()
+    started_at = time.monotonic()
     find_crashes(tmp_path / "log")
-    assert time.monotonic() - began < SECONDS
+    assert time.monotonic() - started_at < SECONDS
 
 
 def test_a_complete_fortunes_page_passes_the_limits() -> None:

@@ -14,12 +14,12 @@ from harness.errors import StoreError
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.workflow import open_run
 from harness.extras.claims import measure
-from harness.extras.site.publishing import publish
+from harness.extras.site.site_pages import publish
 from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.records import safe_write, store
-from harness.records.machine_record import Machine, NoiseFloor
 from harness.records.run_folders import find_run, list_runs
+from harness.records.run_info import Machine, NoiseFloor
 from harness.records.safe_write import UnsafePathError
 from harness.records.store import RunStore
 from harness.tests.doubles import records
@@ -66,7 +66,7 @@ WRITES: dict[str, Callable[[RunStore], object]] = {
     "logs/fast/build.log": lambda run: process.run(["true"], seconds=9, log=run.log("fast", "build")),
     "logs/server.log": lambda run: safe_write.append(run.folder / "logs" / "server.log").close(),
     "report.html": lambda run: write_managed_file(run.folder, "report.html", "page"),
-    "../claims.json": lambda run: measure.keep(run.folder.parent, ()),
+    "../claims.json": lambda run: measure.record_verdicts(run.folder.parent, ()),
     "../.calibration/host-2cpu-p.json": lambda run: store.write_noise_floor(
         run.folder.parent, machine().model_copy(update={"hostname": "host", "cpus_usable": (0, 1)}), FLOOR
     ),
@@ -139,7 +139,7 @@ def test_harness_log_is_no_way_out_when_resuming(tmp_path: Path, mine: Path) -> 
     (folder / "logs" / "harness.log").symlink_to(mine)
     fake.resume = "latest"
     with (
-        pytest.raises(UnsafePathError, match=r"harness\.log: is a symbolic link"),
+        pytest.raises(UnsafePathError, match=r"harness\.log is a symbolic link"),
         open_run(fake.settings(), ProgressTracker(Display(quiet=True)), SYSTEM_CLOCK),
     ):
         logging.getLogger("tfb").info("written")
@@ -170,7 +170,7 @@ def test_links_within_a_site_are_not_followed(tmp_path: Path, written: RunStore,
     publish([written.folder], site, name="one", published_at=1e9)
     (site / "index.html").unlink()
     (site / "index.html").symlink_to(mine)
-    with pytest.raises(UnsafePathError, match=r"index\.html: is a symbolic link"):
+    with pytest.raises(UnsafePathError, match=r"index\.html is a symbolic link"):
         publish([written.folder], site, name="two", published_at=1e9)
     assert mine.read_text(encoding="utf-8") == PRECIOUS
 
@@ -178,7 +178,7 @@ def test_links_within_a_site_are_not_followed(tmp_path: Path, written: RunStore,
 def test_saved_page_does_not_wait_for_a_pipe(written: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(written.folder / "report.html")
     assert cli.main(["report", written.run_id, "--html", "--results", str(written.folder.parent)]) == 1
-    assert "report.html: is a named pipe" in capsys.readouterr().err
+    assert "report.html is a named pipe" in capsys.readouterr().err
 
 
 def test_replaced_files_are_synced_to_disk(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,11 +218,11 @@ def test_latest_run_is_the_one_that_started_last(tmp_path: Path) -> None:
 
 
 def test_runs_of_one_second_follow_by_number(tmp_path: Path) -> None:
-    made = [RunStore.new(tmp_path, started_at=1e9) for _ in range(11)]
-    for run in made:
+    stores = [RunStore.new(tmp_path, started_at=1e9) for _ in range(11)]
+    for run in stores:
         run.write_info(records.info(run.run_id).model_copy(update={"started_at": 1e9}))
-    assert [path.name for path in list_runs(tmp_path)] == [run.run_id for run in made]
-    assert made[0].run_id == "20010909-014640"  # in UTC, not in the local time zone
+    assert [path.name for path in list_runs(tmp_path)] == [run.run_id for run in stores]
+    assert stores[0].run_id == "20010909-014640"  # in UTC, not in the local time zone
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"started_at": 1e999}', '{"started_at": "x"}', "[" * 100_000])

@@ -115,6 +115,8 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Registry]]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/")
+        monkeypatch.setenv("npm_config_fetch_retries", "0")  # a retry follows after ten seconds
+        monkeypatch.setenv("npm_config_update_notifier", "false")
         yield handler
         server.shutdown()
         thread.join()

@@ -96,10 +96,10 @@ def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> N
     folder = scratch(temporary, None)
     TRAPS[trap](folder / ownership.OWNER_FILE)
     os.utime(folder, (time.time() - 600,) * 2)
-    began = time.monotonic()
+    started_at = time.monotonic()
     found = list(leftovers.folder_leftovers())
     assert leftovers.remove_leftovers(found) == ()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - started_at < 30
     if trap not in ("huge", "binary"):  # the owner cannot be determined from the other marks
         assert not folder.exists()
     assert Path("/etc/hostname").exists()
@@ -155,20 +155,20 @@ def test_removal_follows_no_link_and_restores_rights(tmp_path: Path) -> None:
 
 def test_a_folder_that_replaced_a_leftover_stays(temporary: Path) -> None:
     folder = scratch(temporary)
-    (found,) = leftovers.folder_leftovers()
+    (leftover,) = leftovers.folder_leftovers()
     folder.rename(temporary / "moved")
     folder.mkdir()
     (folder / "kept").touch()
-    assert "no longer the folder" in leftovers.remove_leftovers([found])[0]
+    assert "no longer the folder" in leftovers.remove_leftovers([leftover])[0]
     assert (folder / "kept").exists()
 
 
 def test_a_link_that_replaced_a_leftover_is_kept(temporary: Path) -> None:
     folder = scratch(temporary)
-    (found,) = leftovers.folder_leftovers()
+    (leftover,) = leftovers.folder_leftovers()
     elsewhere = folder.rename(temporary / "elsewhere")
     folder.symlink_to(elsewhere)
-    assert leftovers.remove_leftovers([found]) != ()
+    assert leftovers.remove_leftovers([leftover]) != ()
     assert (elsewhere / ownership.OWNER_FILE).exists()
 
 
@@ -242,6 +242,6 @@ def test_device_is_not_opened(temporary: Path) -> None:
 def test_thousands_of_foreign_names_do_not_matter(temporary: Path) -> None:
     for number in range(3000):
         (temporary / f"{ownership.SCRATCH_PREFIX}{number}").symlink_to("/")
-    began = time.monotonic()
+    started_at = time.monotonic()
     assert [each for each in find_leftovers() if each.kind == "folder"] == []
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - started_at < 30

@@ -1,11 +1,13 @@
 """Attack: secrets of a service or of the user appear in records and logs, or reach other programs."""
 
+import enum
 import json
 import logging
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness import redaction
@@ -14,12 +16,15 @@ from harness.errors import StartError, UsageError
 from harness.extras.gate.container_sides import env_file, make_contained_side
 from harness.plain_text import printable
 from harness.plan.service import Service
+from harness.records.record import Record
 from harness.records.run_info import BuildRecord
+from harness.records.verification_record import CheckResult, Outcome
 from harness.runtime.compose import client_environment
 from harness.runtime.container import Container
 from harness.tests.adversarial import engine
 from harness.tests.adversarial.engine import BASE, docker, unique
 from harness.tests.e2e.conftest import tfb
+from harness.tests.extras.gate.test_judge import session
 
 VALUE = "s3cr$t va'l\"ue\\n-9"
 CALLERS = "ghp_0123456789abcdef"
@@ -91,6 +96,35 @@ def test_records_and_the_log_are_redacted(tmp_path: Path) -> None:
     logger.removeHandler(handler)
     handler.close()
     assert (tmp_path / "log").read_text() == "start: docker run --env [TOKEN]\n"
+
+
+@pytest.mark.parametrize("word", ["closed", "open", "measure", "pass", "fail", "failed", "root", "base", "head"])
+def test_secrets_equal_to_words_keep_records_readable(word: str) -> None:
+    records = session(np.random.default_rng(1), 1.2)
+    written: list[Record] = [records.info, *records.trials[:9], *records.processes, *records.verdicts]
+    before = [type(each).model_validate_json(each.to_json()).model_dump() for each in written]
+    redaction.declare({"API_TOKEN": word})
+    assert [type(each).model_validate_json(each.to_json()).model_dump() for each in written] == before
+    check = json.loads(
+        CheckResult(check=word, rule=word, outcome=Outcome.FAIL, message=f"got {word}", actual=word).to_json()
+    )
+    assert (check["check"], check["message"], check["actual"]) == (word, "got [API_TOKEN]", "[API_TOKEN]")
+
+
+def test_no_enumeration_of_a_record_is_redacted() -> None:
+    open_ends, seen = [Record], set[type[Record]]()
+    while open_ends:
+        seen |= (found := set(open_ends.pop().__subclasses__()) - seen)
+        open_ends += found
+    for record in seen:
+        for name, field in record.model_fields.items():
+            words = "Literal[" in str(field.annotation) or (
+                isinstance(field.annotation, type) and issubclass(field.annotation, enum.Enum)
+            )
+            assert not words or (field.serialization_alias or field.alias or name) in redaction.IDENTIFIERS, (
+                record,
+                name,
+            )
 
 
 def test_logs_with_invalid_utf8_are_redacted(tmp_path: Path) -> None:
@@ -262,14 +296,14 @@ volumes: {{data: {{name: {volume}}}}}
     try:
         side = f"dir:{folder}"
         words = ("--base", side, "--head", side, "--time", "25s", "--yes", "--results", str(tmp_path / "results"))
-        done = tfb("compare", *words, "--html", str(tmp_path / "page.html"), seconds=600, cwd=folder)
-        assert "Expected True, got False" in done.stdout + done.stderr
-        found = done.stdout + done.stderr + (tmp_path / "page.html").read_text()
+        completed = tfb("compare", *words, "--html", str(tmp_path / "page.html"), seconds=600, cwd=folder)
+        assert "Expected True, got False" in completed.stdout + completed.stderr
+        outputs = completed.stdout + completed.stderr + (tmp_path / "page.html").read_text()
         logs = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
-        found += "".join(path.read_text(errors="replace") for path in logs)
-        assert "[SHOP_TOKEN]" in found
-        assert "S3CRET" not in found
-        assert CALLERS not in found
+        outputs += "".join(path.read_text(errors="replace") for path in logs)
+        assert "[SHOP_TOKEN]" in outputs
+        assert "S3CRET" not in outputs
+        assert CALLERS not in outputs
         assert docker("volume", "inspect", "--format", "{{.Name}}", volume) == volume
         run = next((tmp_path / "results").glob("2*")).name
         for listing in ("ps --all", "network ls", "volume ls"):

@@ -166,12 +166,12 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
         rights = "+dac_read_search"  # this Python interpreter may be in a private folder of root
         user = ("setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", f"--inh-caps={rights}")
         user = (*user, f"--ambient-caps={rights}", "--")
-    found = SurvivorScene(temporary=place / "tmp", noted=place / "noted", user=user)
-    for folder in (found.temporary, found.noted):
+    scene = SurvivorScene(temporary=place / "tmp", noted=place / "noted", user=user)
+    for folder in (scene.temporary, scene.noted):
         folder.mkdir()
         folder.chmod(0o777)
-    yield found
-    for pid in found.processes():
+    yield scene
+    for pid in scene.processes():
         os.kill(pid, signal.SIGKILL)
     shutil.rmtree(place, ignore_errors=True)
 

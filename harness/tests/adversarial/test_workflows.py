@@ -11,11 +11,11 @@ import pytest
 
 from harness.cli import scans
 from harness.paths import REPOSITORY
-from harness.tests.adversarial.repositories import git
+from harness.tests.doubles.repositories import git
 
-WORKFLOW = REPOSITORY / "docs" / "pull-requests" / "tfb.yml"
+WORKFLOW = REPOSITORY / ".github" / "workflows" / "pull-request.yml"
 ACTION = REPOSITORY / "action.yml"
-FILES = pytest.mark.parametrize("file", [WORKFLOW, ACTION], ids=lambda path: path.name)
+FILES = pytest.mark.parametrize("file", [*sorted(WORKFLOW.parent.glob("*.yml")), ACTION], ids=lambda path: path.name)
 TAKE = "The base's harness with the pull request's implementations"
 CONFIG = "frameworks/{}/benchmark_config.json"
 
@@ -195,13 +195,20 @@ TEXTS = ["```\n# x\n@everyone\n```", "`````", "plain", "a\n\n````\n<img src=x>"]
 def test_the_comment_takes_the_verdict_for_text(text: str, tmp_path: Path) -> None:
     (tmp_path / "verdict").mkdir()
     (tmp_path / "verdict" / "verdict").write_text(f"{text}\n\x1b[2J\n")
-    (tmp_path / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > args\n')
+    earlier = tmp_path / "earlier"
+    earlier.write_text("")
+    (tmp_path / "gh").write_text('#!/bin/sh\ncase "$*" in *--paginate*) cat earlier ;; *) echo "$@" > sent ;; esac\n')
     (tmp_path / "gh").chmod(0o755)
     script = next(script for script in re.split(r"- name: Comment\n", WORKFLOW.read_text())[1:])
     body = textwrap.dedent(re.findall(r"run: \|\n((?: {10}.*\n)+)", script)[0])
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "RUNNER_TEMP": str(tmp_path), "NUMBER": "7"}
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", body], env=environment, check=False, timeout=30)
-    assert done.returncode == 0
+    environment |= {"GH_REPO": "owner/repository"}
+    completed = subprocess.run(["bash", "-euo", "pipefail", "-c", body], env=environment, check=False, timeout=30)
+    assert completed.returncode == 0
+    assert (tmp_path / "sent").read_text() == "pr comment 7 --body-file comment.md\n"
+    earlier.write_text("41\n")
+    subprocess.run(["bash", "-euo", "pipefail", "-c", body], env=environment, check=True, timeout=30)
+    assert "PATCH repos/owner/repository/issues/comments/41 " in (tmp_path / "sent").read_text()
     lines = (tmp_path / "comment.md").read_text().split("\n")
     fence = lines[2].removesuffix("text")
     assert set(fence) == {"`"}
@@ -216,8 +223,8 @@ def test_linked_verdict_files_are_not_posted(tmp_path: Path) -> None:
     script = next(script for script in re.split(r"- name: Comment\n", WORKFLOW.read_text())[1:])
     body = textwrap.dedent(re.findall(r"run: \|\n((?: {10}.*\n)+)", script)[0])
     environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(tmp_path), "NUMBER": "7"}
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", body], env=environment, check=False, timeout=30)
-    assert done.returncode != 0
+    completed = subprocess.run(["bash", "-euo", "pipefail", "-c", body], env=environment, check=False, timeout=30)
+    assert completed.returncode != 0
 
 
 def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
@@ -236,13 +243,15 @@ def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(temp), **inputs, **secrets}
     environment["GITHUB_OUTPUT"] = str(temp / "output")
     command = ["sh", "-e", "-c", scripts(ACTION)["compare"]]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=shop, env=environment, timeout=30)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=shop, env=environment, timeout=30
+    )
+    assert completed.returncode == 0, completed.stderr
     assert victim.read_text() == "mine"
     seen = (temp / "seen").read_text()
     assert "s3cret" not in seen
     assert "GITHUB_ENV" not in seen
-    lines = done.stdout.splitlines()
+    lines = completed.stdout.splitlines()
     token = lines[0].removeprefix("::stop-commands::")
     assert re.fullmatch(r"[0-9a-f]{32}", token)
     assert lines[-1] == f"::{token}::"
@@ -251,11 +260,52 @@ def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
     assert Path(outputs["comment"]).read_text().startswith("compare\n")
 
 
+@pytest.mark.parametrize(
+    ("checked_out", "asked", "event", "base"),
+    [
+        ("merge", "", "base", "HEAD^1"),
+        ("pull", "", "base", "base"),
+        ("merge", "v1", "base", "v1"),
+        ("merge", "", "", "origin/main"),
+    ],
+)
+def test_pull_requests_are_compared_with_the_merged_base(
+    checked_out: str, asked: str, event: str, base: str, tmp_path: Path
+) -> None:
+    shop, temp = tmp_path / "shop", tmp_path / "temp"
+    for folder in (shop, temp / "tfb" / "bin"):
+        folder.mkdir(parents=True)
+    git(shop, "init", "-q", "-b", "main")
+    for name in ("first", "pull"):
+        git(shop, "commit", "-q", "--allow-empty", "-m", name)
+    git(shop, "branch", "pull")
+    git(shop, "checkout", "-q", "-b", "merge", "HEAD^1")
+    git(shop, "commit", "-q", "--allow-empty", "-m", "newer")
+    git(shop, "merge", "-q", "--no-ff", "-m", "merge", "pull")
+    merge = git(shop, "rev-parse", "HEAD")
+    git(shop, "checkout", "-q", checked_out)
+    program = temp / "tfb" / "bin" / "tfb"
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    program.chmod(0o755)
+    inputs = {"BASE": asked, "SERVICE": ".", "THRESHOLD": "5", "TIME": "5m", "STRICT": "false"}
+    event_values = {"PULL_REQUEST_BASE": event, "GITHUB_SHA": merge, "RUNNER_TEMP": str(temp)}
+    completed = subprocess.run(
+        ["sh", "-e", "-c", scripts(ACTION)["compare"]],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=shop,
+        env={**os.environ, **inputs, **event_values},
+        timeout=30,
+    )
+    assert f"--base={base}" in completed.stdout.splitlines()
+
+
 @FILES
 def test_zizmor_finds_nothing(file: Path, tmp_path: Path) -> None:
-    place = tmp_path / ".github" / "workflows" / file.name if file == WORKFLOW else tmp_path / file.name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(file, place)
-    command = [str(scans.BIN / "zizmor"), "--offline", "--no-progress", str(place)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
+    path = tmp_path / ".github" / "workflows" / file.name if file != ACTION else tmp_path / file.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(file, path)
+    command = [str(scans.BIN / "zizmor"), "--offline", "--no-progress", str(path)]
+    completed = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert completed.returncode == 0, completed.stdout + completed.stderr

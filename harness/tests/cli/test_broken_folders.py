@@ -35,7 +35,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         write(document(local={"run": ["x"], "requires": {"node": "^20"}})),
         "tests.default.local.requires.node: should be a condition such as >=20 or ==20.11 (found '^20')",
     ),
-    "run": (write(document(local={"run": "./x"})), "tests.default.local.run: must be a list in [ ]"),
+    "run": (write(document(local={"run": "./x"})), "tests.default.local.run: must be a list in square brackets"),
     "no run": (write(document(local={})), "tests.default.local.run: Field required"),
     "local": (write(document(local="./x")), "tests.default.local: must be an object in { }"),
     "url": (write(document(json_url="json")), "tests.default.json_url: should be a path that starts with /"),
@@ -59,9 +59,9 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: path.with_name("benchmark-config.json").write_text(GOOD),
         "does not exist; rename benchmark-config.json",
     ),
-    "folder": (Path.mkdir, "cannot be read: is not a regular file"),
-    "pipe": (os.mkfifo, "cannot be read: is not a regular file"),
-    "dangling": (lambda path: path.symlink_to("nowhere"), "cannot be read: No such file"),
+    "folder": (Path.mkdir, "cannot read the file: is not a regular file"),
+    "pipe": (os.mkfifo, "cannot read the file: is not a regular file"),
+    "dangling": (lambda path: path.symlink_to("nowhere"), "cannot read the file: No such file"),
     "reserved": (write(GOOD.replace("brittle", "run")), "the name 'run' is reserved"),
 }
 UNNAMED = {"missing", "misspelt", "folder", "pipe", "dangling", "no tests", "list", "empty", "blank", "reserved"}
@@ -162,7 +162,7 @@ def test_unknown_names_list_unreadable_folders(tree: Path, capsys: pytest.Captur
     path = tree / "Go" / "bad" / "benchmark_config.json"
     path.write_text("{")
     code, stderr = ended(tree, capsys, "verify", "other")
-    assert (code, "unknown name 'other'; allowed are sound" in stderr, f"{path}: not valid" in stderr) == (
+    assert (code, "unknown name 'other'; choose from sound" in stderr, f"{path}: not valid" in stderr) == (
         2,
         True,
         True,

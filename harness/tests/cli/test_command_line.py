@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import cli
+from harness.cli.listing import initials
 from harness.cli.resume import recorded_settings
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import REPLACED, VERBS, parse_recorded
@@ -85,7 +86,7 @@ def test_defaults_are_to_ask_and_a_random_seed() -> None:
         ("reprot", "unknown verb 'reprot'; did you mean report?"),
         ("run --runtime locl", 'Did you mean "local"?'),
         ("--mode bench", '"bench" for --mode'),
-        ("run --time soon", "--time: 'soon' is not a time such as 90s, 10m or 1h30m"),
+        ("run --time soon", "--time: 'soon' is not a valid duration. Use for example 90s, 10m or 1h30m"),
         ("run --type jsn", "--type: unknown test type 'jsn'; did you mean json?"),
         ("run --type", "--type requires at least 1"),
         ("run --duration 1.5", "--duration"),
@@ -109,7 +110,7 @@ def test_defaults_are_to_ask_and_a_random_seed() -> None:
         ("run --cpuset-cpus 0-4095", "is not available to this process"),
         (f"run --duration {'9' * 5000}", "--duration"),
         ("run --results-name \udcff\udcfe", "argument 3 is not valid utf-8"),
-        ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms: use p50 to"),
+        ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms. Use p50 to"),
         ("run --allow a", "--allow: 'a' does not have the form NAME=PRIVILEGE"),
         ("run --allow a=iouring", "--allow a: unknown privilege 'iouring'; did you mean io_uring?"),
         ("run --resume ../../etc", "run '../../etc' does not exist"),
@@ -127,12 +128,12 @@ def test_wrong_arguments_are_usage_errors(text: str, message: str, capsys: pytes
 @pytest.fixture
 def frameworks(tmp_path: Path) -> Path:
     """Create a tree of three implementations."""
-    known: list[tuple[str, str, list[str]]] = [
+    entries: list[tuple[str, str, list[str]]] = [
         ("Java", "resteasy", ["core"]),
         ("JavaScript", "express", ["core"]),
         ("Rust", "axum", []),
     ]
-    for place, name, tags in known:
+    for place, name, tags in entries:
         folder = tmp_path / place / name
         folder.mkdir(parents=True)
         entry = {"language": place, "json_url": "/json", "tags": tags, "local": {"run": ["true"]}}
@@ -144,7 +145,7 @@ def frameworks(tmp_path: Path) -> Path:
     ("text", "message"),
     [
         ("run expres", "unknown name 'expres'; did you mean express"),
-        ("run --exclude zzz", "--exclude: unknown name 'zzz'; allowed are axum, express, resteasy"),
+        ("run --exclude zzz", "--exclude: unknown name 'zzz'; choose from axum, express, resteasy"),
         ("run --exclude \x1b[2J", "--exclude: unknown name '\\x1b[2J'"),
         ("run --test-lang jav", "--test-lang: unknown name 'jav'; did you mean java?"),
         ("run --test-dir Java/restesy", "unknown name 'java/restesy'; did you mean java/resteasy"),
@@ -178,19 +179,34 @@ def test_a_resumed_run_keeps_its_recorded_settings() -> None:
     planned = parse_recorded(["run", "--resume", "--dry-run"])
     assert recorded_settings(resolve_settings(planned), planned, info).dry_run
     other = parse_recorded(["run", "--resume", "--duration", "3"])
-    with pytest.raises(UsageError, match="--duration does not go with --resume"):
+    with pytest.raises(UsageError, match="--duration contradicts --resume"):
         recorded_settings(known, other, info)
     compared = info.model_copy(update={"command": ("compare", "--base", "HEAD")})
     with pytest.raises(UsageError, match="was started by compare and cannot be resumed"):
         recorded_settings(known, now, compared)
 
 
-def test_list_prints_folder_and_test_types(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["list", "express"]) == 0
-    header, line = capsys.readouterr().out.splitlines()
-    assert header.split("  ")[0] == "implementation"
-    assert line.split()[:3] == ["express", "JavaScript/express", "json"]
-    assert line.index("JavaScript") == header.index("folder")
+def test_list_groups_by_language_with_initials(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    below = lines[lines.index("JavaScript") :]
+    assert any(line.startswith("* express  ") and "Node.js" in line for line in below)
+    assert any("J json, P plaintext" in line for line in lines)
+
+
+def test_initials_are_unique() -> None:
+    letters = initials(["db", "delay", "d", "dd", "fan-out", "fortune", *(f"d{number}" for number in range(70))])
+    assert letters["db"] == "D"
+    assert len({letter for letter in letters.values() if letter != "?"}) >= 62
+    assert letters["fan-out"] == "F"
+    assert letters["fortune"] == "O"
+
+
+def test_list_tests_prints_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--list-tests"]) == 0
     assert {"es4x", "express", "resteasy", "vertx-web"} <= set(capsys.readouterr().out.split())
     tagged = [one.name for one in scan_folders().implementations if one.is_core]
@@ -253,7 +269,7 @@ def test_the_overview_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
     assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("tfb 0.1.0")
+    assert capsys.readouterr().out.startswith("tfb 1.0.0")
 
 
 def test_a_dry_run_prints_json_on_request(capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,5 +284,6 @@ def test_a_dry_run_prints_json_on_request(capsys: pytest.CaptureFixture[str]) ->
     assert "! " not in output.err
     assert cli.main(["run", "express", "--time", "12", "--dry-run"]) == Exit.OK
     assert (
-        "! the run's time suffices for 6 trials of 11 cells, but not for each test type in 2" in capsys.readouterr().err
+        "! the time limit is enough for 6 trials of 11 cells, but not for each test type in 2"
+        in capsys.readouterr().err
     )

@@ -54,6 +54,32 @@ def test_an_unchanged_run_passes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert text.count("same  ") >= 2
 
 
+def test_a_published_round_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "rounds" / "7", "20260101-a", 1, SPEEDS)
+    write(tmp_path, "20260102-b", 2, SPEEDS)
+    assert cli.main(["compare", "round-7", "20260102-b", "--results", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("20260102-b over Round 7, 2 cells: ")
+    assert "20260101-a" not in text
+
+
+def test_different_network_paths_are_compared_only_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "20260101-a", 1, SPEEDS)
+    write(tmp_path, "20260102-b", 2, SPEEDS)
+    for run_id, network in (("20260101-a", "host"), ("20260102-b", "bridge")):
+        path = tmp_path / run_id / "run.json"
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["settings"]["network"] = network
+        path.write_text(json.dumps(document), encoding="utf-8")
+    assert compared(tmp_path) == Exit.USAGE
+    assert "(network path: A loopback, B Docker bridge)" in capsys.readouterr().err
+    assert compared(tmp_path, "--across") == Exit.OK
+    headline = " ".join(capsys.readouterr().out.split())
+    assert "same within 5 % in 2 (across network path: A loopback, B Docker bridge)" in headline
+
+
 def test_an_undecided_comparison_exits_with_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS, noise=0.3)
     write(tmp_path, "20260102-b", 2, SPEEDS, noise=0.3)
@@ -65,27 +91,31 @@ def test_an_undecided_comparison_exits_with_cannot_tell(tmp_path: Path, capsys: 
     assert json.loads(capsys.readouterr().out)["verdicts"] == {"cannot tell": 2}
     write(tmp_path, "20260103-c", 2, {"fast": 2000.0})
     assert cli.main(["compare", "20260101", "20260103", "--results", str(tmp_path)]) == Exit.CANNOT_TELL
-    assert "B: not measured: slow json" in capsys.readouterr().out
+    assert "Only 20260101-a measured 1 cell (slow; json)." in capsys.readouterr().out
 
 
 def test_split_separates_implementations_from_their_copies() -> None:
     trials = [made.trial(name, process, 1000.0) for name in ("a", f"a{COPY}") for process in range(2)]
-    copies, own = split(RunRecords(info=made.info(("a", f"a{COPY}")), trials=trials), COPY)
-    assert [trial.implementation for trial in (*copies.trials, *own.trials)] == ["a"] * 4
+    copies, originals = split(RunRecords(info=made.info(("a", f"a{COPY}")), trials=trials), COPY)
+    assert [trial.implementation for trial in (*copies.trials, *originals.trials)] == ["a"] * 4
     assert [trial.id for trial in copies.trials] == [trial.id for trial in trials[2:]]
-    assert [[each.name for each in side.info.implementations] for side in (copies, own)] == [["a"], ["a"]]
-    assert (copies.info.run_id, own.info.run_id) == ("20260101-000000~copy", "20260101-000000")
+    assert [[each.name for each in side.info.implementations] for side in (copies, originals)] == [["a"], ["a"]]
+    assert (copies.info.run_id, originals.info.run_id) == ("20260101-000000~copy", "20260101-000000")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "takes two runs"),
-        ("one", "takes two runs"),
-        ("one two --base HEAD --test express", "takes two runs"),
-        ("--copy --base HEAD --test express", "takes two runs"),
+        ("", "takes either two runs"),
+        ("one", "takes either two runs"),
+        ("one two --base HEAD --test express", "takes either two runs"),
+        ("--copy --base HEAD --test express", "takes either two runs"),
         ("--copy", "--copy takes a single implementation"),
-        pytest.param("--base no-such-commit", "'no-such-commit' is no commit", marks=pytest.mark.needs_extra("gate")),
+        ("--copy --test express --part 1/2", "--part: --base and --copy compare two sides within one run"),
+        ("--base HEAD --test express --part 1/2", "--part: --base and --copy compare two sides within one run"),
+        pytest.param(
+            "--base no-such-commit", "'no-such-commit' is not a commit", marks=pytest.mark.needs_extra("gate")
+        ),
         ("one two --markdown", "to compare a service, give --base"),
     ],
 )
@@ -96,16 +126,16 @@ def test_contradicting_flags_are_usage_errors(words: str, message: str, capsys: 
 
 def test_report_writes_each_format_to_its_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS)
-    at = ["--results", str(tmp_path)]
-    assert cli.main(["report", *at]) == 0
-    assert "by CPU per request: fast first; slow second." in " ".join(capsys.readouterr().out.split())
-    assert cli.main(["report", "--format", "json", "--output", str(tmp_path / "it.json"), *at]) == 0
+    arguments = ["--results", str(tmp_path)]
+    assert cli.main(["report", *arguments]) == 0
+    assert "slow serves 0.50× as many requests as fast" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["report", "--format", "json", "--output", str(tmp_path / "it.json"), *arguments]) == 0
     assert json.loads((tmp_path / "it.json").read_text())["run_id"] == "20260101-a"
     for form in ("markdown", "techempower"):
-        assert cli.main(["report", "--format", form, *at]) == 0
+        assert cli.main(["report", "--format", form, *arguments]) == 0
         text = capsys.readouterr().out
         assert [name for name in SPEEDS if name not in text] == []
-    assert cli.main(["report", "--format", "jsn", *at]) == 2
+    assert cli.main(["report", "--format", "jsn", *arguments]) == 2
     assert "did you mean json?" in capsys.readouterr().err
 
 

@@ -29,12 +29,12 @@ def test_names_are_completed(line: str, offered: str, capsys: pytest.CaptureFixt
 
 def test_bash_completes_verbs_and_names(tmp_path: Path) -> None:
     script(tmp_path / "tfb", f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m harness "$@"')
-    asked = (
+    bash_script = (
         'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; '
         "word=${COMP_WORDS[COMP_CWORD]}; $(complete -p tfb | sed 's/.*-F \\([^ ]*\\).*/\\1/') tfb \"$word\" run; "
         'echo "${COMPREPLY[@]}"'
     )
     code = 'eval "$(./tfb --completion bash)"'
-    code += "".join(f"; COMP_WORDS=(./tfb {line}); {asked}" for line in ("ver", "run vertx-w"))
-    done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.stdout.splitlines(), done.stderr) == (["verify", "vertx-web"], "")
+    code += "".join(f"; COMP_WORDS=(./tfb {line}); {bash_script}" for line in ("ver", "run es4"))
+    completed = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (completed.stdout.splitlines(), completed.stderr) == (["verify", "es4x"], "")

@@ -9,8 +9,11 @@ import pytest
 from cyclopts import App
 
 from harness.cli.verbs import VERBS, application
+from harness.errors import Exit
+from harness.experiment.validity import EXCLUDING_RULES, RULES
 from harness.paths import PROFILES, REPOSITORY
 from harness.tests.doubles.own import own_implementations
+from harness.verify.checks.registry import CHECKS
 
 PAGES = sorted(
     path.relative_to(REPOSITORY).as_posix()
@@ -18,26 +21,33 @@ PAGES = sorted(
     for path in REPOSITORY.glob(pattern)
 )
 MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # maximum number of words
+# Environment variables that tfb sets and reads itself, for example for docker/compose.yaml.
+INTERNAL = (
+    r"TFB_(CALLER|CHECK|CHILD|CONSENTED|CONTAINER|DATABASE|LOADGEN|METER|NOFILE|"
+    r"OWNER|RUN|SERVER|SKIPPED|TEST|VALUE|WRK)"
+)
 READMES = sorted({(one.folder / "README.md").relative_to(REPOSITORY).as_posix() for one in own_implementations()})
 
 
 def test_pages_stay_short() -> None:
-    words = {page: len((REPOSITORY / page).read_text(encoding="utf-8").split()) for page in PAGES}
+    written = [page for page in PAGES if not page.startswith("docs/reference/")]  # those pages are generated
+    words = {page: len((REPOSITORY / page).read_text(encoding="utf-8").split()) for page in written}
     assert {page: count for page, count in words.items() if count > MOST_OF_A_PAGE} == {}
     assert sum(words.values()) <= MOST_OF_ALL
 
 
 def headings(page: Path) -> set[str]:
     """Return the anchors that GitHub creates for the headings of a page."""
-    found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+    matches = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in matches}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
 def test_links_of_pages_have_targets(page: str) -> None:
     path = REPOSITORY / page
     links = re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8"))
-    local = [(path.parent / link if link else path, anchor) for link, anchor in links if "://" not in link]
+    hosted = ("https://", "../../actions/")  # the second one is a page of GitHub beside the files
+    local = [(path.parent / link if link else path, anchor) for link, anchor in links if not link.startswith(hosted)]
     assert [target for target, _ in local if not target.exists()] == []
     named = [(target, anchor) for target, anchor in local if anchor and target.suffix == ".md"]
     assert [(target.name, anchor) for target, anchor in named if anchor not in headings(target)] == []
@@ -58,8 +68,8 @@ def flags_of(verb: Sequence[str]) -> set[str]:
 
 def commands(text: str) -> Iterator[list[str]]:
     """Yield the arguments of each ``./tfb`` command on a page, up to a comment or the end of the line."""
-    for found in re.finditer(r"(?<![\w/])\./tfb\b([^`\n#|>;)]*)", text):
-        yield found[1].replace("[", " ").replace("]", " ").split()
+    for matches in re.finditer(r"(?<![\w/])\./tfb\b([^`\n#|>;)]*)", text):
+        yield matches[1].replace("[", " ").replace("]", " ").split()
 
 
 @pytest.mark.needs_extra("claims")
@@ -79,10 +89,43 @@ def test_commands_and_modules_of_pages_exist(page: str) -> None:
     assert {name for name in modules if find_spec(name) is None} == set()
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_cli_page_has_every_verb(verb: str) -> None:
+def test_cli_page_has_every_exit_code_and_variable() -> None:
     page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert re.search(rf"^\| `{verb}[ `]", page, re.MULTILINE), f"docs/cli.md has no row of {verb}"
+    assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [str(int(code)) for code in Exit]
+    sources = [
+        REPOSITORY / "tfb",
+        *(REPOSITORY / "harness").glob("[!t]*/**/*.py"),
+        *(REPOSITORY / "toolset").glob("provision/*"),
+    ]
+    used = {name for path in sources for name in re.findall(r"\bTFB_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    assert {name for name in used if f"`{name}`" not in page and not re.match(INTERNAL, name)} == set()
+
+
+def test_method_page_has_every_validity_check() -> None:
+    page = (REPOSITORY / "docs" / "method.md").read_text(encoding="utf-8")
+    table = page.partition("## Validity checks")[2].partition("## ")[0]
+    rows = re.findall(r"^\| ([a-z-]+(?:, [a-z-]+)*) \|.*\| ([^|]+) \|$", table, re.MULTILINE)
+    excludes = {name: value.startswith("yes") for names, value in rows for name in names.split(", ") if name != "check"}
+    assert excludes == {name: name in EXCLUDING_RULES for name in RULES}
+
+
+def source_text() -> str:
+    """Return all string literals of the product, in which adjacent literals are joined."""
+    sources = [
+        REPOSITORY / "tfb",
+        *(REPOSITORY / "harness").glob("[!t]*/**/*.py"),
+        REPOSITORY / "harness" / "__main__.py",
+    ]
+    return re.sub(r"\"\s*\n\s*f?\"", "", "\n".join(path.read_text(encoding="utf-8") for path in sources))
+
+
+@pytest.mark.needs_extra("gate")
+def test_messages_of_the_troubleshooting_page_exist() -> None:
+    page = (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(messages) >= 20
+    text = source_text()
+    assert [message for message in messages if message not in text and message not in CHECKS] == []
 
 
 # ---- terms -----------------------------------------------------------------------------------------------------------
@@ -108,10 +151,10 @@ def objections(text: str) -> list[str]:
     """Return the lines that contain a wrong term, each with the correct term."""
     lines = text.splitlines()
     return [
-        f"{number}: {found[0]!r}: write {instead}"
+        f"{number}: {matches[0]!r}: write {instead}"
         for number, line in enumerate(lines, 1)
         for term, instead in INSTEAD.items()
-        if (found := re.search(term, line, re.IGNORECASE))
+        if (matches := re.search(term, line, re.IGNORECASE))
     ]
 
 

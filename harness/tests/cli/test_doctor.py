@@ -34,7 +34,7 @@ def test_clean_names_unremoved_leftovers_and_unchecked_images(
         if stays:
             raise OSError("busy")
 
-    left = Leftover(kind="folder", name="tfb-x", certain=True, remove=remove)
+    left = Leftover(kind="folder", name="tfb-x", is_certain=True, remove=remove)
     monkeypatch.setattr(compose, "engine_version", engine)
     monkeypatch.setattr(images, "own_images", list)
     monkeypatch.setattr(doctor, "find_leftovers", lambda: (left,))

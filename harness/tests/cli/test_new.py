@@ -33,7 +33,7 @@ def create(frameworks: Path, *words: str) -> Path:
 def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, tmp_path: Path) -> None:
     folder = create(tmp_path, "mine", *words.split())
     assert folder == tmp_path / language / "mine"
-    (source_name,) = re.findall(r"^Begun from `(.+)`\.$", (folder / "README.md").read_text(), re.MULTILINE)
+    (source_name,) = re.findall(r"^Created from `(.+)`\.$", (folder / "README.md").read_text(), re.MULTILINE)
     assert source in (None, source_name)
     origin = next(one for one in scan_folders().implementations if one.name == source_name)
     copied = [path for path in folder.iterdir() if path.is_file() and path.name not in (CONFIG_FILE, "README.md")]
@@ -48,7 +48,7 @@ def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("mine --from express --language Go", "there is no implementation in 'Go' to copy; allowed are JavaScript"),
+        ("mine --from express --language Go", "there is no implementation in 'Go' to copy; choose from JavaScript"),
         ("mine --language No-such-language", "there is no implementation in 'No-such-language' to copy"),
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),

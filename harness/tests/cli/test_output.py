@@ -18,10 +18,10 @@ FULL = Path("/dev/full")
 def test_a_full_or_closed_stdout_exits_three(place: str) -> None:
     command = ["sh", "-c", f'"$@" {place}', "sh", sys.executable, "-m", "harness", "list"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
-    assert done.returncode == Exit.ENVIRONMENT
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("tfb: stdout: cannot be written: ")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+    assert completed.returncode == Exit.ENVIRONMENT
+    (line,) = completed.stderr.splitlines()
+    assert line.startswith("tfb: cannot write stdout: ")
 
 
 def test_a_file_is_replaced_atomically(tmp_path: Path) -> None:
@@ -37,6 +37,6 @@ def test_a_file_is_replaced_atomically(tmp_path: Path) -> None:
 def test_a_device_is_not_replaced(tmp_path: Path) -> None:
     device = tmp_path / "full"
     device.symlink_to(FULL)  # use a link, so that a bug in tfb cannot replace the real device
-    with pytest.raises(EnvironmentLacksError, match="full: cannot be written: No space left on device"):
+    with pytest.raises(EnvironmentLacksError, match="full: No space left on device"):
         write_file(device, "x")
     assert device.is_symlink()

@@ -3,12 +3,14 @@
 import contextlib
 import os
 import pty
+import re
 import select
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -27,13 +29,16 @@ NONE: Mapping[str, str] = {}
 class Terminal:
     """A ``./tfb`` process on a pseudo-terminal, started in a fresh clone."""
 
-    def __init__(self, clone: Path, words: tuple[str, ...], program: str, more: Mapping[str, str]) -> None:
+    def __init__(
+        self, clone: Path, words: tuple[str, ...], program: str, variables: Mapping[str, str], columns: int = 80
+    ) -> None:
         self.text = ""
         self._master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (50, columns))
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TFB_")}
         rust = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))  # cargo reads this variable
         environment |= {"PYTHONPATH": f"{clone}:{PACKAGES}", "TERM": "xterm", "HOME": str(clone.parent)}
-        environment |= {"RUSTUP_HOME": rust, **more}
+        environment |= {"RUSTUP_HOME": rust, **variables}
         self.child = subprocess.Popen(
             [program, *words] if program else [sys.executable, "-m", "harness", *words],
             cwd=clone, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
@@ -42,14 +47,14 @@ class Terminal:
 
     def read_until(self, complete: Callable[[str], bool], seconds: float = 60) -> str:
         """Read until the new output satisfies a condition or the program ends; return the new output."""
-        began, until = len(self.text), time.monotonic() + seconds
-        while not complete(self.text[began:]) and time.monotonic() < until:
+        started_at, until = len(self.text), time.monotonic() + seconds
+        while not complete(self.text[started_at:]) and time.monotonic() < until:
             if select.select([self._master], [], [], 0.2)[0]:
                 try:
                     self.text += os.read(self._master, 1 << 16).decode(errors="replace")
                 except OSError:  # raised after the last process has exited
                     break
-        return self.text[began:]
+        return self.text[started_at:]
 
     def questions(self) -> int:
         return self.text.count("/N]") + self.text.count("/n]")
@@ -80,8 +85,8 @@ def started(clone: Path) -> Iterator[Callable[..., Terminal]]:
     """Yield a function that starts ./tfb in a fresh clone. Kill all remaining processes at the end."""
     running: list[Terminal] = []
 
-    def start(*words: str, program: str = "", more: Mapping[str, str] = NONE) -> Terminal:
-        running.append(Terminal(clone, words, program, more))
+    def start(*words: str, program: str = "", more: Mapping[str, str] = NONE, columns: int = 80) -> Terminal:
+        running.append(Terminal(clone, words, program, more, columns))
         return running[-1]
 
     yield start
@@ -101,9 +106,9 @@ def test_root_is_asked_before_the_progress_display(
     """If Docker lacks compose, the local runtime is the default, so it asks the same question."""
     script(tmp_path / "docker", '[ "$1" = version ] && echo 29.0')
     terminal = started(*mode, more={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    asked = terminal.read_until(lambda text: "[y/N] " in text)
-    assert ROOT_QUESTION in asked
-    assert DRAWN not in asked
+    question = terminal.read_until(lambda text: "[y/N] " in text)
+    assert ROOT_QUESTION in question
+    assert DRAWN not in question
     terminal.types("n")
     assert terminal.status() == 3
     assert "builds would run as root: start ./tfb as an ordinary user" in terminal.text
@@ -124,14 +129,49 @@ def test_the_launcher_asks_before_installing_venv(
     script(programs / "apt-get", f'echo "$*" >> {tmp_path}/installed')
     more = {"PATH": f"{programs}:{os.environ['PATH']}", "TFB_PYTHON": str(programs / "python")}
     terminal = started("run", program=str(clone / "tfb"), more=more)
-    asked = terminal.read_until(lambda text: "[y/N] " in text)
-    assert "python3-venv" in asked
-    assert ROOT_QUESTION in asked
+    question = terminal.read_until(lambda text: "[y/N] " in text)
+    assert "python3-venv" in question
+    assert ROOT_QUESTION in question
     terminal.types(answer)
     assert terminal.status() == 3
     installed = (tmp_path / "installed").read_text() if (tmp_path / "installed").exists() else ""
     assert ("python3-venv" in installed) is (answer == "y")
     assert terminal.questions() == 1
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_tables_fit_the_terminal_and_keep_the_ratio(columns: int, started: Callable[..., Terminal]) -> None:
+    terminal = started("report", "round-1", columns=columns)
+    assert terminal.status() == 0
+    assert DRAWN in terminal.text
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.text).splitlines()
+    assert max(map(len, lines)) <= columns
+    header = next(line for line in lines if line.lstrip().startswith("rank"))
+    places = [header.find(name) for name in ("rank", "tie", "implementation", "µs CPU/req", "× resteasy", "req/s")]
+    assert places == sorted(places)
+    assert -1 not in places
+    first_table = lines.index(header)
+    assert [number for number, line in enumerate(lines) if line.startswith("! ")][
+        -1
+    ] < first_table  # caveats come first
+    assert any(line.startswith("Overall: vertx-web needs") for line in lines[-15:])  # the result comes last
+
+
+def test_no_color_is_respected_and_the_list_fits(started: Callable[..., Terminal]) -> None:
+    terminal = started("list", more={"NO_COLOR": "1"})
+    assert terminal.status() == 0
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in terminal.text.splitlines()]
+    assert not re.search(r"\x1b\[(?:\d+;)*3[0-7]", terminal.text)
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if re.fullmatch(r"[A-Z][a-zA-Z]+", line)] == [
+        "Go",
+        "Java",
+        "JavaScript",
+        "Python",
+        "Rust",
+    ]
+    core = [line.split()[1] for line in lines if line.startswith("* ") and not line.startswith("*  core")]
+    assert sorted(core) == ["es4x", "express", "resteasy", "vertx-web"]
 
 
 @as_root
@@ -145,6 +185,7 @@ def test_consent_is_asked_for_only_once(
             terminal.read_until(lambda text: "[y/N] " in text)
             terminal.types("y")
         terminal.read_until(lambda text: "build" in text.partition(DRAWN)[2], seconds=120)
+        assert "including builds)" in " ".join(terminal.text.split())
         terminal.child.send_signal(signal.SIGINT)
         assert (terminal.status(), terminal.questions()) == (130, answers), terminal.text[-800:]
         assert DRAWN not in terminal.text.rpartition("/N] ")[0]

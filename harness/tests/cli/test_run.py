@@ -13,7 +13,7 @@ from harness.errors import Exit
 from harness.experiment import workflow
 from harness.experiment.progress import ProgressTracker
 from harness.plan import profile as profiles
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Settings
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
@@ -51,13 +51,13 @@ def test_an_interrupted_run_says_how_to_continue(
     monkeypatch.setattr(workflow, "benchmark", interrupted)
     chosen = replace(resolve_settings(parse_recorded(["run"])), command=tuple(words.split()), results=tmp_path)
     assert guarded(lambda: run.run_benchmark(chosen).exit_code) == Exit.INTERRUPTED
-    kept = [
+    messages = [
         "tfb: interrupted; all started processes have been stopped, and the measurements are kept",
         f"tfb: Continue: ./tfb run --resume 20260103-1 --results {tmp_path}",
         f"tfb: Show the results so far: ./tfb report 20260103-1 --results {tmp_path}",
     ]
     output = capsys.readouterr().err.splitlines()
-    assert output == (kept if resumable else ["tfb: interrupted; all started processes have been stopped"])
+    assert output == (messages if resumable else ["tfb: interrupted; all started processes have been stopped"])
 
 
 def test_active_runs_are_those_with_a_lock(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_run_prints_every_verdict(seconds: float, tmp_path: Path, capsys: pyte
 
         fake.runtime.build = build  # type: ignore[method-assign]
     chosen = fake.settings()
-    fake._write()
+    fake.write_folders()
     outcome = run.run_benchmark(replace(chosen, quiet=True), fake.dependencies())
     run._print_outcome(chosen, outcome)
     printed = capsys.readouterr().out

@@ -98,8 +98,8 @@ def test_build_reports_commands_and_duration(
     assert not build.is_built(web)
     build.ensure_built(web)
     assert build.is_built(web)
-    told = capsys.readouterr().err.splitlines()
-    assert "one to two minutes (npm ci; npm run build)" in told[0]
-    assert told[1:] == ["tfb: npm ci: 10 s", "tfb: npm run build: 10 s"]
+    lines = capsys.readouterr().err.splitlines()
+    assert "one to two minutes (npm ci; npm run build)" in lines[0]
+    assert lines[1:] == ["tfb: npm ci: 10 s", "tfb: npm run build: 10 s"]
     build.ensure_built(web)
     assert capsys.readouterr().err == ""

@@ -11,9 +11,11 @@ import pytest
 
 from harness.dashboard import run_documents
 from harness.dashboard.results_folder import ResultsFolder
-from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, DashboardRun
-from harness.errors import StoreError
+from harness.dashboard.run_documents import SILENT_SECONDS, DashboardRun
+from harness.errors import StoreError, UsageError
+from harness.paths import RESULTS
 from harness.records.loads import ClosedLoop
+from harness.records.run_folders import find_run
 from harness.report.summary import run_title
 
 SMALL = "20250615-small"
@@ -27,14 +29,25 @@ def test_list_is_newest_first_with_broken_folders(sample_results: Path) -> None:
     assert broken["list"][1] == "Input should be an object"
 
 
-def test_published_round_is_shown_without_own_runs(results: Path, tmp_path: Path) -> None:
-    shutil.copytree(results / "run", tmp_path / PUBLISHED / "shipped")
-    found = ResultsFolder(tmp_path / "none", published=tmp_path / PUBLISHED)
-    assert [(run.run_id, run.example) for run in found.listed().runs] == [("shipped", True)]
-    assert DashboardRun(found.folder("shipped")).example
-    own = ResultsFolder(results, published=tmp_path / PUBLISHED)
-    assert [run.run_id for run in own.listed().runs] == ["run"]
+def test_published_rounds_are_listed_after_own_runs(results: Path, tmp_path: Path) -> None:
+    rounds = tmp_path / "rounds"
+    for number in ("1", "2", "10"):
+        shutil.copytree(results / "run", rounds / number / f"of-{number}")
+    published = [("of-10", "Round 10"), ("of-2", "Round 2"), ("of-1", "Round 1")]
+    without_own = ResultsFolder(tmp_path / "none", rounds=rounds)
+    assert [(run.run_id, run.published) for run in without_own.listed().runs] == published
+    assert DashboardRun(without_own.folder("of-2")).title.startswith("Round 2: ")
+    with_own = ResultsFolder(results, rounds=rounds)
+    assert [(run.run_id, run.published) for run in with_own.listed().runs] == [("run", ""), *published]
     assert [folder.run_id for folder in ResultsFolder(tmp_path).listed().broken] == ["results"]  # without rounds/
+
+
+def test_rounds_are_found_by_name(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results / "run", tmp_path / "rounds" / "7" / "of-7")
+    assert find_run(tmp_path, "round-7") == tmp_path / "rounds" / "7" / "of-7"
+    assert find_run(results, "round-1").parent == RESULTS / "rounds" / "1"
+    with pytest.raises(UsageError, match=r"round-99 does not exist in .*; available rounds: round-1"):
+        find_run(results, "round-99")
 
 
 def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path) -> None:
@@ -46,10 +59,22 @@ def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path) -> None:
 
 
 def test_run_in_preparation_reports_its_stage(results: Path) -> None:
-    (results / "next").mkdir()
-    (results / "next" / "progress.json").write_text('{"status": "running", "stage": "building"}')
-    (broken,) = ResultsFolder(results).listed().broken
-    assert broken.message == "does not exist; last known status: running, stage: building"
+    progress = results / "next" / "progress.json"
+    progress.parent.mkdir()
+    progress.write_text('{"status": "running", "stage": "building", "elapsed_seconds": 7}')
+    listed = ResultsFolder(results).listed()
+    (preparing,) = listed.preparing
+    assert (preparing.run_id, preparing.stage, preparing.elapsed, preparing.silent_for) == ("next", "building", 7, None)
+    assert listed.broken == ()
+
+    os.utime(progress, times=(0, time.time() - 2 * SILENT_SECONDS))
+    (killed,) = ResultsFolder(results).listed().preparing
+    assert killed.silent_for == pytest.approx(2 * SILENT_SECONDS, abs=5)
+
+    progress.write_text('{"status": "failed", "stage": "building"}')
+    listed = ResultsFolder(results).listed()
+    assert listed.preparing == ()
+    assert listed.broken[0].message == "does not exist; last known status: failed, stage: building"
 
 
 @pytest.mark.parametrize(
@@ -115,9 +140,10 @@ def test_time_like_name_is_replaced_by_a_title(sample_results: Path) -> None:
     info = DashboardRun(sample_results / SMALL).info
     timed = info.model_copy(update={"name": "2025-06-15 15:06:40"})
     assert run_title(info) == "Synthetic run 20250615-small"
-    assert run_title(timed) == "4 implementations, 6 test types"
+    assert run_title(timed) == "standard: vertx-web, resteasy, es4x +1, 2025-06-15"
+    assert run_title(timed, "Round 3") == "Round 3: vertx-web, resteasy, es4x +1, 2025-06-15"
     few = timed.model_copy(update={"implementations": info.implementations[:2], "loads": {"db": ()}})
-    assert run_title(few) == "vertx-web and resteasy, db"
+    assert run_title(few) == "standard: vertx-web, resteasy, 2025-06-15"
 
 
 @pytest.fixture
@@ -136,14 +162,14 @@ def test_last_trials_are_newest_first_without_windows(running: Path) -> None:
     before = DashboardRun(running).live()
     assert (before.status, before.silent_for) == ("running", None)
     assert DashboardRun(running).live() == before
-    rest = (running / "rest.jsonl").read_text()
+    remaining_trials = (running / "rest.jsonl").read_text()
     with (running / "trials.jsonl").open("a") as file:
-        file.write(rest + '{"half')
-    told = DashboardRun(running).live()
-    assert told.version != before.version
-    newest = [json.loads(line)["id"] for line in rest.splitlines()[:-9:-1]]
-    assert [trial.id for trial in told.trials] == newest
-    assert all(trial.windows == () and trial.warm_up is None for trial in told.trials)
+        file.write(remaining_trials + '{"half')
+    live = DashboardRun(running).live()
+    assert live.version != before.version
+    newest = [json.loads(line)["id"] for line in remaining_trials.splitlines()[:-9:-1]]
+    assert [trial.id for trial in live.trials] == newest
+    assert all(trial.windows == () and trial.warm_up is None for trial in live.trials)
 
 
 def test_silent_run_is_reported(running: Path) -> None:
@@ -153,3 +179,30 @@ def test_silent_run_is_reported(running: Path) -> None:
     silent_for = DashboardRun(running).live().silent_for
     assert silent_for is not None
     assert silent_for >= SILENT_SECONDS
+
+
+def test_ratios_refer_to_the_requested_baseline(sample_results: Path) -> None:
+    usual, rebased = (DashboardRun(sample_results / SMALL, baseline=name).document() for name in ("", "es4x"))
+    assert (usual.ranking.reference, rebased.ranking.reference) == ("vertx-web", "es4x")
+    assert rebased.run.reference == "vertx-web"  # the page offers to restore the run's baseline
+    rows = {row.implementation: row for row in rebased.ranking.test_types["json"].headline.rows}
+    ratio = rows["express"].throughput and rows["express"].throughput.to_reference
+    assert ratio is not None
+    assert ratio.low is not None
+    assert ratio.low < ratio.value < 1  # express serves fewer requests than es4x
+    assert "as es4x" in rebased.sentences["json"]["throughput"][0]
+    standings = [row.throughput for row in usual.ranking.test_types["json"].headline.rows if row.throughput]
+    assert [each.rank for each in standings] == [row.throughput.rank for row in rows.values() if row.throughput]
+
+
+def test_an_unknown_baseline_is_refused(sample_results: Path) -> None:
+    with pytest.raises(StoreError, match="'nobody' is not an implementation of this run"):
+        DashboardRun(sample_results / SMALL, baseline="nobody")
+
+
+def test_rows_say_how_much_was_verified(sample_results: Path) -> None:
+    run = DashboardRun(sample_results / SMALL)
+    row = next(row for row in run.document().ranking.test_types["db"].headline.rows if row.implementation == "express")
+    assert row.checks == max(len(verdict.results) for verdict in run.verdicts("express", "db")) > 0
+    evidence = [trial.evidence for trial in run.trials("express", "db") if trial.evidence]
+    assert row.responses_checked == sum(each.judged for each in evidence)

@@ -41,6 +41,18 @@ def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
         yield client
 
 
+def test_a_baseline_has_documents_of_its_own(client: TestClient) -> None:
+    def reference(query: str) -> str | None:
+        return documents.RunDocument.model_validate_json(client.get(f"{RUN}{query}").content).ranking.reference
+
+    assert [reference(query) for query in ("", "?baseline=es4x", "")] == ["vertx-web", "es4x", "vertx-web"]
+    assert client.get(f"{RUN}?baseline=nobody").status_code == 404
+    scores = client.get(f"{RUN}/overall?test_type=db&test_type=json&baseline=es4x").json()["scores"]
+    assert next(each for each in scores if each["implementation"] == "es4x")["ratios"] == {"db": 1.0, "json": 1.0}
+    lead = next(each for each in client.get("/api/runs").json()["runs"] if each["run_id"] == "20250615-small")["lead"]
+    assert "as many requests as vertx-web" in lead  # the list of runs shows the sentence about the run's own baseline
+
+
 def test_every_document_is_what_its_model_says(client: TestClient) -> None:
     models: dict[str, type[Record]] = {
         "/api/runs": documents.RunList,
@@ -136,8 +148,8 @@ def test_document_is_cached_until_files_change(results: Path, web: Path, monkeyp
     monkeypatch.setattr(DashboardRun, "document", counted)
     with TestClient(app(results, web), base_url="http://127.0.0.1") as client:
         with ThreadPoolExecutor() as viewers:
-            told = set(viewers.map(lambda _: client.get("/api/runs/run").text, range(20)))
-        assert (len(told), read) == (1, ["run"])
+            responses = set(viewers.map(lambda _: client.get("/api/runs/run").text, range(20)))
+        assert (len(responses), read) == (1, ["run"])
         with (results / "run" / "trials.jsonl").open("a") as file:
             file.write("\n")
         client.get("/api/runs/run")
@@ -166,14 +178,14 @@ def test_slow_document_does_not_block_others(sample_results: Path, web: Path, mo
 
 def test_growing_run_is_cached_briefly(results: Path, web: Path) -> None:
     path = results / "run" / "run.json"
-    whole = json.loads(path.read_text())
-    path.write_text(json.dumps(whole | {"status": "running"}))
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"status": "running"}))
     with TestClient(app(results, web), base_url="http://127.0.0.1") as client:
         cell = "/api/runs/run/cell?implementation=es4x&test_type=db"
         before = client.get(cell).content
         (results / "run" / "trials.jsonl").write_text("")
         assert client.get(cell).content == before
-        path.write_text(json.dumps(whole))
+        path.write_text(json.dumps(document))
         assert client.get(cell).json()["trials"] == []
 
 

@@ -1,6 +1,6 @@
 """Runs a misbehaving server for json and plaintext: ``python -m harness.tests.doubles.fake --behaviour NAME``.
 
-It is the reference server without a database, with a deliberate fault. HOST and PORT set its address.
+The server is the reference server without a database, plus one deliberate fault. HOST and PORT set its address.
 """
 
 import argparse
@@ -22,13 +22,14 @@ from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Re
 from harness.tests.doubles.reference import ReferenceServer
 
 VERIFICATION_REQUESTS = 5_000  # verification sends fewer requests, so only a load exceeds this
-SLOW_SECONDS = 0.05
+SLOW_SECONDS = 0.02
+LOCK, LOCKED_SECONDS = threading.Lock(), 0.001
 FLOOD_LINES = 50_000
 FLOOD = b"x" * (8 << 20)
 
 
 class FakeServer(ReferenceServer):
-    """The reference server. Given the number of a request, ``trouble`` may return a different reply."""
+    """The reference server with a fault: ``trouble`` gets each request's number and may return a different reply."""
 
     def __init__(self, host: str, port: int, trouble: Callable[[int], Reply | None]) -> None:
         super().__init__()
@@ -56,7 +57,7 @@ def _ignore_sigterm() -> None:
 
 
 def _leave_a_daemon() -> None:
-    """Start a grandchild in a new session, which ignores SIGTERM and outlives its parent."""
+    """Start a grandchild in a new session. It ignores SIGTERM and outlives its parent."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     subprocess.Popen([sys.executable, "-c", f"import os\nif os.fork() == 0:\n  {code}"], start_new_session=True).wait()
 
@@ -68,6 +69,11 @@ def _flood() -> None:
 
 def _slow(_number: int) -> None:
     time.sleep(SLOW_SECONDS)
+
+
+def _sleep_in_lock(_number: int) -> None:
+    with LOCK:
+        time.sleep(LOCKED_SECONDS)
 
 
 def _hang(number: int) -> None:
@@ -190,9 +196,10 @@ STARTS: Mapping[str, Callable[[], None]] = {
     "prints-a-lot": _flood,
     **{name: partial(_hostile, name) for name in (*RESPONSES, *LOGS, "resets")},
 }
-# Faults at the request with a given number. They may return a different reply.
+# Faults that occur during requests. Each gets the request's number and may return a different reply.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
     "answers-slowly": _slow,
+    "sleeps-in-a-lock": _sleep_in_lock,
     "hangs-and-ignores-sigterm": _hang,
     "answers-500": _fail,
     "errors-under-load": _fail_under_load,

@@ -1,4 +1,4 @@
-"""A complete run on fakes: the real workflow in memory, with real records."""
+"""Runs the real workflow on fakes in memory, and writes real records."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.run_context import Dependencies
 from harness.experiment.stage_conclude import RunOutcome
 from harness.plan import profile as profiles
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.profile import Profile
 from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
-from harness.records.machine_record import Machine
 from harness.records.run_folders import list_runs
+from harness.records.run_info import Machine
 from harness.records.run_records import RunProgress, RunRecords
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime
 from harness.tests.doubles.fakes_verifier import FakeVerifier
@@ -30,7 +30,7 @@ URLS = {
     "query": "/query?queries=",
     "update": "/update?queries=",
     "order": "/orders",
-}  # other URLs are the name of the test type
+}  # the path of each other URL is the name of the test type
 
 
 @dataclass
@@ -71,7 +71,7 @@ class FakeRun:
 
     def run(self) -> RunOutcome:
         """Execute the workflow."""
-        self._write()
+        self.write_folders()
         progress = ProgressTracker(self.display, clock=self.world.clock)
         return workflow.benchmark(self.settings(), progress, dependencies=self.dependencies())
 
@@ -112,7 +112,7 @@ class FakeRun:
         """Read the records of the latest run."""
         return store.read_run(list_runs(self.folder / "results")[-1], with_series=True)
 
-    def _write(self) -> None:
+    def write_folders(self) -> None:
         for name in self.servers:
             home = self.folder / "frameworks" / "Fake" / name
             home.mkdir(parents=True, exist_ok=True)

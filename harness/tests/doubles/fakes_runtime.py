@@ -12,18 +12,17 @@ from urllib.parse import urlparse
 from harness.errors import LoadError, StartError
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.host.metering import Reading
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.records.loads import ClosedLoop, Scenario
-from harness.records.machine_record import MachineLink, RoleMachine
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, OperationTimes
-from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.run_info import BuildRecord, MachineLink, RoleMachine, RunInfo
 from harness.runtime import Database, DatabaseAddress, Endpoint, GeneratorStart, Server
 from harness.tests.doubles.fakes_world import FakeProcess, FakeWorld
 from harness.verify.checks.evidence import RequestCounts
 
 ARRIVALS = 7.4  # arrivals per second at factor 1
 GOAL_SECONDS = 0.010
-RUNS: list[LoadRun] = []  # all loads; the command line of a fake generator is an index
+RUNS: list[LoadRun] = []  # all loads; the command line of a fake generator contains an index of this list
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class FakeDatabase:
 
     def read(self) -> Reading:
         now, cpus = self.world.clock.monotonic(), self.world.database_cpus
-        return Reading(at=now, cpu_seconds=now * cpus, rss=None, run_seconds=None, wait_seconds=None)
+        return Reading(read_at=now, cpu_seconds=now * cpus, rss=None, run_seconds=None, wait_seconds=None)
 
     @contextmanager
     def private_database(self, name: str, *, empty: bool = False) -> Iterator[Database]:
@@ -172,7 +171,7 @@ class FakeGenerator:
         late = round(due * math.exp(-(run.late_after or GOAL_SECONDS) / mean)) if at_rate and mean else None
         good = requests - bad
         part = {"requests": requests // 2, "bytes": values["bytes"] // 2, "duration": seconds / 2}
-        found = LoadResult(
+        load_result = LoadResult(
             duration=seconds,
             requests=requests,
             bytes=values["bytes"],
@@ -188,8 +187,8 @@ class FakeGenerator:
             arrivals=self._arrivals(due, good, latency) if isinstance(run.load, Scenario) else None,
             account=None if self.name == "wrk" else self._account(requests, bad),
         )
-        parts = (found.model_copy(update=part),) * values["clients"]
-        return found.model_copy(update={"parts": parts})
+        parts = (load_result.model_copy(update=part),) * values["clients"]
+        return load_result.model_copy(update={"parts": parts})
 
     @staticmethod
     def _arrivals(due: int, done: int, latency: Latency) -> Arrivals:

@@ -7,9 +7,8 @@ from typing import Self
 
 from harness.plan.testtypes import TestType
 from harness.records.loads import Load
-from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
 from harness.runtime import DatabaseAddress, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeWorld
 from harness.verify.checks.evidence import RequestCounts, Sampling
@@ -87,11 +86,11 @@ class FakeVerifier(Verifier):
         return (CheckResult(check="fake-after", rule="fake.2", outcome=Outcome.FAIL if failed else Outcome.PASS),)
 
     def verify_trial(self, context: TrialContext) -> FakeTrial:
-        asked = (
+        is_selected = (
             f"{context.server.implementation.name} {context.test_type.name} {context.load.label} "
             f"{context.database.name} {context.seconds:g} s {context.rate} {context.seed}"
         )
-        return FakeTrial(self.world, asked)
+        return FakeTrial(self.world, is_selected)
 
     def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> VerificationRecord:
         self.world.clock.sleep(self.seconds)

@@ -43,6 +43,7 @@ class Behaviour:
     start_seconds: float = 0.5
     cold: float = 0.0  # additional cost of a cold route, as a multiple of the warm cost
     warm_cpu_seconds: float = 5.0  # CPU seconds on a route until a third of the additional cost remains
+    compiles: bool = False  # compiler threads use half of the additional cost
     process_spread: float = 0.0  # standard deviation of the logarithm of the cost between processes
     window_spread: float = 0.0  # standard deviation of the logarithm of the cost between loads
     idle_cpu: float = 0.0  # number of CPUs used without any load
@@ -106,6 +107,7 @@ class FakeProcess:
         self.random = random.Random(f"1/{name}/{number}")
         self.factor = math.exp(self.random.gauss(0, self.behaviour.process_spread))
         self.cpu = 0.0
+        self.compiler_cpu = 0.0
         self.warm: dict[str, float] = defaultdict(float)  # route -> CPU seconds
         self.loaded = 0.0  # seconds of load
         self.requests = 0.0  # number of requests since the start
@@ -134,32 +136,33 @@ class FakeProcess:
         if self.loaded + seconds > behaviour.dies_after and self.number < behaviour.deaths:
             seconds = max(0.0, behaviour.dies_after - self.loaded)
             self.dead = True
-        answered, left = 0.0, seconds
-        while left > 1e-9:
-            step = min(left, 0.1)
+        answered, remaining = 0.0, seconds
+        while remaining > 1e-9:
+            step = min(remaining, 0.1)
             cold = 1 + behaviour.cold * math.exp(-self.warm[kind] / behaviour.warm_cpu_seconds)
             cost = behaviour.cpu_per_request * self.factor * factor * cold * queries
             cpus = min(self.world.cpus, rate * cost) if rate else self.world.cpus
             self.cpu += step * cpus
+            self.compiler_cpu += step * cpus * (1 - 1 / cold) / 2
             self.warm[kind] += step * cpus
             answered += step * cpus / cost
-            left -= step
+            remaining -= step
         self.loaded += seconds
         self._idle_since = self.world.clock.monotonic() + seconds
         self.requests += answered
         return answered
 
     def read(self) -> Reading:
-        if self.dead:
-            raise ServerDiedError(f"{self.name} is gone")
+        self.require_alive()
         if not self.connected:
             self.idle()
         return Reading(
-            at=self.world.clock.monotonic(),
+            read_at=self.world.clock.monotonic(),
             cpu_seconds=self.cpu,
             rss=self.behaviour.rss,
             run_seconds=self.cpu,
             wait_seconds=0.04 * self.cpu,
+            compiler_seconds=self.compiler_cpu if self.behaviour.compiles else None,
             throttled_seconds=None if self.behaviour.throttled is None else self.behaviour.throttled * self.cpu,
             pids=(self.number,),
             threads=self.behaviour.threads,

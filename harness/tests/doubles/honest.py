@@ -84,11 +84,11 @@ def in_pieces(self: ReferenceServer, line: socket.socket, answer: bytes) -> None
 
 def cached_date(self: ReferenceServer) -> str:
     now = int(time.time())
-    kept: tuple[int, str] | None = self.state.get("date")
-    if kept is None or kept[0] != now:
-        kept = (now, formatdate(now, usegmt=True))
-        self.state["date"] = kept
-    return kept[1]
+    cached: tuple[int, str] | None = self.state.get("date")
+    if cached is None or cached[0] != now:
+        cached = (now, formatdate(now, usegmt=True))
+        self.state["date"] = cached
+    return cached[1]
 
 
 def dumped(**options: Any) -> VariantChange:
@@ -333,6 +333,11 @@ HONEST: tuple[Honest, ...] = (
     one("writes-values", "writes by a join with VALUES", written(by_values), "update"),
     one("locking-update", "locks rows before updating them", {"update": locking_update}, "update"),
     one("may-keep-numbers", "draws new numbers independently of the old", {"new_number": lambda self, session, old: session.dice.randint(1, ROWS)}, "update"),
+    one("utf-16", "sorts fortunes by UTF-16 code units", {"order": lambda self, fortunes: sorted(ReferenceServer.order(self, fortunes), key=lambda row: row[1].encode("utf-16-be"))}, "fortune"),
+    # numbers and ids
+    one("plus-sign", "accepts a plus sign, and ids without repetition in ascending order", {
+        "count": lambda self, text: ReferenceServer.count(self, (text or "").removeprefix("+")),
+        "draw": lambda self, session, count: sorted(self.draw_different(session, count))}, "query", "cached-query", "update"),
     # pages
     one("dressed-page", "has thead, tbody, classes and meta", {"page": dressed}, "fortune"),
 )  # fmt: skip

@@ -71,7 +71,7 @@ class HttpDouble:
         return Endpoint(host=host, port=port)
 
     def listen(self, host: str, port: int) -> None:
-        """Listen on this address instead of a free loopback port."""
+        """Listen on ``host`` and ``port`` instead of a free port of the loopback address."""
         self._listener.close()
         self._listener = socket.create_server((host, port), backlog=4096)
 

@@ -1,9 +1,9 @@
-"""An implementation for tests of runtimes."""
+"""Creates an implementation for tests of runtimes."""
 
 from pathlib import Path
 
 from harness.plan.benchmark_config import TestEntry
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 
 
 def implementation(folder: Path = Path(), name: str = "x", **entry: object) -> Implementation:

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from harness.plan import profile as profiles
 from harness.plan.profile import ProcessLimits
-from harness.records.machine_record import NoiseFloor
-from harness.records.outcome import Outcome
-from harness.records.run_info import BuildRecord, ImplementationInfo
+from harness.records.run_info import BuildRecord, ImplementationInfo, NoiseFloor
 from harness.records.run_records import RunRecords
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
@@ -55,7 +53,7 @@ def simulated(
 ) -> RunRecords:  # fmt: skip
     """Return the records of a run over servers with these speeds. The cells in ``failing`` fail verification."""
     usual = profiles.load_profile("standard")
-    own = {
+    fields = {
         "duration_seconds": seconds,
         "processes": ProcessLimits(minimum=processes, maximum=processes),
         "interleaved": usual.interleaved.model_copy(update={"rounds": rounds, "witness": False}),
@@ -70,13 +68,13 @@ def simulated(
     memory = "/dev/shm"  # noqa: S108 - a folder of its own in it: each second of a run replaces a file
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         world = FakeWorld(cpus=8, steal=0.03)
-        fake = FakeRun(Path(folder), servers, usual.model_copy(update=own), test_types, world=world)
+        fake = FakeRun(Path(folder), servers, usual.model_copy(update=fields), test_types, world=world)
         fake.verifier.fails_before = frozenset(failing)
         fake.run()
         return fake.records()
 
 
-def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
+def copied(records: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
     """Copy the single implementation of a run under each name. Scale the copy by the speed, and shorten the trials."""
     trials = [
         trial.model_copy(
@@ -92,25 +90,25 @@ def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
             }
         )
         for name, speed in speeds.items()
-        for trial in found.trials
+        for trial in records.trials
     ]
     processes = [
         one.model_copy(update={"implementation": name, "log": f"logs/{safe(name)}/p{one.process}.log"})
         for name in speeds
-        for one in found.processes
+        for one in records.processes
     ]
-    return replace(found, trials=trials, processes=processes)
+    return replace(records, trials=trials, processes=processes)
 
 
 def finished(
-    found: RunRecords, run_id: str, items: Sequence[ImplementationInfo], *, started_at: float, failing: CellNames = ()
+    records: RunRecords, run_id: str, items: Sequence[ImplementationInfo], *, started_at: float, failing: CellNames = ()
 ) -> RunRecords:
     """Return the run as a complete run of these implementations, each verified once."""
     floor = NoiseFloor(
         implementation=items[0].name, profile="standard", measured_at=started_at - 86_400, pairs=6, throughput=0.018,
         cpu_per_request=0.009,
     )  # fmt: skip
-    own = {
+    fields = {
         "run_id": run_id,
         "name": f"Synthetic run {run_id}",
         "environment": "invented figures, not a measurement",
@@ -120,14 +118,14 @@ def finished(
         "completed_at": started_at + 5_400,
         "command": ("./tfb", "--test", "run", "--profile", "standard"),
         "reference": items[0].name,
-        "machine": found.info.machine.model_copy(update=MACHINE),
+        "machine": records.info.machine.model_copy(update=MACHINE),
         "tools": {"wrk": "4.1.0", "postgres": "15.13", "python": "3.11.2", "java": "25", "node": "20.20.2"},
         "revision": "0123456789abcdef0123456789abcdef01234567",
-        "implementations": tuple(item.model_copy(update={"test_types": tuple(found.info.loads)}) for item in items),
+        "implementations": tuple(item.model_copy(update={"test_types": tuple(records.info.loads)}) for item in items),
         "noise_floor": floor,
     }
-    verdicts = [verdict(i.name, kind, failed=(i.name, kind) in failing) for i in items for kind in found.info.loads]
-    return replace(found, info=found.info.model_copy(update=own), verdicts=verdicts)
+    verdicts = [verdict(i.name, kind, failed=(i.name, kind) in failing) for i in items for kind in records.info.loads]
+    return replace(records, info=records.info.model_copy(update=fields), verdicts=verdicts)
 
 
 def implementation(row: EntryWords) -> ImplementationInfo:
@@ -159,13 +157,13 @@ def implementation(row: EntryWords) -> ImplementationInfo:
 
 def verdict(name: str, test_type: str, *, failed: bool) -> VerificationRecord:
     """Return a verification record."""
-    found = records.verdict(name, test_type)
+    record = records.verdict(name, test_type)
     clamped = CheckResult(
         check="query-count-clamped", rule="query.3", outcome=Outcome.FAIL,
         message="queries=501 answered with 501 rows", expected="500 objects", actual="501 objects",
     )  # fmt: skip
-    wrong = {"outcome": Outcome.FAIL, "results": (*found.results, clamped)}
-    return found.model_copy(update=wrong) if failed else found
+    wrong = {"outcome": Outcome.FAIL, "results": (*record.results, clamped)}
+    return record.model_copy(update=wrong) if failed else record
 
 
 def safe(name: str) -> str:

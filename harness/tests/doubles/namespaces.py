@@ -92,7 +92,7 @@ class Lab:
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
     def inner(self, name: str) -> int | None:
-        """Return this machine's pid of a simulated machine's first process. Return None before it exists."""
+        """Return the pid that a simulated machine's first process has on this machine, or None before it exists."""
         pid = self.nodes[name].pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -170,9 +170,9 @@ def machines(names: Sequence[str] = NAMES, *, disk: str = "", tag: str = "") -> 
 
 def _ip(*words: str, namespace: str | None = None) -> None:
     inside = ["-n", namespace] if namespace else []
-    done = subprocess.run(["ip", *inside, *words], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise StartError(f"ip {' '.join(words)}: {done.stderr}")
+    completed = subprocess.run(["ip", *inside, *words], capture_output=True, text=True, check=False)
+    if completed.returncode != 0:
+        raise StartError(f"ip {' '.join(words)}: {completed.stderr}")
 
 
 def _network(lab: Lab, names: Sequence[str], stack: ExitStack) -> None:
@@ -184,12 +184,12 @@ def _network(lab: Lab, names: Sequence[str], stack: ExitStack) -> None:
     _ip("link", "add", "br0", "type", "bridge", namespace=hub)
     _ip("link", "set", "br0", "up", namespace=hub)
     for number, name in enumerate(("laptop", *names), 1):
-        own = lab.namespace(name)
+        namespace = lab.namespace(name)
         end = f"{name}{lab.tag}"
-        _ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", own, namespace=hub)
+        _ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", namespace, namespace=hub)
         _ip("link", "set", end, "master", "br0", "up", namespace=hub)
-        _ip("address", "add", f"10.99.0.{number}/24", "dev", "eth0", namespace=own)
-        _ip("link", "set", "eth0", "up", namespace=own)
+        _ip("address", "add", f"10.99.0.{number}/24", "dev", "eth0", namespace=namespace)
+        _ip("link", "set", "eth0", "up", namespace=namespace)
 
 
 def _configure(lab: Lab, names: Sequence[str], disk: str) -> None:

@@ -1,4 +1,4 @@
-"""An honest order service in Python. Each step is a method that a rogue can replace."""
+"""A correct order service in Python. Each step is a method that a misbehaving subclass can override."""
 
 import json
 import re
@@ -107,47 +107,47 @@ class OrderServer(ReferenceServer):
 
     def document(self, request: ReceivedRequest) -> Document:
         try:
-            found = json.loads(request.body.decode())
+            document = json.loads(request.body.decode())
         except ValueError as error:
             raise RefusedError(400, "the body is not JSON") from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise RefusedError(400, "the body is not an object")
-        return found
+        return document
 
     def checked(self, document: Document) -> New:
         items = document.get("items")
         if type(document.get("customerId")) is not int or not isinstance(items, list) or not 1 <= len(items) <= 20:
-            raise RefusedError(400, "an order has a customer and 1 to 20 items")
+            raise RefusedError(400, "an order must have a customer and 1 to 20 items")
         wanted = []
         for item in items:
             if not isinstance(item, dict) or type(item.get("itemId")) is not int:
-                raise RefusedError(400, "an item has an id")
+                raise RefusedError(400, "an item must have an id")
             wanted.append((item["itemId"], self.quantity(item.get("quantity"))))
         if len(dict(wanted)) != len(wanted):
-            raise RefusedError(400, "an item comes twice")
+            raise RefusedError(400, "an item is listed twice")
         card = self.card(document.get("card"))
         return New(customer=document["customerId"], card=card, wanted=wanted, document=document)
 
     def card(self, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"[0-9]{12,19}", value):
-            raise RefusedError(400, "a card has 12 to 19 digits")
+            raise RefusedError(400, "a card number must have 12 to 19 digits")
         return value
 
     def quantity(self, value: object) -> int:
         if type(value) is not int or not 1 <= value <= 100:
-            raise RefusedError(400, "a quantity is 1 to 100")
+            raise RefusedError(400, "a quantity must be between 1 and 100")
         return value
 
     def integer(self, request: ReceivedRequest, name: str, most: int) -> int:
         value = self.document(request).get(name)
         if type(value) is not int or not 1 <= value <= most:
-            raise RefusedError(400, f"{name} is 1 to {most}")
+            raise RefusedError(400, f"{name} must be between 1 and {most}")
         return value
 
     def limit(self, query: str) -> int:
         text = parse_qs(query).get("limit", ["20"])[0]
         if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= 100:
-            raise RefusedError(400, "limit is 1 to 100")
+            raise RefusedError(400, "limit must be between 1 and 100")
         return int(text)
 
     def item_id(self, text: str) -> int:
@@ -181,7 +181,7 @@ class OrderServer(ReferenceServer):
         return self.all_prices(db, [item for item, _ in new.wanted])
 
     def all_prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """Return the prices of items, all of which must exist."""
+        """Return the prices of the items. Refuse the request if an item does not exist."""
         prices = self.prices(db, items)
         if len(prices) != len(items):
             raise RefusedError(400, "an unknown item")
@@ -242,7 +242,7 @@ class OrderServer(ReferenceServer):
             return self.read(db, order)
 
     def again(self, db: Db, order: int, item: int, quantity: int) -> Document:
-        raise RefusedError(409, f"item {item} is in order {order} already")
+        raise RefusedError(409, f"order {order} already contains item {item}")
 
     def take_out(self, db: Db, order: int, item: int) -> None:
         with self.transaction(db):
@@ -253,7 +253,7 @@ class OrderServer(ReferenceServer):
             self.add_up(db, order)
 
     def lock_order(self, db: Db, order: int) -> None:
-        """Lock the order's row, so that changes of the order's items are sequential."""
+        """Lock the order's row, so that changes to the order's items are serialized."""
         self.there(db, order, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE")
 
     def add_up(self, db: Db, order: int) -> None:
@@ -281,7 +281,7 @@ class OrderServer(ReferenceServer):
         return f"{value:.2f}"
 
     def there(self, db: Db, order: int, query: str = "SELECT 1 FROM orders WHERE id = %s") -> tuple[Any, ...]:
-        """Return the row of a query for an order that must exist."""
+        """Run a query for an order and return the row. Refuse the request with 404 if the order does not exist."""
         if not (row := self.one(db, query, (order,))):
             raise RefusedError(404, f"there is no order {order}")
         return row

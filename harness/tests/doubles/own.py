@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from harness.paths import CONFIG_FILE, FRAMEWORKS
-from harness.plan.discovery import Implementation, scan_folders
+from harness.plan.discovery import scan_folders
+from harness.plan.implementation import Implementation
 
 MAINTAINED = '"maintainers": ["tfb"]'
 

@@ -7,12 +7,11 @@ from typing import Literal
 from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load
 from harness.records.measurements import ErrorCounts
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunInfo
+from harness.records.run_records import ProcessRecord
 from harness.records.store import RunStore
 from harness.records.trial_record import Trial, ValidityCheck
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
 from harness.tests.doubles import runs
 
 JSON = ClosedLoop(connections=64)
@@ -36,7 +35,7 @@ def trial(implementation: str, process: int, throughput: float, *, test_type: st
 
 def trials() -> list[Trial]:
     """Return two trials of each cell. ``slow`` had errors at the highest number of queries."""
-    found = []
+    recorded = []
     for implementation, factor in (("fast", 2.0), ("slow", 1.0)):
         for test_type, loads in LOADS.items():
             for load in loads:
@@ -44,8 +43,8 @@ def trials() -> list[Trial]:
                     one = trial(implementation, process, 1000 * factor * wobble, test_type=test_type, load=load)
                     broken = (implementation, load) == ("slow", QUERIES[1])
                     update = {"errors": ErrorCounts(read=1, status=2), "validity": (BROKEN,)}
-                    found.append(one.model_copy(update=update) if broken else one)
-    return found
+                    recorded.append(one.model_copy(update=update) if broken else one)
+    return recorded
 
 
 def process(implementation: str, number: int, status: Literal["ok", "failed", "interrupted"] = "ok") -> ProcessRecord:

@@ -1,4 +1,4 @@
-"""Simulated runs as records, for tests of the whole ranking. Their values are either simulated or given."""
+"""Creates records of runs with simulated or given values, for tests of the ranking."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,11 +7,10 @@ import numpy as np
 
 from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load
-from harness.records.machine_record import Machine
 from harness.records.measurements import ErrorCounts, ServerUsage
-from harness.records.run_info import ImplementationInfo, RunInfo
+from harness.records.run_info import ImplementationInfo, Machine, RunInfo
 from harness.records.trial_record import Trial, TrialEvidence
-from harness.studies.simulated_runs import Logs
+from harness.studies.coverage import Logs
 
 LOAD = ClosedLoop(connections=64)
 MACHINE = Machine(
@@ -24,7 +23,7 @@ def trial(
     load: Load = LOAD, **changes: Any,
 ) -> Trial:  # fmt: skip
     """Return a trial of one second, which saturates a core by default. ``changes`` sets additional fields."""
-    made = Trial(
+    measured = Trial(
         id=f"{implementation}-{test_type}-{load.label}-{process}.{round_}",
         implementation=implementation, test_type=test_type, load=load, process=process, round=round_,
         started_at=float(process), duration=1.0, asked_duration=1.0,
@@ -34,7 +33,7 @@ def trial(
         generator_cpu_seconds=0.3, generator_threads=1,
         evidence=TrialEvidence(judged=10, received=round(throughput)),
     )  # fmt: skip
-    return made.model_copy(update=changes)
+    return measured.model_copy(update=changes)
 
 
 def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str]) -> list[Trial]:

@@ -40,7 +40,7 @@ def write_records(folder: Path, records: RunRecords) -> None:
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
-    files = {f"{name}.jsonl": "".join(f"{one.to_json()}\n" for one in found) for name, found in lines.items()}
+    files = {f"{name}.jsonl": "".join(f"{record.to_json()}\n" for record in parts) for name, parts in lines.items()}
     files["run.json"] = records.info.to_json(indent=1)
     ranking = rank(records.info, records.trials, records.processes, records.verdicts)
     noted = ranking.model_copy(update={"notes": (*ranking.notes, "Figures are invented to show the page.")})
@@ -48,9 +48,9 @@ def write_records(folder: Path, records: RunRecords) -> None:
     files["logs/harness.log"] = "INFO start: loadgen --connections 64\n" * 20
     for item in records.info.implementations:
         files[f"logs/{safe(item.name)}/build.log"] = "$ build\n[INFO] BUILD SUCCESS\n"
-    for one in records.processes:
-        if one.log:
-            files[one.log] = f"listening on 8080\n{one.implementation}: <b>process</b> {one.process}\n"
+    for record in records.processes:
+        if record.log:
+            files[record.log] = f"listening on 8080\n{record.implementation}: <b>process</b> {record.process}\n"
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -139,28 +139,32 @@ def order_trial(name: str, process: int, factor: float, median: float, *, purpos
 
     A complete arrival takes twice as long as an operation.
     """
-    one, whole = order_latency(median), order_latency(2 * median)
+    operation_latency, arrival_latency = order_latency(median), order_latency(2 * median)
     operations = tuple(
-        OperationTimes(use_case=case.name, operation=done, due=1000, answered=998, errors=ErrorCounts(), latency=one)
+        OperationTimes(
+            use_case=case.name, operation=done, due=1000, answered=998, errors=ErrorCounts(), latency=operation_latency
+        )
         for case in ORDER_USE_CASES
         for done in dict.fromkeys(step.operation for step in case.steps)
     )
-    use_cases = tuple(UseCaseTimes(use_case=case.name, due=1000, done=998, latency=whole) for case in ORDER_USE_CASES)
+    use_cases = tuple(
+        UseCaseTimes(use_case=case.name, due=1000, done=998, latency=arrival_latency) for case in ORDER_USE_CASES
+    )
     load = Scenario(connections=64, factor=factor)
-    found = runs.trial(name, 4990 / 8.0, process, test_type="order", load=load, cpu_per_request=median / 2)
-    own = {
+    result = runs.trial(name, 4990 / 8.0, process, test_type="order", load=load, cpu_per_request=median / 2)
+    fields = {
         "purpose": purpose,
         "duration": 8.0,
         "asked_duration": 8.0,
         "requests": 998 * len(operations),
-        "latency": one,
+        "latency": operation_latency,
         "due": 1000 * len(operations),
         "answered": 998 * len(operations),
         "unfinished": 0,
         "arrivals": Arrivals(due=5000, done=4990, failed=10, unfinished=0, operations=operations, use_cases=use_cases),
         "database_cpu_seconds": 5000 * median / 4,
     }
-    return found.model_copy(update=own)
+    return result.model_copy(update=fields)
 
 
 def orders(results: Path, processes: int = 4) -> None:
@@ -176,16 +180,16 @@ def orders(results: Path, processes: int = 4) -> None:
     profile = {"processes": rules.model_dump(), "orders": {"factors": FACTORS, "goal": GOAL.model_dump()}}
     trials: list[Trial] = []
     for process in range(processes):
-        for place, item in enumerate(items):
+        for position, item in enumerate(items):
             for factor in FACTORS:
-                median = (1 + place) * factor**0.2 * drawn.gauss(0.002, 0.00004)
+                median = (1 + position) * factor**0.2 * drawn.gauss(0.002, 0.00004)
                 trials.append(order_trial(item.name, process, factor, median))
-            capacity = CAPACITY / (1 + place) + process
+            capacity = CAPACITY / (1 + position) + process
             tried = [
                 (capacity, 0.01),
                 (1.04 * capacity, 2 * GOAL.seconds),
             ]  # meets the goal, and misses it slightly above
-            for factor, median in tried if place < 3 or process else tried[:1]:
+            for factor, median in tried if position < 3 or process else tried[:1]:
                 trials.append(order_trial(item.name, process, factor, median, purpose="search"))
     started = [process_of(item.name, process) for process in range(processes) for item in items]
     made = RunRecords(info=info.model_copy(update={"settings": {"profile": profile}}), trials=trials, processes=started)
@@ -211,11 +215,11 @@ def scores(path: Path) -> None:
     some = whole.info.model_copy(update={"loads": {kind: whole.info.loads[kind] for kind in chosen}})
     subset = rank(some, [trial for trial in whole.trials if trial.test_type in chosen], [], [])
     headlines = {kind: test.model_copy(update={"tables": ()}) for kind, test in ranking.test_types.items()}
-    found = {
+    scores_by_name = {
         "ranking": ranking.model_copy(update={"test_types": headlines}).model_dump(mode="json"),
         "subset": {"test_types": chosen, "scores": [score.model_dump(mode="json") for score in subset.overall]},
     }
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(scores_by_name, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:

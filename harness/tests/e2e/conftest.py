@@ -64,11 +64,11 @@ def smoke(runtime: str) -> Finished:
         require_tools("run")
     every = runtime == "docker" and os.environ.get("TFB_CHECK") == "all"
     words = ("--test", "all" if every else "run", "--profile", "smoke", "--seed", "7", "--yes", "--json")
-    done = tfb(*words, "--runtime", runtime)
-    assert done.stdout.startswith("{"), f"exit {done.returncode}\n{done.stderr}"
-    ranking = Ranking.model_validate(json.loads(done.stdout))
+    completed = tfb(*words, "--runtime", runtime)
+    assert completed.stdout.startswith("{"), f"exit {completed.returncode}\n{completed.stderr}"
+    ranking = Ranking.model_validate(json.loads(completed.stdout))
     folder = find_run(REPOSITORY / "results", ranking.run_id)
-    return Finished(done.returncode, done.stderr, folder, store.read_run(folder, with_series=True), ranking)
+    return Finished(completed.returncode, completed.stderr, folder, store.read_run(folder, with_series=True), ranking)
 
 
 @pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])

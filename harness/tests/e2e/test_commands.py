@@ -28,10 +28,10 @@ def test_a_run_measures_every_cell_and_adds_witnesses(scene: Scene) -> None:
         scene.add(name)
     scene.measure("--test", "one", "two").ends(0).says("one", "two", "json", "plaintext")
     cells = [(name, kind) for name in ("one", "two") for kind in ("json", "plaintext")]
-    found = {(t.implementation, t.test_type, t.process, t.generator) for t in trials(scene) if t.rankable}
-    assert found == {(*cell, process, "loadgen") for cell in cells for process in (0, 1)}
-    found = {(t.implementation, t.test_type, t.process, t.generator) for t in trials(scene, "witness")}
-    assert found == {(*cell, 0, "wrk") for cell in cells}
+    measured_cells = {(t.implementation, t.test_type, t.process, t.generator) for t in trials(scene) if t.rankable}
+    assert measured_cells == {(*cell, process, "loadgen") for cell in cells for process in (0, 1)}
+    measured_cells = {(t.implementation, t.test_type, t.process, t.generator) for t in trials(scene, "witness")}
+    assert measured_cells == {(*cell, 0, "wrk") for cell in cells}
 
 
 def short(name: str, **values: str) -> str:
@@ -77,11 +77,11 @@ def test_the_first_command_of_a_fresh_clone_measures(scene: Scene) -> None:
     shutil.copytree(scene.frameworks, clone / "frameworks", dirs_exist_ok=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TFB_", "PYTHON"))}
     environment |= {"TFB_VENV": sys.prefix, "TFB_STATE": os.environ.get("TFB_STATE", str(REPOSITORY / ".tfb"))}
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(clone / "tfb"), "run", "one", "--profile", "smoke", "--runtime", "local", "--yes"],
         cwd=clone, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "In a browser: ./tfb dashboard" in done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "In a browser: ./tfb dashboard" in completed.stdout
     (run,) = (clone / "results").glob("2*")
     assert json.loads((run / "run.json").read_text())["status"] == "complete"

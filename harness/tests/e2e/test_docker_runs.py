@@ -27,8 +27,8 @@ QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS =
 def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Build in advance the images that need more than BUILD_SECONDS. Remove the tests' images afterwards."""
     words = ("--type", "json", "--profile", "smoke", "--duration", "1", "--runtime", "docker")
-    done = tfb("run", "express", *words, "--results", str(tmp_path_factory.mktemp("results")))
-    assert done.returncode == 0, done.stderr
+    completed = tfb("run", "express", *words, "--results", str(tmp_path_factory.mktemp("results")))
+    assert completed.returncode == 0, completed.stderr
     yield
     if left := docker("image", "ls", "--quiet", "--filter", "reference=tfb/e2e-*").split():
         docker("image", "rm", "--force", *left)
@@ -63,7 +63,7 @@ def test_broken_images_do_not_stop_the_others(gallery: Scene) -> None:
     ("name", "words"),
     [
         ("exits-at-once", ("exit status 3", "cannot read its configuration", "log: ")),
-        ("never-listens", ("does it listen on the port that PORT names?",)),
+        ("never-listens", ("Make it listen on the port in the environment variable PORT",)),
         ("out-of-memory", (f"out of memory: it reached the limit of {MEMORY_MIB} MiB (--test-container-memory)",)),
         ("dies-under-load", ("its container has exited: killed by SIGKILL (exit status 137)", "fake: dies-under-load")),
         ("build-fails", ("failed: building the image tfb/e2e-build-fails failed", "missing semicolon", "log: ")),

@@ -3,15 +3,18 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from harness.errors import Exit
+from harness.paths import REPOSITORY
 from harness.tests.e2e.conftest import tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("cargo", ">=1.85")]
@@ -54,6 +57,7 @@ TOML = f"""
 build = "test -f ../needed"
 start = "{sys.executable} -u server.py"
 connections = 4
+start_seconds = 8
 [[request]]
 name = "root"
 path = "/"
@@ -98,12 +102,12 @@ def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
     (shop / "server.py").write_text(text.replace("ROUNDS = 20", "ROUNDS = 2000"), encoding="utf-8")
     done = compare(shop, "--base", "main", "--json", "--history", str(shop.parent / "history"), seconds=60)
     assert done.returncode == Exit.FAILED, done.stdout + done.stderr
-    found = json.loads(done.stdout)
-    assert found["verdict"] == "slower"
-    (root,) = found["requests"]
+    document = json.loads(done.stdout)
+    assert document["verdict"] == "slower"
+    (root,) = document["requests"]
     assert root["request"] == "root"
     assert root["ratio"]["low"] > 1.2
-    assert any("not committed" in note for note in found["notes"])
+    assert any("not committed" in note for note in document["notes"])
     assert (shop.parent / "history").read_text(encoding="utf-8").count("\n") == 1
     assert sorted(path.name for path in shop.iterdir()) == ["server.py", "tfb.toml"]
 
@@ -114,17 +118,17 @@ COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os.
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "expected"),
     [
         pytest.param("import hashlib", "import nothing_such, hashlib", "nothing_such", id="no start"),
-        pytest.param('{"ok": true}', '{"ok": false}', "Expected True, got False", id="wrong answer"),
+        pytest.param('{"ok": true}', '{"ok": false}', "expected True, got False", id="wrong answer"),
         pytest.param("self.send_response(200)", "self.send_response(401)", "login", id="401"),
         pytest.param("self.send_response(200)", "self.send_response(302)", "redirect", id="302"),
         pytest.param(WORK, COUNTED + WORK, "the server ended (exit status 3)", id="ends"),
         pytest.param('int(os.environ["PORT"])', "TAKEN", "already in use", id="port in use"),
     ],
 )
-def test_a_broken_head_is_explained_and_cleaned_up(shop: Path, old: str, new: str, said: str) -> None:
+def test_a_broken_head_is_explained_and_cleaned_up(shop: Path, old: str, new: str, expected: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         text = (shop / "server.py").read_text(encoding="utf-8")
         changed = text.replace(old, new.replace("TAKEN", str(taken.getsockname()[1])))
@@ -132,7 +136,7 @@ def test_a_broken_head_is_explained_and_cleaned_up(shop: Path, old: str, new: st
         (shop / "server.py").write_text(changed, encoding="utf-8")
         done = compare(shop, "--base", "main", seconds=60)
     assert done.returncode == Exit.FAILED, done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
+    assert expected in done.stdout + done.stderr
     assert not [process for process in psutil.process_iter() if _of(process) == str(shop)]
 
 
@@ -152,6 +156,73 @@ def test_a_base_that_fails_to_build_cannot_tell(shop: Path) -> None:
     done = compare(shop, "--base", "main")
     assert done.returncode == Exit.CANNOT_TELL, done.stdout + done.stderr
     assert "cannot tell: base could not be built" in done.stdout
+
+
+@pytest.mark.parametrize("loads", [0, 8], ids=["before the first load", "during loads"])
+def test_ctrl_c_prints_the_verdict_so_far(shop: Path, tmp_path: Path, loads: int) -> None:
+    command = [sys.executable, "-m", "harness", "compare", "--base", "main", "--yes", "--quiet", "--json"]
+    with subprocess.Popen(
+        [*command, "--time", "2m", "--results", str(tmp_path / "results")],
+        cwd=shop,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        until = time.monotonic() + 200
+        while time.monotonic() < until and running.poll() is None:
+            found = [path.read_bytes().count(b"\n") for path in tmp_path.glob("results/*/trials.jsonl")]
+            if any(tmp_path.glob("results/*/logs")) if loads == 0 else sum(found) >= loads:
+                break
+            time.sleep(0.2)
+        running.send_signal(signal.SIGTERM)  # handled like SIGINT, which background jobs ignore
+        out, err = running.communicate(timeout=100)
+    assert running.returncode == Exit.INTERRUPTED, out + err
+    assert not [process for process in psutil.process_iter() if _of(process) == str(shop)]
+    if loads:
+        result = json.loads(out)
+        assert result["interrupted"] is True
+        assert result["requests"][0]["request"] == "root"
+        assert any(note.startswith("interrupted") for note in result["notes"])
+    else:
+        assert (out, "interrupted" in err) == ("", True)
+
+
+LOGIN = """
+    def do_POST(self):
+        global ASKED
+        ASKED += 1
+        self.reply(b'{"data": {"t": "%d-%d"}}' % (os.getpid(), ASKED))
+
+    def reply(self, body, status=200):
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.headers["Authorization"] != f"Bearer {os.getpid()}-1":
+            return self.reply(b"no", 401)
+"""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_each_process_is_logged_in_once(shop: Path, works: bool) -> None:
+    text = (shop / "server.py").read_text(encoding="utf-8")
+    (shop / "server.py").write_text(text.replace("\n    def do_GET(self):\n", LOGIN), encoding="utf-8")
+    login = f'[service.login]\npath = "/login"\nfield = "data.{"t" if works else "token"}"\n'
+    file = (shop / "tfb.toml").read_text(encoding="utf-8").replace("[[request]]", f"{login}[[request]]")
+    file = file.replace('path = "/"\n', 'path = "/"\nheaders = { Authorization = "Bearer {token}" }\n')
+    (shop / "tfb.toml").write_text(file, encoding="utf-8")
+    git(shop, "commit", "-q", "-am", "login")
+    done = compare(shop, "--base", "main", "--json", seconds=60)
+    result = json.loads(done.stdout)
+    if works:
+        assert result["requests"][0]["values"], done.stdout + done.stderr
+    else:
+        assert done.returncode == Exit.CANNOT_TELL
+        assert "login failed: POST /login: the response has no field" in done.stdout
 
 
 CONTAINED = """
@@ -209,9 +280,9 @@ def test_running_services_are_compared_by_response_time(shop: Path) -> None:
             each.wait()
     found = json.loads(done.stdout)
     assert found["requests"][0]["metric"] == "response time", done.stderr
-    assert any("CPU is not known" in note for note in found["notes"])
+    assert any("CPU time is unknown" in note for note in found["notes"])
     done = compare(shop, "--base", "http://example.org")
-    assert (done.returncode, "public address" in done.stderr or "cannot be resolved" in done.stderr) == (
+    assert (done.returncode, "public address" in done.stderr or "cannot resolve" in done.stderr) == (
         Exit.USAGE,
         True,
     )
@@ -222,7 +293,11 @@ def test_a_missing_revision_is_explained(shop: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.parent}", "shallow")
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "tfb.toml").write_text(TOML, encoding="utf-8")
-    lacking = (("all/shop", "v1", "'v1' is no commit"), ("shallow/shop", "HEAD~1", "shallow"), ("none", "main", "dir:"))
+    lacking = (
+        ("all/shop", "v1", "'v1' is not a commit"),
+        ("shallow/shop", "HEAD~1", "shallow"),
+        ("none", "main", "dir:"),
+    )
     for folder, base, said in lacking:
         done = compare(tmp_path / folder, "--base", base)
         assert (done.returncode, said in done.stderr) == (Exit.USAGE, True), done.stderr

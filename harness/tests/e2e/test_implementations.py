@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.plan.discovery import Implementation, scan_folders
+from harness.plan.discovery import scan_folders
+from harness.plan.implementation import Implementation
 from harness.tests.e2e.conftest import LATE, left, require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
@@ -40,19 +41,19 @@ def test_it_verifies_on_the_local_runtime(name: str) -> None:
     if left() <= 0:
         pytest.skip(LATE)
     try:
-        done = tfb("verify", name, "--runtime", "local", "--format", "json", seconds=min(LONGEST, left() + LAST))
+        completed = tfb("verify", name, "--runtime", "local", "--format", "json", seconds=min(LONGEST, left() + LAST))
     except subprocess.TimeoutExpired:
         if left() > 0:
             raise
         pytest.skip(LATE)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    said = json.loads(done.stdout)
-    assert said["problems"] == []
+    assert completed.returncode == 0, completed.stdout[-4000:] + completed.stderr[-4000:]
+    document = json.loads(completed.stdout)
+    assert document["problems"] == []
     declared = next(one for one in KNOWN if one.name == name).urls
-    assert {verdict["test_type"] for verdict in said["verdicts"]} >= {*declared, "http"}
+    assert {verdict["test_type"] for verdict in document["verdicts"]} >= {*declared, "http"}
     failed = [
         (verdict["test_type"], result["check"], result["message"])
-        for verdict in said["verdicts"]
+        for verdict in document["verdicts"]
         for result in verdict["results"]
         if result["outcome"] == "fail"
     ]

@@ -8,8 +8,8 @@ import pytest
 from harness.extras.orders.test_type import USE_CASES
 from harness.records import store
 from harness.records.loads import Scenario
-from harness.records.outcome import Outcome
 from harness.records.run_folders import find_run
+from harness.records.verification_record import Outcome
 from harness.tests.e2e.conftest import require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

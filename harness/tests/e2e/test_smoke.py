@@ -3,7 +3,7 @@
 import pytest
 
 from harness.records.loads import ClosedLoop
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.tests.e2e.conftest import Finished
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]

@@ -167,9 +167,9 @@ def of_a_service(folder: Path) -> FakeRun:
 
 def whose_database_ends(folder: Path) -> FakeRun:
     """Return a run in which the database dies during the loads."""
-    both = {"a": Behaviour(), "b": Behaviour()}
+    servers = {"a": Behaviour(), "b": Behaviour()}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
-    fake = FakeRun(folder, both, profile, world=FakeWorld(talks=True))
+    fake = FakeRun(folder, servers, profile, world=FakeWorld(talks=True))
     fake.world.database_dies_at = fake.world.clock.now + 15.0
     return fake
 

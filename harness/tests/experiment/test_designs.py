@@ -28,9 +28,11 @@ from harness.experiment.steps import (
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline_load
 from harness.plan.profile import ProcessLimits, Profile
+from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
-from harness.records.outcome import Outcome
+from harness.records.measurements import ErrorCounts
 from harness.records.trial_record import Trial, ValidityCheck
+from harness.records.verification_record import Outcome
 from harness.tests.approve import approve
 from harness.tests.doubles.fakes_world import FakeClock
 
@@ -65,7 +67,7 @@ def steps_of(
 
     answers = Answers(plan)
     run_design(
-        designs.DESIGNS[plan.profile.design](plan, seed),
+        designs.find_design(plan.profile.design)(plan, seed),
         answers.execute,
         answers,
         plan.profile.interleaved.time_seconds,
@@ -84,6 +86,8 @@ def short(name: str = "quick", **interleaved: object) -> Profile:
 
 def gate(*kinds: str, seconds: float = 240.0) -> Plan:
     """Return a plan of the regression gate with three sides and the given requests; default: a single request."""
+    if "gate" not in Extensions[object]("designs").names():
+        pytest.skip("needs harness/extras/gate")
     plan = plan_of("abc", short("gate", time_seconds=seconds))
     one = dict.fromkeys(kinds or ("json",), (ClosedLoop(connections=32),))
     return replace(plan, candidates=tuple(replace(each, test_types=one) for each in plan.candidates))
@@ -97,12 +101,13 @@ def describe_step(step: Step) -> tuple[str, str]:
         return type(step).__name__.lower(), f"{step.process.implementation}.{step.process.number}"
     cell = step.cell
     subject = f"{cell.process.implementation}.{cell.process.number} {cell.test_type} {cell.load.label}"
+    until = "" if step.until is None else f", until {step.until:.3g}"
     if isinstance(step, Warm):
-        return f"warm {step.seconds:g} s, until {step.until:.3g}", subject
+        return f"warm {step.seconds:g} s{until}", subject
     share = "" if step.share is None else f" {step.share:g}"
     first = f" (first after {step.warm_up.duration:g} s)" if step.warm_up else ""
     warm = {None: "", True: " steady", False: " cold"}[step.steady]
-    action = f"{step.purpose}{share} {step.seconds:g} s, round {step.round}, until {step.until:.3g}"
+    action = f"{step.purpose}{share} {step.seconds:g} s, round {step.round}{until}"
     return action, f"{subject}{warm}{first}"
 
 
@@ -129,9 +134,10 @@ PLANS: dict[str, Plan] = {
     "search": plan_of("ab", processes(short("latency", time_seconds=130.0), 1, rates=RATES)),
     "search-orders": of_orders(),
     "techempower": plan_of("abc", processes(short("techempower"), 2, duration_seconds=12.0)),
-    # The sides run side by side even with little memory.
-    "gate": replace(gate("json", "query", seconds=150.0), memory_limit=1.0),
 }
+if "gate" in Extensions[object]("designs").names():
+    # The sides run side by side even with little memory.
+    PLANS["gate"] = replace(gate("json", "query", seconds=150.0), memory_limit=1.0)
 
 
 def answer(step: Step) -> StepResult | None:
@@ -148,7 +154,7 @@ def answer(step: Step) -> StepResult | None:
             | Warm(cell=Cell(process=Process("c", 1), load=ClosedLoop(connections=64)))
             | Measure(cell=Cell(process=Process("a", 0)), purpose="common")
         ):
-            return Failed(gone=True)
+            return Failed(server_exited=True)
         case Measure(cell=Cell(process=Process("a", 1), test_type="json", load=ClosedLoop(connections=64))):
             return Failed()
     return None
@@ -168,7 +174,7 @@ def says(step: Measure) -> dict[str, object]:
 @pytest.mark.parametrize("name", PLANS)
 def test_designs_yield_the_approved_steps(name: str) -> None:
     prediction = predict(PLANS[name], seed=1)
-    figures = [prediction.seconds, prediction.measuring, prediction.trials, len(prediction.measured)]
+    figures = [prediction.seconds, prediction.measuring, prediction.trials, len(prediction.measured_cells)]
     steps = groupby(map(describe_step, steps_of(PLANS[name], answer, trial_changes=says)), key=lambda step: step[0])
     lines = [f"{action}: {', '.join(subject for _, subject in group)}" for action, group in steps]
     approve(f"experiment-steps-{name}", {"figures": figures, "shortage": prediction.shortage, "steps": lines})
@@ -273,6 +279,100 @@ def test_a_rate_missed_by_several_sides_is_lowered(late: str, lowered: bool) -> 
     assert {rate for rate, first in rates if not first} == {350.0 if lowered else 1000.0}
 
 
+@pytest.mark.parametrize(
+    ("slow", "most", "used"),
+    [("b", 8, [32, 8]), ("abc", 8, [32, 8]), ("c", 3, [32, 8, 2]), ("a", 1, [32, 8, 2, 1]), ("a", 0, [32, 8, 2, 1])],
+    ids=["one side", "all sides", "twice", "one connection", "always late"],
+)
+def test_late_responses_reduce_the_connections_of_all_sides(slow: str, most: int, used: list[int]) -> None:
+    """The last parameter shows the numbers of connections in the order of their use."""
+
+    def trial_changes(step: Measure) -> dict[str, object]:
+        if step.cell.process.implementation in slow and step.cell.load.connections > most:
+            return {"errors": ErrorCounts(timeout=3), "validity": (LATE,)}
+        return {"throughput": 100.0}
+
+    loads = measured(steps_of(gate(), trial_changes=trial_changes))
+    assert list(dict.fromkeys(step.cell.load.connections for step in loads)) == used
+    at_rate = {step.cell.load for step in loads if isinstance(step.cell.load, OpenLoop)}
+    assert at_rate == ({OpenLoop(rate=50.0, connections=used[-1])} if most else set())
+    last = {s.cell.process.implementation for s in loads if s.cell.load == ClosedLoop(connections=used[-1])}
+    assert last == set("abc")
+
+
+@pytest.mark.parametrize(("throughput", "seconds"), [(100.0, 0.0), (2.0, 8.0), (0.1, 30.0), (0.0, 30.0)])
+def test_abandoned_requests_do_not_delay_the_next(throughput: float, seconds: float) -> None:
+    def trial_changes(step: Measure) -> dict[str, object]:
+        if step.cell.load.connections == 32:
+            return {"errors": ErrorCounts(timeout=3), "validity": (LATE,), "throughput": throughput}
+        return {"throughput": 100.0}
+
+    steps = steps_of(gate(), trial_changes=trial_changes)
+    late = next(i for i, step in enumerate(steps) if isinstance(step, Measure) and step.cell.load.connections == 32)
+    assert steps[late + 1] == Rest(seconds=seconds)
+    assert [step for step in steps if isinstance(step, Rest) and not step.quiet] == [Rest(seconds=seconds)]
+
+
+LATE = ValidityCheck(name="timeouts", outcome=Outcome.FAIL, value=3.0, threshold=0.0)
+
+
+@pytest.mark.parametrize(("throughput", "connections"), [(100.0, 8), (1.7, 3), (0.8, 1), (0.0, 1)])
+def test_the_throughput_limits_reduced_connections(throughput: float, connections: int) -> None:
+    """An overloaded server shows how many requests it answers in time. Every process repeats its closed loop."""
+
+    def trial_changes(step: Measure) -> dict[str, object]:
+        if step.cell.load.connections == 32:
+            return {"errors": ErrorCounts(timeout=3), "validity": (LATE,), "throughput": throughput}
+        return {"throughput": 1.0, "requests": 4 if step.seconds < 10.0 else 9}
+
+    loads = measured(steps_of(gate(), trial_changes=trial_changes))
+    assert list(dict.fromkeys(step.cell.load.connections for step in loads)) == [32, connections]
+    closed = {s.cell.process for s in loads if s.cell.load == ClosedLoop(connections=connections)}
+    assert closed == {s.cell.process for s in loads}
+    first = [s for s in loads if s.cell.process.number == 0 and isinstance(s.cell.load, OpenLoop)]
+    assert {s.cell.process.implementation for s in first if s.round == 1} == set("abc")
+
+
+def test_closed_loops_of_slow_services_are_longer() -> None:
+    def trial_changes(step: Measure) -> dict[str, object]:
+        slow = step.cell.process.implementation == "b"
+        return {"requests": round(0.4 * step.seconds), "throughput": 0.4} if slow else {"throughput": 100.0}
+
+    loads = measured(steps_of(gate(), trial_changes=trial_changes))
+    closed = {s.cell.process.implementation: s.seconds for s in loads if isinstance(s.cell.load, ClosedLoop)}
+    assert set(closed.values()) == {10.0}
+    assert {s.cell.load.rate for s in loads if isinstance(s.cell.load, OpenLoop)} == {0.2}
+
+
+def test_refused_connections_reduce_the_connections() -> None:
+    def refuse(step: Step) -> StepResult | None:
+        return Failed() if isinstance(step, Measure) and step.cell.load.connections > 2 else None
+
+    loads = measured(steps_of(gate(), refuse))
+    assert list(dict.fromkeys(step.cell.load.connections for step in loads)) == [32, 8, 2]
+    assert {step.cell.process.implementation for step in loads if isinstance(step.cell.load, OpenLoop)} == set("abc")
+
+
+@pytest.mark.parametrize(("start", "seconds", "expected"), [(1.0, 240.0, 5), (20.0, 300.0, 3), (200.0, 240.0, 1)])
+def test_slow_starts_make_processes_fewer(start: float, seconds: float, expected: int) -> None:
+    """Starts take part of the session's time, which the session keeps."""
+    took: list[float] = []
+    plan = gate(seconds=seconds)
+    plan = replace(plan, profile=processes(plan.profile, 5))
+
+    class Slow(Prediction):
+        def execute(self, step: Step) -> StepResult:
+            if isinstance(step, Start):
+                self.sleep(start)
+                took.append(step.process.number)
+            return super().execute(step)
+
+    clock = Slow(plan)
+    run_design(designs.find_design("gate")(plan, 1), clock.execute, clock, seconds)
+    assert len(set(took)) == expected
+    assert clock.seconds < seconds + 3 * (start + 10.0)
+
+
 def test_the_regression_gate_ends_without_a_rate() -> None:
     """If the closed loops fail, the rate remains unknown."""
     failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
@@ -285,7 +385,9 @@ def test_the_regression_gate_ends_without_a_side() -> None:
     lost = Process("b", 0)
     does_not_start = steps_of(gate(), lambda s: Failed() if s == Start(process=lost) else None)
     assert not measured(does_not_start)
-    dies = steps_of(gate(), lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None)
+    dies = steps_of(
+        gate(), lambda s: Failed(server_exited=True) if isinstance(s, Measure) and s.cell.process == lost else None
+    )
     for steps in (does_not_start, dies):
         assert {step.process.number for step in steps if isinstance(step, Start)} == {0}
         assert {step.process.implementation for step in steps if isinstance(step, Stop)} == {"a", "c"}
@@ -295,14 +397,14 @@ def test_a_load_must_leave_time_to_stop_processes() -> None:
     """Two processes need 8 s of the 50 s, and a load of 1 s needs 1.8 s."""
     cells = {name: Cell(process=Process(name, 0), test_type="json", load=JSON[0]) for name in "abcde"}
     for until, seconds, now, passed in (
-        (0.5, 100.0, 40.1, False), (0.5, 100.0, 40.3, True), (1.0, 100.0, 90.3, True), (1.01, 100.0, 1e9, False),
+        (0.5, 100.0, 40.1, False), (0.5, 100.0, 40.3, True), (1.0, 100.0, 90.3, True), (None, 100.0, 1e9, False),
         (0.5, None, 1e9, False),
     ):  # fmt: skip
         clock = FakeClock()
-        deadline = Deadline(clock, seconds, began=clock.now)
+        deadline = Deadline(clock, seconds, started_at=clock.now)
         for name, cell in cells.items():
             deadline.note(Start(process=cell.process), Failed() if name == "c" else Done())
-        deadline.note(Warm(cell=cells["d"], seconds=1.0), Failed(gone=True))
+        deadline.note(Warm(cell=cells["d"], seconds=1.0), Failed(server_exited=True))
         deadline.note(Measure(cell=cells["a"], seconds=1.0), Failed())
         deadline.note(Stop(process=cells["e"].process), Done())
         clock.sleep(now)
@@ -329,7 +431,7 @@ def test_a_dead_server_spares_others_in_techempowers_order() -> None:
     lost = Process("a", 0)
     steps = steps_of(
         plan_of("ab", "techempower"),
-        lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None,
+        lambda s: Failed(server_exited=True) if isinstance(s, Measure) and s.cell.process == lost else None,
     )
     assert len([s for s in measured(steps) if s.cell.process == lost]) == 1
     assert {s.cell.test_type for s in measured(steps) if s.cell.process == Process("b", 0)} == {"json", "query"}

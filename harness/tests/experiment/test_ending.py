@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from harness.errors import Exit, UsageError
-from harness.experiment.dry_run import dry_run
 from harness.experiment.loop import MeasuringClock
-from harness.experiment.predicted import planned_seconds, predict
+from harness.experiment.predicted import dry_run, planned_seconds, predict
 from harness.experiment.selection import make_plan
 from harness.experiment.steps import Done, Process, Rest, Start, Step, StepResult, Stop
 from harness.plan import profile as profiles
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.plan.profile import Profile
-from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord
+from harness.records.verification_record import Outcome
 from harness.report.tables import ranking_tables
 from harness.stats.unranked import NOT_REACHED
 from harness.tests.doubles.fakes_run import FakeRun
@@ -65,7 +64,7 @@ def test_a_run_without_time_is_incomplete(tmp_path: Path) -> None:
 def test_reports_distinguish_incomplete_from_failed_runs(tmp_path: Path) -> None:
     fake = short(tmp_path)
     outcome = fake.run()
-    assert any(note.startswith("the run is incomplete: time was up") for note in outcome.ranking.notes)
+    assert any(note.startswith("the run is incomplete, because the time was up") for note in outcome.ranking.notes)
     reasons = {row.reason for kind in outcome.ranking.test_types.values() for t in kind.tables for row in t.rows}
     assert NOT_REACHED in reasons
     assert any(
@@ -104,7 +103,9 @@ def test_failed_loads_count_as_tried(tmp_path: Path) -> None:
 def test_unmeasured_cells_name_the_dead_process(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(dies_after=5.0)}, quick(300.0), ("json", "query"))
     outcome = fake.run()
-    assert any(line.endswith("not tried: the process failed before its turn") for line in outcome.failures)
+    assert any(
+        line.endswith("not tried: the process failed before this load was measured") for line in outcome.failures
+    )
     assert not any(LATE in line for line in outcome.failures)
     (verdict,) = outcome.verdicts
     assert verdict.line == "a: failed: the server ended (killed by SIGKILL)"
@@ -122,7 +123,7 @@ def test_an_incomplete_run_cannot_be_resumed(tmp_path: Path) -> None:
     fake.run()
     before = fake.records().info
     with pytest.raises(
-        UsageError, match=r"has no time left, so it cannot be resumed\. Start a new run with more --time"
+        UsageError, match=r"has no time left, so it cannot be resumed\. Start a new run with a larger --time"
     ):
         replace(fake, resume="latest").run()
     assert fake.records().info == before
@@ -178,7 +179,7 @@ def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
     took, took_usually = (run.world.clock.monotonic() for run in (late, usual))
     assert 45.0 < took - took_usually < 56.0
     assert any("starting slow took" in line and "longer than planned" in line for line in late.display.lines)
-    assert any("starts and stops took" in line for line in late.display.lines)
+    assert any("slow starts and stops extended the run by" in line for line in late.display.lines)
     assert not any("longer than planned" in line for line in usual.display.lines)
 
 
@@ -204,12 +205,12 @@ def test_builds_take_no_measuring_time(tmp_path: Path) -> None:
 
         fake.runtime.build = build  # type: ignore[method-assign]
         trials.append(len(fake.run().records.trials))
-        (told,) = (line for line in fake.display.lines if line.startswith("builds took"))
-        assert ("13 min 20 s" in told) is bool(seconds)
-        again = FakeRun(tmp_path / str(seconds), fake.servers, quick(120.0))
-        again.run()
-        (foretold,) = (line for line in again.display.lines if line.startswith("builds come first"))
-        assert ("about 13 min 20 s, judging by earlier runs" in foretold) is bool(seconds)
+        (announcement,) = (line for line in fake.display.lines if line.startswith("builds took"))
+        assert ("13 min 20 s" in announcement) is bool(seconds)
+        second = FakeRun(tmp_path / str(seconds), fake.servers, quick(120.0))
+        second.run()
+        (prediction,) = (line for line in second.display.lines if line.startswith("builds run first"))
+        assert ("about 13 min 20 s; judging by earlier runs" in prediction) is bool(seconds)
     assert trials[0] == trials[1]
 
 
@@ -242,7 +243,7 @@ def test_the_measuring_clock_ignores_delays() -> None:
 
 def test_a_start_as_long_as_predicted_extends_nothing(tmp_path: Path) -> None:
     fake = short(tmp_path)
-    fake._write()
+    fake.write_folders()
     plan = make_plan(fake.settings())
     prediction, start = predict(plan, 1), Start(process=Process("a", 0))
     assert planned_seconds(plan, start) == pytest.approx(3.0 + 3 * 1.5)
@@ -265,11 +266,11 @@ def test_a_dry_run_names_the_cells_without_time(tmp_path: Path, capsys: pytest.C
 def test_a_dry_run_of_resume_counts_remaining_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(120.0, processes=2))
     fake.run()
-    found = []
+    predicted_seconds = []
     for resume in (None, "latest"):
         assert dry_run(replace(fake.settings(), json=True, resume=resume), lambda *_: ()) == Exit.OK
-        found.append(json.loads(capsys.readouterr().out)["seconds"])
-    assert (found[0] > 100.0, found[1]) == (True, 0.0)
+        predicted_seconds.append(json.loads(capsys.readouterr().out)["seconds"])
+    assert (predicted_seconds[0] > 100.0, predicted_seconds[1]) == (True, 0.0)
 
 
 def test_verdicts_include_skipped_implementations(tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_verdicts_include_skipped_implementations(tmp_path: Path) -> None:
     other["tests"][0]["default"]["db_url"] = "/db"
     selection = fake.settings().selection
     fake.asked = {"selection": replace(selection, test=("a", "b"))}
-    fake._write = lambda: path.write_text(json.dumps(other))  # type: ignore[method-assign, assignment]
+    fake.write_folders = lambda: path.write_text(json.dumps(other))  # type: ignore[method-assign, assignment]
     outcome = fake.run()
     lines = [verdict.line for verdict in outcome.verdicts]
     assert lines[0] == "a: verified"

@@ -10,7 +10,14 @@ import pytest
 
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.experiment import first_use
-from harness.experiment.first_use import FirstUseTask, describe_builds, describe_chores, find_chores, past_build_seconds
+from harness.experiment.first_use import (
+    FirstUseTask,
+    describe_builds,
+    describe_chores,
+    expected_build_seconds,
+    find_chores,
+    past_build_seconds,
+)
 from harness.experiment.selection import make_plan
 from harness.plan.hosts import hosts_from_flags
 from harness.plan.plan import Plan
@@ -26,8 +33,10 @@ from harness.runtime import upstream
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
-GENERATOR = FirstUseTask(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen")
-UPSTREAM = FirstUseTask(what="build the upstream service", seconds=30.0, in_runtime=False, crate="upstream")
+GENERATOR = FirstUseTask(
+    description="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"
+)
+UPSTREAM = FirstUseTask(description="build the upstream service", seconds=30.0, in_runtime=False, crate="upstream")
 
 
 @pytest.fixture
@@ -43,7 +52,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 def planned(folder: Path, *types: str) -> tuple[Settings, Plan]:
     fake = FakeRun(folder, {"a": Behaviour()}, test_types=types or ("json",))
-    fake._write()
+    fake.write_folders()
     chosen = fake.settings()
     return chosen, make_plan(chosen)
 
@@ -76,7 +85,7 @@ def test_installable_packages_are_predicted(
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
     chores = find_chores(replace(chosen, consent=consent), plan)
-    assert [chore.what for chore in chores] == ([] if consent == "no" else ["install wrk (apt-get)"])
+    assert [chore.description for chore in chores] == ([] if consent == "no" else ["install wrk (apt-get)"])
     assert all(chore.in_runtime for chore in chores)
 
 
@@ -96,14 +105,14 @@ def test_missing_images_are_predicted(tmp_path: Path, monkeypatch: pytest.Monkey
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
-    chores = {chore.what: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
+    chores = {chore.description: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
     generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
     assert chores == {"build the image tfb/database": True, **generator}
 
 
 def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking() -> str:
-        raise EnvironmentLacksError("no container engine answers")
+        raise EnvironmentLacksError("no container engine responds")
 
     monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
     monkeypatch.setattr(first_use, "engine_version", lacking)
@@ -127,7 +136,6 @@ def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.Monke
     assert "about 1 min 00 s before anything is measured: build the load generator (cargo build)" in describe_chores(
         [GENERATOR]
     )
-    assert any(line.startswith("making the load generator ready: build the load gen") for line in first.display.lines)
     ends = [next(line for line in fake.display.lines if "expected end" in line) for fake in (usual, first)]
     seconds = [end.rpartition("(")[2].partition(",")[0] for end in ends]
     assert seconds[0] != seconds[1]
@@ -177,13 +185,23 @@ def test_build_seconds_come_from_the_latest_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [
-        ({"a": 40.0, "b": 80.0}, "about 2 min 00 s, judging by earlier runs"),
-        ({"a": 40.0, "b": None}, "about 40 s, judging by earlier runs; not built before: b"),
-        ({"a": None, "b": None}, "not built here before"),
+        ({"a": 40.0, "b": 80.0}, "about 2 min 00 s; judging by earlier runs"),
+        ({"a": 40.0, "b": None}, "about 1 min 40 s; 1 of 2 for the first time, at about 1 min each"),
+        ({"a": None, "b": None}, "about 2 min 00 s; 2 of 2 for the first time, at about 1 min each"),
     ],
 )
-def test_builds_are_announced_apart_from_the_time(seconds: dict[str, float | None], told: str) -> None:
-    assert describe_builds(seconds) == f"builds come first and take no measuring time ({told})"
+def test_builds_are_part_of_the_expected_time(seconds: dict[str, float | None], told: str, tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()})
+    fake.write_folders()
+    expected = expected_build_seconds(make_plan(fake.settings()).implementations, seconds)
+    assert describe_builds(seconds, expected) == f"builds run first and do not count as measuring time ({told})"
+
+
+def test_builds_that_implementations_share_count_once(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()})
+    fake.write_folders()
+    (one,) = make_plan(fake.settings()).implementations
+    assert expected_build_seconds([one, replace(one, variant="second")], {}) == first_use.FIRST_BUILD_SECONDS
 
 
 def test_nothing_is_announced_without_chores() -> None:

@@ -105,12 +105,12 @@ def command_line(generator: Loadgen | Wrk, run: LoadRun, folder: Path) -> str:
 
 def test_command_lines_match_approved_ones(tmp_path: Path) -> None:
     own, first, wrk = Loadgen(), Loadgen(binary="/built/loadgen", chrt="/usr/bin/chrt"), Wrk()
-    found = {
+    command_lines = {
         name: [command_line(own, run, tmp_path), command_line(wrk, replace(run, seconds=14.2), tmp_path)]
         for name, run in LOADS.items()
     }
-    found["priority"] = [command_line(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]
-    approve("experiment-generators-arguments", found)
+    command_lines["priority"] = [command_line(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]
+    approve("experiment-generators-arguments", command_lines)
 
 
 def test_requests_and_scenarios_are_written_to_files(tmp_path: Path) -> None:
@@ -204,16 +204,16 @@ def shorten(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_results_match_approved_ones() -> None:
     """Approve the first document of each kind, and the differences of the other documents from the first."""
-    found = {
+    results = {
         name: json.loads(generator.result(run, text).model_dump_json(), object_hook=shorten)
         for name, (generator, run, text) in OUTPUTS.items()
     }
-    for name, one in found.items():
-        whole = found[name.partition(",")[0]]
-        if one is not whole:
-            differs = {key: value for key, value in one.items() if value != whole[key]}
-            found[name] = {key: "nothing" if value is None else value for key, value in differs.items()}
-    approve("experiment-generators-results", found)
+    for name, one in results.items():
+        first_result = results[name.partition(",")[0]]
+        if one is not first_result:
+            differs = {key: value for key, value in one.items() if value != first_result[key]}
+            results[name] = {key: "nothing" if value is None else value for key, value in differs.items()}
+    approve("experiment-generators-results", results)
 
 
 def test_merged_percentiles_lie_on_the_bins() -> None:

@@ -77,9 +77,9 @@ def test_requests_are_identical_to_wrks(binary: str, depth: int, tmp_path: Path)
     assert len(request) == requests_file[0].request_bytes
     assert len(theirs) == len(ours) == 2
     for stream in (*theirs, *ours):
-        whole = len(stream) // len(request)
-        assert stream == request * whole
-        assert whole % depth == 0
+        request_count = len(stream) // len(request)
+        assert stream == request * request_count
+        assert request_count % depth == 0
 
 
 def test_all_requests_are_counted_by_status(binary: str) -> None:
@@ -176,7 +176,7 @@ def test_sigint_ends_a_load_with_results(binary: str) -> None:
         ready = json.loads(child.stdout.readline())
         assert (ready["kind"], ready["ready"], ready["connections"]) == ("ready", True, 3)
         assert not any(server.streams)
-        said = time.monotonic_ns()
+        go_sent_at = time.monotonic_ns()
         child.stdin.write("go\n")
         child.stdin.flush()
         while not any(server.streams):
@@ -185,7 +185,7 @@ def test_sigint_ends_a_load_with_results(binary: str) -> None:
         total = json.loads(child.communicate(timeout=20)[0])
     assert child.returncode == 0
     assert total["kind"] == "total"
-    assert total["start_ns"] > said
+    assert total["start_ns"] > go_sent_at
     assert total["sent"] == total["received"] > 0
 
 
@@ -205,7 +205,7 @@ def test_a_suspended_generator_reports_the_actual_load_time(binary: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("listening", "options", "status", "said"),
+    ("listening", "options", "status", "expected"),
     [
         (True, (), 3, ""),
         (True, ("--start-at-once", "--answers", "/nowhere/answers"), 1, "--answers /nowhere/answers"),
@@ -214,19 +214,19 @@ def test_a_suspended_generator_reports_the_actual_load_time(binary: str) -> None
     ids=["nobody says go", "a file cannot be written", "nobody answers"],
 )
 def test_invalid_loads_are_refused(
-    binary: str, listening: bool, options: Sequence[str], status: int, said: str
+    binary: str, listening: bool, options: Sequence[str], status: int, expected: str
 ) -> None:
     # ``taken`` reserves a port without listening on it.
     with ScriptedServer() as server, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = server.endpoint.url("/x") if listening else f"http://127.0.0.1:{taken.getsockname()[1]}/"
         command = [binary, "--duration", "1", *options, url]
-        done = subprocess.run(
+        completed = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
         )
-        assert done.returncode == status
+        assert completed.returncode == status
         assert not any(server.streams)
-    assert said in done.stderr
+    assert expected in completed.stderr
 
 
 def test_the_upstream_counts_calls_and_keeps_delays(binary: str) -> None:

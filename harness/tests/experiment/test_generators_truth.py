@@ -206,11 +206,11 @@ def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *wor
         command += ["--start-at-once", "--connections", "16", *words, url]
         output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
     load = Scenario(factor=1, connections=16)
-    asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
-    whole = Loadgen().result(asked, output).arrivals
-    assert whole is not None  # fails if the counts are inconsistent
+    load_run = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
+    recorded_arrivals = Loadgen().result(load_run, output).arrivals
+    assert recorded_arrivals is not None  # fails if the counts are inconsistent
     arrivals = [json.loads(line) for line in (folder / RESPONSES_FILE).read_text().splitlines()]
-    return Played(parse_totals(output, url)[0], whole, arrivals)
+    return Played(parse_totals(output, url)[0], recorded_arrivals, arrivals)
 
 
 def test_a_stall_delays_every_arrival_due_during_it(tmp_path: Path) -> None:
@@ -240,9 +240,9 @@ def test_a_stall_delays_every_arrival_due_during_it(tmp_path: Path) -> None:
             continue
         with pytest.raises(AssertionError):
             assert_true(create.service, times, "95", "99")
-        whole = played.total.use_cases[0].latency
-        assert whole is not None
-        assert whole.later_than(0.5) >= late
+        use_case_latency = played.total.use_cases[0].latency
+        assert use_case_latency is not None
+        assert use_case_latency.later_than(0.5) >= late
         return
 
 
@@ -259,14 +259,14 @@ def test_a_failed_step_ends_the_arrival(tmp_path: Path) -> None:
     assert read_order.due == create.answered == len(shop.created)
     assert read_order.errors.timeout + read_order.unfinished == silent
     assert read_order.errors.timeout == played.total.connections_hung > 0
-    whole = played.whole
-    assert whole.due == orders == len(played.arrivals)
-    assert whole.failed == refused + closed + read_order.errors.timeout
-    assert whole.unfinished == read_order.unfinished
+    recorded_arrivals = played.whole
+    assert recorded_arrivals.due == orders == len(played.arrivals)
+    assert recorded_arrivals.failed == refused + closed + read_order.errors.timeout
+    assert recorded_arrivals.unfinished == read_order.unfinished
     ended = Counter(step.get("error", step["status"]) for one in played.arrivals for step in one["steps"][-1:])
     assert ended == +Counter(
         {
-            200: whole.done,
+            200: recorded_arrivals.done,
             503: refused,
             "closed": closed,
             "timeout": read_order.errors.timeout,
@@ -284,6 +284,25 @@ def test_requests_beyond_the_drain_are_unfinished(tmp_path: Path) -> None:
     assert create.unfinished == create.due - 16
     assert played.whole.unfinished == create.due == len(played.arrivals)
     assert Counter(len(one["steps"]) for one in played.arrivals) == {2: 16, 0: create.due - 16}
+
+
+def test_a_drain_of_the_timeout_leaves_nothing_unfinished(tmp_path: Path) -> None:
+    """The server is silent shortly before the end of the load, so these requests time out at the end of the drain."""
+    first: list[float] = []
+
+    def answer(_: int) -> bytes | None:
+        first.append(time.monotonic())
+        time.sleep(0.005)
+        return OK if time.monotonic() < first[0] + 0.97 else None
+
+    words = ["--start-at-once", "--connections", "8", "--duration", "1", "--timeout", "0.4", "--drain-seconds", "0.4"]
+    with ScriptedServer(answer) as server:
+        url = server.endpoint.url("/")
+        command = [str(crates.loadgen_program()), *words, url]
+        output = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    (total,) = parse_totals(output, url)
+    assert total.connections_hung == total.sent - total.received > 0
+    assert total.unfinished == 0
 
 
 def test_arrivals_continue_when_responses_close_connections(tmp_path: Path) -> None:

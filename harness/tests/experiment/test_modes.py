@@ -12,10 +12,10 @@ import pytest
 
 from harness.errors import Exit, TfbError
 from harness.experiment import first_use, modes, verifying
-from harness.plan.discovery import Implementation, Selection
-from harness.records.outcome import Outcome
+from harness.plan.discovery import Selection
+from harness.plan.implementation import Implementation
 from harness.records.run_info import BuildRecord
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome
 from harness.runtime import Database
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime
@@ -49,15 +49,15 @@ class VerifyScene:
     databases: list[FakeDatabase] = field(default_factory=list)  # databases that have been started
 
     def verify(self, *names: str, **options: Any) -> int:
-        self.fake._write()
+        self.fake.write_folders()
         options = {"mode": "verify", "selection": Selection(test=names), **options}
         return modes.verify(replace(self.fake.settings(), **options))
 
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
-    made = VerifyScene(fake=FakeRun(tmp_path, SERVERS))
-    world, verifier = made.fake.world, made.fake.verifier
+    scene = VerifyScene(fake=FakeRun(tmp_path, SERVERS))
+    world, verifier = scene.fake.world, scene.fake.verifier
     verifier.fails_before = frozenset({("wrong", "json")})
 
     class Runtime(FakeRuntime):
@@ -66,13 +66,13 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
         @contextmanager
         def database(self) -> Iterator[FakeDatabase]:
-            made.databases.append(FakeDatabase(world))
-            yield made.databases[-1]
+            scene.databases.append(FakeDatabase(world))
+            yield scene.databases[-1]
 
     monkeypatch.setattr(modes, "choose_runtime", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
     monkeypatch.setattr(first_use, "find_chores", lambda *_: ())
-    return made
+    return scene
 
 
 def lines_of(text: str) -> set[str]:
@@ -151,7 +151,7 @@ def test_junit_reports_an_error_without_builds(scene: VerifyScene, capsys: pytes
 def test_implementations_without_the_test_types_are_skipped(
     scene: VerifyScene, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
-    scene.fake._write()
+    scene.fake.write_folders()
     home = scene.fake.folder / "frameworks" / "Fake" / "idle"
     home.mkdir()
     entry = {"language": "Fake", "db_url": "/db"}
@@ -193,19 +193,19 @@ def test_exceptions_behind_failing_responses_are_quoted(
 
     monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
     assert scene.verify("good") == Exit.FAILED
-    told = capsys.readouterr()
-    assert "server log: PG::Bad - no such table" in told.out
-    assert "good: failed: 1 violation" in told.out
+    captured = capsys.readouterr()
+    assert "server log: PG::Bad - no such table" in captured.out
+    assert "good: failed: 1 violation" in captured.out
 
 
 def test_watching_starts_the_database_once_a_build_passes(
     scene: VerifyScene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Sequence[Database]] = []
+    database_lists: list[Sequence[Database]] = []
 
     def changed(settings: Any, plan: Any, _: Any) -> Any:
-        seen.append([*scene.databases])
-        if len(seen) == 2:
+        database_lists.append([*scene.databases])
+        if len(database_lists) == 2:
             raise TfbError("enough")
         monkeypatch.setitem(BUILDS, "broken", BuildRecord(status="ok"))
         return plan
@@ -213,7 +213,7 @@ def test_watching_starts_the_database_once_a_build_passes(
     monkeypatch.setattr(modes, "_wait_for_new_plan", changed)
     with pytest.raises(TfbError, match="enough"):
         scene.verify("broken", watch=True)
-    assert [len(each) for each in seen] == [0, 1]
+    assert [len(each) for each in database_lists] == [0, 1]
     assert lines_of(capsys.readouterr().out) == {
         "broken: build failed: make failed (exit status 2)",
         "broken: verified",

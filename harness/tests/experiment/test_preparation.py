@@ -11,8 +11,8 @@ import pytest
 
 from harness.errors import Exit, UsageError
 from harness.experiment import run_setup
-from harness.experiment.dry_run import dry_run
 from harness.experiment.first_use import FirstUseTask
+from harness.experiment.predicted import dry_run
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_setup import choose_baseline, read_revision
 from harness.experiment.selection import JIT_PLATFORMS, limit_memory, make_plan
@@ -21,8 +21,9 @@ from harness.experiment.stage_prepare import clear_leftovers, describe_run
 from harness.host import process
 from harness.host.leftovers import Leftover
 from harness.plan import profile as profiles
-from harness.plan.discovery import Implementation, Selection
+from harness.plan.discovery import Selection
 from harness.plan.hosts import hosts_from_flags
+from harness.plan.implementation import Implementation
 from harness.plan.run_settings import ControlCopy, Settings
 from harness.records.loads import ClosedLoop
 from harness.records.run_info import BuildRecord
@@ -94,7 +95,7 @@ def planned(root: Path, *names: str, **values: Any) -> list[str]:
 def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
     """Refusals are reported only for named implementations. Broken files are reported if they may matter."""
     tree(tmp_path)
-    whole = {
+    plans_without_errors = {
         "all": planned(tmp_path, "all", reverse_order=True),
         "of another type": planned(tmp_path, "x", test_types=("fortune",)),
     }
@@ -104,8 +105,8 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
     copy = ControlCopy(suffix="@base", frameworks=(tmp_path / "frameworks",))
     load = (ClosedLoop(connections=3),)
     profile = profiles.load_profile("smoke").model_copy(update={"reference": "x"})
-    found = {
-        **whole,
+    plans = {
+        **plans_without_errors,
         "all beside a broken file": planned(tmp_path, "all"),
         "run": planned(tmp_path, "run", profile=profile),
         "no name": planned(tmp_path),
@@ -120,7 +121,7 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
         ),
         "cells": planned(tmp_path, "x", "x-fan", cells={"x-fan": {"db": load}}),
     }
-    approve("experiment-preparation", found)
+    approve("experiment-preparation", plans)
 
 
 def test_memory_sizes_come_from_recent_runs(tmp_path: Path) -> None:
@@ -167,8 +168,8 @@ def test_a_run_records_commit_and_local_changes(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("asked", "name", "place"),
     [
-        ("auto", "docker", "docker runtime (auto: a container engine answers)"),
-        ("auto", "local", "local runtime (auto: no container engine answers)"),
+        ("auto", "docker", "docker runtime (auto: a container engine responds)"),
+        ("auto", "local", "local runtime (auto: no container engine responds)"),
         ("local", "local", "local runtime"),
     ],
 )
@@ -179,7 +180,7 @@ def test_the_opening_line_describes_the_run(asked: Any, name: str, place: str, t
     assert line.startswith(
         f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
     )
-    assert line.endswith("(1 min 30 s, builds not counted)")
+    assert line.endswith("(1 min 30 s, including builds)")
 
 
 def test_recorded_build_failures_contain_no_local_path(tmp_path: Path) -> None:
@@ -203,38 +204,51 @@ def test_leftovers_are_removed_with_consent_or_reported(consent: Any, tmp_path: 
     def cannot() -> None:
         raise OSError(13, "Permission denied")
 
-    left = [
-        Leftover(kind="folder", name="a", certain=True, remove=lambda: removed.append("a")),
-        Leftover(kind="process", name="b", certain=True, remove=cannot),
-        Leftover(kind="folder", name="c", certain=False, remove=lambda: removed.append("c")),
+    found_leftovers = [
+        Leftover(kind="folder", name="a", is_certain=True, remove=lambda: removed.append("a")),
+        Leftover(kind="process", name="b", is_certain=True, remove=cannot),
+        Leftover(kind="folder", name="c", is_certain=False, remove=lambda: removed.append("c")),
     ]
     progress = cast("ProgressTracker", SimpleNamespace(note=lines.append, problem=lines.append))
     chosen = replace(settings(tree(tmp_path), "x"), consent=consent)
-    clear_leftovers(chosen, progress, left[2:])
+    clear_leftovers(chosen, progress, found_leftovers[2:])
     assert lines == []
-    clear_leftovers(chosen, progress, left)
+    clear_leftovers(chosen, progress, found_leftovers)
     assert removed == (["a"] if consent == "yes" else [])
     assert "folder a, process b" in lines[0]
-    assert lines[1:] == (["could not be removed: process b: [Errno 13] Permission denied"] if consent == "yes" else [])
+    assert lines[1:] == (["cannot remove process b: [Errno 13] Permission denied"] if consent == "yes" else [])
 
 
 def test_a_dry_run_prints_plan_and_duration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile, frameworks = profiles.load_profile("standard"), tree(tmp_path)
     copy = ControlCopy(suffix="@base", frameworks=(frameworks,))
-    chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, control_copy=copy)
+    chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, control_copy=copy, runtime="local")
     chores = (
-        FirstUseTask(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"),
+        FirstUseTask(
+            description="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"
+        ),
     )
     assert dry_run(chosen, lambda *_: chores) == Exit.OK
-    said: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
+    output: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
     assert dry_run(replace(chosen, json=True), lambda *_: chores) == Exit.OK
     document = json.loads(capsys.readouterr().out)
-    said["json"] = {**document, "cells": document["cells"][:1]}
+    output["json"] = {**document, "cells": document["cells"][:1]}
     short = profile.interleaved.model_copy(update={"time_seconds": 5.0})
     once = profiles.load_profile("smoke").model_copy(update={"interleaved": short})
     assert dry_run(replace(chosen, profile=once, selection=Selection(test=("x",))), lambda *_: ()) == Exit.OK
-    said["short"] = "\n".join(capsys.readouterr()).splitlines()
-    approve("experiment-preparation-dry-run", said)
+    output["short"] = "\n".join(capsys.readouterr()).splitlines()
+    approve("experiment-preparation-dry-run", output)
+
+
+@pytest.mark.parametrize(("port", "groups"), [(None, 1), (8080, 2)])
+def test_a_dry_run_groups_servers_like_a_run(
+    port: int | None, groups: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frameworks = tree(tmp_path)
+    copy = ControlCopy(suffix="@base", frameworks=(frameworks,))
+    chosen = settings(frameworks, "x", results=tmp_path, server_port=port, runtime="local", control_copy=copy)
+    assert dry_run(chosen, lambda *_: ()) == Exit.OK
+    assert capsys.readouterr().out.count("group ") == groups
 
 
 def test_shared_builds_run_and_fail_once(tmp_path: Path) -> None:
@@ -261,7 +275,7 @@ def test_shared_builds_run_and_fail_once(tmp_path: Path) -> None:
         assert built == ["x", "x-b"]
         assert {name: each.status for name, each in builds.items()} == dict.fromkeys(("x", "x-a", "x-b", "x-c"), status)
     assert progress.problems == [
-        "x failed: make failed:\nlog\nx-a, x-c: the same build",
+        "x failed: make failed:\nlog\nthis build is shared by x-a, x-c",
         "x-b failed: make failed:\nlog",
     ]
     assert builds["x-c"].reason == "the same build as x: make failed:\nlog"

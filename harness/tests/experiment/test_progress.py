@@ -3,6 +3,7 @@
 import io
 import json
 import queue
+import re
 import threading
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,6 +17,7 @@ from harness.experiment import progress
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.steps import Cell, Process
 from harness.host.clock import heartbeat
+from harness.provisioning import step
 from harness.records.loads import ClosedLoop
 from harness.records.measurements import Window
 from harness.records.run_records import RunProgress as State
@@ -49,6 +51,7 @@ def test_progress_json_has_the_keys_of_the_dashboard(
     followed.load(CELL, "measure")
     document = written()
     elapsed, remaining = document.pop("elapsed_seconds"), document.pop("remaining_seconds")
+    assert 0 <= document.pop("preparation_seconds") <= elapsed
     assert document == {
         "status": "running",
         "stage": "measure",
@@ -77,6 +80,17 @@ def test_the_remaining_time_shrinks() -> None:
     assert followed.state.remaining == 0
 
 
+def test_preparation_ends_with_the_first_process() -> None:
+    clock = FakeClock()
+    followed = ProgressTracker(SilentDisplay(), expected_seconds=500, clock=clock)
+    followed.stage("starting")
+    clock.sleep(40)
+    followed.process("a", 0)
+    clock.sleep(100)
+    followed.process("b", 0)
+    assert followed.state.preparation == 40
+
+
 def test_plain_display_has_times_and_quiet_only_problems(capsys: pytest.CaptureFixture[str]) -> None:
     state = State(elapsed=2.5)
     Display().show(state, changed="building [x]")
@@ -85,19 +99,24 @@ def test_plain_display_has_times_and_quiet_only_problems(capsys: pytest.CaptureF
     assert [line.strip() for line in capsys.readouterr().err.splitlines()] == ["2.5 s  building [x]", "! broken"]
 
 
-def test_long_stages_are_reported_and_builds_extend_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_steps_and_builds_report_their_durations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "heartbeat", lambda tell: nullcontext(tell(65.0)))
     clock, display, log = FakeClock(), SilentDisplay(), tmp_path / "build.log"
     followed = ProgressTracker(display, expected_seconds=100, clock=clock)
-    with followed.preparing("making the generator ready"):
+    with followed.preparing("making the generator ready"), step("build the load generator"):
+        pass
+    with step("nobody shows the progress"):
         pass
     log.write_text(f"{'x' * 9000}\nCompiling core\n")
     with followed.building("vertx", log):
+        assert followed.state.implementation == "vertx"
         clock.sleep(40)
-    assert followed.state.remaining == 100
+    assert followed.state.remaining == 60
     assert display.lines == [
         "making the generator ready",
         "making the generator ready: 1 min 05 s",
+        "build the load generator",
+        "build the load generator: 0 s",
         f"building vertx; its log: {log}",
         "building vertx: 1 min 05 s, Compiling core",
         "building vertx took 40 s",
@@ -115,8 +134,31 @@ def test_live_display_keeps_announcements_and_problems(width: int) -> None:
     followed.close()
     lines = written.getvalue().replace("\r", "\n").replace("\x1b[2K", "\n").splitlines()
     assert max(map(len, lines)) <= width + len("\x1b[?25l")
-    assert any("1 min 40 s left · v" in line for line in lines)
+    found = [re.search(r"\d:\d\d:\d\d 1 min 40 s left · v", line) for line in lines]
+    # The bar is 14 characters wide at every width.
+    assert {match.start() for match in found if match} == {len("100% ") + 14 + len(" ")}
     assert lines.count("2 implementations, local runtime") == lines.count("! es4x [1] was not built") == 1
+
+
+@pytest.mark.parametrize(("remaining", "share"), [(50.0, "50%"), (0.0, ""), (None, "")])
+def test_no_percentage_without_a_known_end(remaining: float | None, share: str) -> None:
+    written = io.StringIO()
+    view = progress.LiveDisplay(SafeConsole(width=100, file=written, force_terminal=True, color_system=None))
+    view.show(State(stage="measure", elapsed=50.0, remaining=remaining), changed="")
+    view.close()
+    bar = next(line for line in written.getvalue().splitlines() if re.search(r"\d:\d\d:\d\d", line))
+    assert bar.replace("\x1b[?25l", "").removeprefix("\r\x1b[2K")[:4].strip() == share
+
+
+def test_an_overdue_bar_is_not_full() -> None:
+    written = io.StringIO()
+    view = progress.LiveDisplay(SafeConsole(width=100, file=written, force_terminal=True, color_system="256"))
+    for elapsed, remaining in ((50.0, 1.0), (52.0, 0.0)):
+        view.show(State(stage="building", elapsed=elapsed, remaining=remaining), changed="")
+    view.close()
+    green = "\x1b[38;5;70m"  # a finished bar, whose clock stands still
+    assert "longer than expected" in written.getvalue()
+    assert green not in written.getvalue()
 
 
 def test_heartbeat_continues_after_failed_writes() -> None:

@@ -25,10 +25,9 @@ from harness.experiment.steps import (
     Warm,
 )
 from harness.records import store
-from harness.records.outcome import Outcome
 from harness.records.run_folders import list_runs
 from harness.records.run_info import BuildRecord, RunInfo
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
@@ -84,7 +83,7 @@ def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunIn
         (lambda info: profile(info, ranked="x" * 500), f"profile.ranked was '{'x' * 59}, and is False"),
         (lambda info: profile(info, levels={"concurrency": [7]}), "profile.levels.concurrency was [7], and is ["),
         (lambda info: changed(info, digest="x"), "one: benchmark_config.json was 'x', and is '"),
-        (lambda info: changed(info, name="gone"), "gone is in only one of them; one is in only one of them"),
+        (lambda info: changed(info, name="gone"), "gone is no longer selected; one was not selected"),
         (lambda info: with_build(info, tools={"java": "21"}), "one: java was '21', and is '25.0.3'"),
         (lambda info: with_build(info, image_digest="sha256:3"), "one: image was 'sha256:3', and is 'sha256:1'"),
         (lambda info: with_build(info, image_digest=None), "one: image was not recorded, and is 'sha256:1'"),
@@ -127,7 +126,7 @@ def test_finished_processes_return_recorded_results(tmp_path: Path) -> None:
     recorded, process = RecordedProcesses(store.read_run(folder)), Process("fast", 1)
     cell = Cell(process=process, test_type="json", load=records.JSON)
     assert recorded.result(Start(process=process)) == Done(test_types=frozenset({"json", "query"}))
-    assert recorded.result(Start(process=Process("slow", 2))) == Failed(gone=True)
+    assert recorded.result(Start(process=Process("slow", 2))) == Failed(server_exited=True)
     trial = next(t for t in store.read_run(folder).trials if (t.implementation, t.process) == process)
     assert recorded.result(Measure(cell=cell, seconds=1.0, round=trial.round)) == TrialResult(trial=trial)
     assert recorded.result(Measure(cell=cell, seconds=1.0, round=99)) == recorded.result(Warm(cell=cell, seconds=1.0))
@@ -155,8 +154,8 @@ def test_failed_starts_are_retried_on_resume(tmp_path: Path) -> None:
     assert {t.implementation: t.rankable for t in outcome.records.trials} == {"wrong": False, "absent": True}
     assert [v.outcome for v in outcome.records.verdicts if v.implementation == "wrong"][-1] is Outcome.FAIL
     assert "wrong json: verification failed" in outcome.failures
-    (said,) = (each for each in outcome.failures if each.startswith("absent"))
-    assert said.endswith("; started again")
+    (message,) = (each for each in outcome.failures if each.startswith("absent"))
+    assert message.endswith("; started again")
 
 
 def test_a_refused_resume_keeps_the_records(tmp_path: Path) -> None:
@@ -194,8 +193,8 @@ def test_every_failure_is_one_sentence(tmp_path: Path) -> None:
     )
     wrong = records.verdict("fast", "json", Outcome.FAIL)
     died = records.process("slow", 1, "failed").model_copy(update={"reason": "slow: it ended\nsoon"})
-    found = replace(known, info=info, verdicts=[wrong], processes=[records.process("fast", 0), died])
-    assert find_failures(found) == (
+    run_records = replace(known, info=info, verdicts=[wrong], processes=[records.process("fast", 0), died])
+    assert find_failures(run_records) == (
         "fast json: verification failed",
         "slow query c64 q20: no valid trial",
         "new was not built",

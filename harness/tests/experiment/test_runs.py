@@ -14,7 +14,7 @@ import pytest
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.experiment.observe import cpus_used
-from harness.experiment.running_process import RunningProcess
+from harness.experiment.process_lifecycle import RunningProcess
 from harness.experiment.steps import Process
 from harness.host import interruption
 from harness.host.clock import MAX_CLOCK_JUMPS
@@ -23,11 +23,10 @@ from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
 from harness.records.loads import ClosedLoop, OpenLoop
-from harness.records.outcome import Outcome
 from harness.records.run_folders import list_runs
 from harness.records.trial_record import Trial
-from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import format_result
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
+from harness.report.verification_results import format_result
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, RUNS, FakeDatabase, FakeMachines
 from harness.tests.doubles.fakes_verifier import FakeTrial, FakeVerifier
@@ -70,7 +69,7 @@ def test_trials_show_the_true_cost_and_rate(tmp_path: Path) -> None:
             assert trial.server.wait_share == pytest.approx(0.04 / 1.04, rel=0.01)
     table = outcome.ranking.test_types["json"].headline
     ranks = [(row.implementation, row.throughput and row.throughput.rank.label) for row in table.rows]
-    assert ranks == [("a", "1"), ("b", "2")]
+    assert ranks == [("a", "1"), ("b", "1–2")]  # after a short warm-up, "b" is ranked as at most second
 
 
 def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
@@ -104,6 +103,38 @@ def test_noise_flags_only_servers_that_stay_cold(tmp_path: Path) -> None:
     flagged = Counter(row.implementation for row in rows if "not warmed up" in row.flags)
     assert flagged["cold"] >= 4  # at least four of six trials
     assert flagged.total() - flagged["cold"] <= 1  # at most one of the other 18 trials
+
+
+def test_compilation_reveals_a_slow_warm_up(tmp_path: Path) -> None:
+    """A cost that falls by 0.2 % per second looks steady. If compiler threads are visible, it counts as cold."""
+    slow = Behaviour(cold=0.6, warm_cpu_seconds=400.0)
+    servers = {"hidden": slow, "visible": replace(slow, compiles=True), "warm": Behaviour()}
+    outcome = FakeRun(tmp_path, servers, quick(seconds=300.0), jit=frozenset(servers)).run()
+    warm_ups = {name: of(outcome.records.trials, name)[0].warm_up for name in servers}
+    assert {name: warm_up and warm_up.steady for name, warm_up in warm_ups.items()} == {
+        "hidden": True,
+        "visible": False,
+        "warm": True,
+    }
+    rows = outcome.ranking.test_types["json"].headline.rows
+    flagged = {row.implementation for row in rows if "not warmed up" in row.flags}
+    assert flagged - {"hidden"} == {"visible"}  # the trials may reveal the hidden one
+
+
+def test_default_warm_up_goes_to_cells_that_compile(tmp_path: Path) -> None:
+    noisy = Behaviour(window_spread=0.13, process_spread=0.03)
+    servers = {
+        "native": noisy,
+        "hotspot": replace(noisy, cold=6.0, warm_cpu_seconds=4.0, compiles=True),
+        "graal": replace(noisy, cold=8.0, warm_cpu_seconds=8.0, compiles=True),
+    }
+    run = FakeRun(
+        tmp_path, {**servers, "v8": noisy}, profiles.load_profile("quick"), test_types=SIX, jit=frozenset(servers)
+    )
+    trials = run.run().records.trials
+    seconds = {name: sum(t.warm_up.duration for t in of(trials, name) if t.warm_up) for name in servers}
+    assert seconds["graal"] > seconds["hotspot"] > 2 * seconds["native"]
+    assert max(trial.started_at for trial in trials) - min(trial.started_at for trial in trials) < 720.0
 
 
 def test_late_responses_count_for_cpu_only(tmp_path: Path) -> None:
@@ -194,7 +225,7 @@ def test_three_consecutive_busy_checks_make_a_server_disturb(
 
 def test_cpus_need_two_readings_at_different_times() -> None:
     def at(moment: float, cpu: float) -> Reading:
-        return Reading(at=moment, cpu_seconds=cpu, rss=None, run_seconds=None, wait_seconds=None)
+        return Reading(read_at=moment, cpu_seconds=cpu, rss=None, run_seconds=None, wait_seconds=None)
 
     before, after = [at(1, 1), None, at(0, 0), at(5, 1)], [at(3, 2), at(1, 1), None, at(5, 2)]
     assert cpus_used(before, after) == [0.5, None, None, None]
@@ -230,14 +261,14 @@ def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
     clock = fake.world.clock
     clock.set_at = clock.now + of(undisturbed.records.trials, "a")[1].started_at - clock.time() + 1.0
     trials = fake.run().records.trials
-    assert sum("clock was set under a load: measured again" in line for line in fake.display.lines) == 1
+    assert sum("clock was set during a load: the load is repeated" in line for line in fake.display.lines) == 1
     assert all(trial.rankable and trial.duration < 10 for trial in trials)
-    again, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
-    again.world.clock.drift = 0.5
-    (_,) = again.run().records.trials  # after repeated clock changes, the last trial counts
+    drifting, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
+    drifting.world.clock.drift = 0.5
+    (_,) = drifting.run().records.trials  # after repeated clock changes, the last trial counts
     assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
-    ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
-    assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["the result is kept"]
+    ends = [line.rpartition(": ")[2] for line in drifting.display.lines if "clock was set" in line]
+    assert ends == ["the load is repeated"] * MAX_CLOCK_JUMPS + ["the result is used nevertheless"]
 
 
 def test_a_dead_database_does_not_blame_the_server(tmp_path: Path) -> None:
@@ -269,7 +300,7 @@ def test_insufficient_time_for_the_plan_is_reported(tmp_path: Path) -> None:
     for seconds, told in ((10.0, 1), (200.0, 0)):
         fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(seconds=seconds))
         fake.run()
-        assert sum("! the run's time suffices for" in line for line in fake.display.lines) == told
+        assert sum("! the time limit is enough for" in line for line in fake.display.lines) == told
 
 
 @pytest.mark.parametrize("after", [1, 12, 30, 45])
@@ -290,19 +321,21 @@ def test_an_interrupted_run_continues_on_resume(tmp_path: Path, after: int) -> N
     assert (before.info.status, before.info.problems) == ("interrupted", ("interrupted",))
     assert {one.status for one in before.processes} >= {"interrupted"}
     finished = store.finished_processes(before)
-    again = FakeRun(tmp_path, servers, quick(), seed=4, resume="latest", world=replace(fake.world))
-    outcome = again.run()
+    resumed = FakeRun(tmp_path, servers, quick(), seed=4, resume="latest", world=replace(fake.world))
+    outcome = resumed.run()
     assert outcome.exit_code == Exit.OK
-    assert status(again) == {(name, number): "ok" for name in "ab" for number in (0, 1)}
-    kept = [t.id for t in before.trials if (t.implementation, t.process) in finished]
-    assert set(kept) <= {t.id for t in outcome.records.trials}
+    assert status(resumed) == {(name, number): "ok" for name in "ab" for number in (0, 1)}
+    finished_ids = [t.id for t in before.trials if (t.implementation, t.process) in finished]
+    assert set(finished_ids) <= {t.id for t in outcome.records.trials}
     ids = Counter(trial.id for trial in outcome.records.trials)
     assert max(ids.values()) == 1
-    expected, left = (next(line for line in one.display.lines if "expected end" in line) for one in (fake, again))
-    assert (expected.rpartition("(")[2] != left.rpartition("(")[2]) is bool(finished)
+    expected, remaining = (
+        next(line for line in one.display.lines if "expected end" in line) for one in (fake, resumed)
+    )
+    assert (expected.rpartition("(")[2] != remaining.rpartition("(")[2]) is bool(finished)
     # An uninterrupted run; the resumed run must also use the whole time.
-    whole = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()
-    assert 0.9 * len(whole.records.trials) < len(outcome.records.trials) <= len(whole.records.trials)
+    uninterrupted = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()
+    assert 0.9 * len(uninterrupted.records.trials) < len(outcome.records.trials) <= len(uninterrupted.records.trials)
 
 
 def test_verdicts_after_an_interruption_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,9 +402,28 @@ def test_faulty_servers_do_not_affect_others(tmp_path: Path) -> None:
         "restarts": ["failed", "failed"],
     }
     assert "dies process 1: the server ended (killed by SIGKILL)" in outcome.failures
+    exits = {process.implementation: process.exit_reason for process in fake.records().processes if process.exit_reason}
+    assert exits == {"dies": "dies: the server ended (killed by SIGKILL)"}
     assert "absent process 1: no valid response within 60 s" in outcome.failures
     gates = {
         name: {check.name for t in of(outcome.records.trials, name) for check in t.validity if check.flag}
         for name in servers
     }
     assert gates == {"good": set(), "dies": set(), "absent": set(), "restarts": {"restarted"}}
+
+
+def test_exceptions_behind_failed_verification_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real: Callable[..., Any] = FakeVerifier.verify_test_type
+
+    def verify_test_type(self: FakeVerifier, server: Any, *args: Any, **named: Any) -> Any:
+        server.program.log.parent.mkdir(parents=True, exist_ok=True)
+        with server.program.log.open("a") as log:
+            log.write('Traceback (most recent call last):\n  File "x", line 1\nRuntimeError: no new thread\n')
+        verdict = real(self, server, *args, **named)
+        return verdict.model_copy(update={"outcome": Outcome.FAIL, "results": (WRONG,)})
+
+    monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(processes=1), test_types=("json",))
+    fake.run()
+    (failed,) = [each for verdict in fake.records().verdicts for each in verdict.results if each.check == "row"]
+    assert failed.actual == "server log: RuntimeError: no new thread"

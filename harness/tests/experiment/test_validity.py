@@ -9,9 +9,8 @@ from harness.experiment.validity import ValidityContext, check_validity, poisson
 from harness.plan import profile as profiles
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import ClientUsage, ErrorCounts, Latency, ServerUsage
-from harness.records.outcome import Outcome
 from harness.records.trial_record import Trial, TrialEvidence
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome
 from harness.tests.approve import approve
 from harness.tests.doubles import runs
 
@@ -63,7 +62,8 @@ WRK: Changes = {"generator": "wrk"}
 
 # Validity check -> changes of the trial, of the server's usage, or of the context that breach the check.
 CLOSED: dict[str, tuple[Changes, ...]] = {
-    "errors": ({"errors": ErrorCounts(timeout=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
+    "errors": ({"errors": ErrorCounts(read=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
+    "timeouts": ({"errors": ErrorCounts(timeout=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
     "connections": (
         {"connections": 63},
         {"connections": None},
@@ -131,6 +131,17 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
         IDLE | {"duration": 0.0},
         IDLE | {"load": ClosedLoop(connections=1)} | WRK,
     ),
+    # Of 20 CPU seconds, the server used some, and some were idle. Other programs used the rest.
+    "saturated": (
+        *({"cpu_seconds": used, "idle_seconds": idle} for used, idle in ((18.0, 1.0), (10.0, 3.3), (10.0, 3.4))),
+        {"cpu_seconds": 9.9, "idle_seconds": 10.0},  # a lock lets one thread run at a time
+        {"cpu_seconds": 0.5, "idle_seconds": 19.0},  # all threads sleep
+        {"cpu_seconds": 5.0, "idle_seconds": 5.0, "wait_share": 0.7},  # the server waited for CPUs
+        *({"cpu_seconds": 5.0, "idle_seconds": 15.0, "throttled_seconds": waited} for waited in (0.09, 5.0)),
+        *({"idle_seconds": idle, "cpu_seconds": 0.0} for idle in (0.0, None)),
+        *({"idle_seconds": 19.0, "cpu_seconds": 1.0, "load": ClosedLoop(connections=n)} for n in (3, 4)),
+        {"idle_seconds": 19.0, "cpu_seconds": 1.0, "test_type": "delay"},
+    ),
     "idle-servers": tuple({"idle_cpu_share": share} for share in (0.005, 0.0051, None)),
     "witness": (
         *({"compared": SHORT, "duration": 1.0, "cpu_per_request": cost} for cost in (28e-6, 50e-6, 60e-6, 10e-6, 0.0)),
@@ -141,7 +152,7 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     ),
 }
 RATES: dict[str, tuple[Changes, ...]] = {
-    "errors": tuple({"errors": ErrorCounts(timeout=lost), "unfinished": 2} for lost in (2, 3)),
+    "timeouts": tuple({"errors": ErrorCounts(timeout=lost), "unfinished": 2} for lost in (2, 3)),
     "achieved-rate": (
         *({"requests": answered} for answered in (9_895, 9_880)),
         # Both trials have 50 unfinished requests.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.experiment.steps import Cell, Process, Warm, WarmUpResult
+from harness.experiment.steps import Cell, Done, Process, Rest, Warm, WarmUpResult
 from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan import profile
 from harness.plan.profile import WarmUpLimits
@@ -109,15 +109,42 @@ def test_the_rule_separates_warm_from_cold_with_noise(
     assert early / 1_000 <= cold
 
 
+def test_a_server_that_compiles_is_not_steady() -> None:
+    def compiling(share: float) -> Window:
+        return window(20e-6).model_copy(update={"compiler_cpu": share * 20e-6 * 50_000})
+
+    route = WarmUpTracker(CELL, RULE, jit=True)
+    assert not any(route.add_window(compiling(0.2)) for _ in range(30))
+    assert route.is_compiling
+    assert [route.add_window(compiling(0.0)) for _ in range(3)] == [False, False, True]
+    assert route.seconds_to_steady == 28.0
+
+
+def test_compiling_cells_get_the_later_bursts() -> None:
+    shares = {"busy": 0.3, "quiet": 0.0, "unknown": None}
+    cells = {replace(CELL, process=Process(name, 0)): True for name in shares}
+    warming = warm_up_all(cells, profile.load_profile("quick"), until=1.0, seed="any")
+    order, step = list[str](), next(warming)
+    while len(order) < 6:
+        if isinstance(step, Rest):  # the compiler catches up between bursts
+            step = warming.send(Done())
+        assert isinstance(step, Warm)
+        order.append(step.cell.process.implementation)
+        windows = [window(20e-6).model_copy(update={"compiler_cpu": shares[order[-1]]})] * 2
+        step = warming.send(WarmUpResult(windows=windows, seconds=2.0))
+    assert set(order[:3]) == set(shares)
+    assert order[3:] == ["busy"] * 3
+
+
 def test_later_rounds_begin_with_declining_jit_platforms() -> None:
     falls = {"calm": 1.0, "cold": 9.0, "late": 1.5, "slow": 2.0, "native": 9.0}
     cells = {replace(CELL, process=Process(name, 0)): name != "native" for name in falls}
     warming = warm_up_all(cells, profile.load_profile("quick"), until=1.0, seed="any")
     order, step = list[str](), next(warming)
-    while len(order) < 2 * len(falls):
+    while len(order) < 2 * len(falls) - 1:
         assert isinstance(step, Warm)
         name = step.cell.process.implementation
         order.append(name)
         step = warming.send(WarmUpResult(windows=[window(falls[name] * 20e-6), window(20e-6)], seconds=2.0))
     assert set(order[:5]) == set(falls)
-    assert order[5:] == ["cold", "slow", "late", "calm", "native"]
+    assert order[5:] == ["cold", "slow", "late", "native"]  # calm waits until the others are steady

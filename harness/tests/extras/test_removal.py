@@ -62,11 +62,11 @@ def python(tree: Path, *arguments: str, seconds: float = 120) -> subprocess.Comp
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTEST_ADDOPTS": "-p no:cacheprovider"}
     environment.pop(SKIPPED_VARIABLE, None)  # tests of the removed extra are skipped there
     command = [sys.executable, *arguments]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
-    assert done.returncode == 0, f"{arguments}: {done.stdout[-3000:]}{done.stderr[-2000:]}"
-    return done
+    assert completed.returncode == 0, f"{arguments}: {completed.stdout[-3000:]}{completed.stderr[-2000:]}"
+    return completed
 
 
 @pytest.mark.e2e

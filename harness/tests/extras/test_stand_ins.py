@@ -62,9 +62,9 @@ def test_newer_toolchains_come_from_backports() -> None:
 
 def test_list_shows_recipes_of_folders_and_names() -> None:
     words = [str(SCRIPTS / "make"), "--list", str(REPOSITORY / "frameworks" / "Rust" / "axum"), "node:24", "x/y"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    completed = subprocess.run(words, capture_output=True, text=True, check=False)
     made = ["debian:trixie-slim: plain (trixie)", "node:24: node (trixie)", "x/y: no recipe"]
-    assert done.stdout.splitlines() == made, done.stderr
+    assert completed.stdout.splitlines() == made, completed.stderr
 
 
 CPANFILE = """requires 'perl', '5.020';
@@ -83,6 +83,7 @@ def fakes(tmp_path: Path) -> Path:
     script(folder / "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
     script(folder / "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
     script(folder / "timeout", "exit 1")  # CPAN is unreachable
+    script(folder / "perl", "case $3 in Scalar::Util) ;; *) exit 1 ;; esac")  # has no modules of its own
     return folder
 
 
@@ -98,18 +99,20 @@ def _asked(fakes: Path) -> list[str]:
 
 
 def test_perl_modules_come_from_debian_packages(fakes: Path) -> None:
-    done = _run(fakes, SCRIPTS / "cpanm", "--notest", "-l", "/x", "Mojo::Pg", "JSON::XS@4.03", "Scalar::Util", "Carton")
-    assert done.returncode == 0, done.stderr
+    completed = _run(
+        fakes, SCRIPTS / "cpanm", "--notest", "-l", "/x", "Mojo::Pg", "JSON::XS@4.03", "Scalar::Util", "Carton"
+    )
+    assert completed.returncode == 0, completed.stderr
     assert _asked(fakes) == ["libmojo-pg-perl", "libjson-xs-perl", "carton"]
-    assert "from Debian for 4.03" in done.stderr
+    assert "from Debian for 4.03" in completed.stderr
 
 
 def test_carton_installs_requirements_and_runs_commands(fakes: Path) -> None:
     carton = fakes / "carton"
     carton.symlink_to(SCRIPTS / "cpanm")
     (fakes.parent / "modules").write_text(CPANFILE, encoding="utf-8")
-    done = _run(fakes, carton, "install", "--cpanfile", "modules")
-    assert done.returncode == 0, done.stderr
+    completed = _run(fakes, carton, "install", "--cpanfile", "modules")
+    assert completed.returncode == 0, completed.stderr
     assert _asked(fakes) == ["libmojolicious-perl", "libmojo-pg-perl"]
     assert _run(fakes, carton, "exec", "echo", "a b").stdout == "a b\n"
 
@@ -126,10 +129,10 @@ def test_sbt_plugins_are_replaced_by_maven_central_versions(fakes: Path) -> None
     project = fakes.parent / "project"
     project.mkdir()
     (project / "plugins.sbt").write_text(PLUGINS, encoding="utf-8")
-    done = _run(fakes, SCRIPTS / "sbt", "-batch", "-Dx=y", "-J-Xmx1g", "clean", "assembly")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[:3] == ["-Dsbt.override.build.repos=true", "-Dx=y", "-Xmx1g"]
-    assert done.stdout.split()[-2:] == ["clean", "assembly"]
+    completed = _run(fakes, SCRIPTS / "sbt", "-batch", "-Dx=y", "-J-Xmx1g", "clean", "assembly")
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.split()[:3] == ["-Dsbt.override.build.repos=true", "-Dx=y", "-Xmx1g"]
+    assert completed.stdout.split()[-2:] == ["clean", "assembly"]
     assert (project / "plugins.sbt").read_text(encoding="utf-8").splitlines() == [
         'addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "1.2.0")',
         'addSbtPlugin("com.typesafe.play"   % "sbt-twirl" % "1.6.1")',
@@ -138,6 +141,6 @@ def test_sbt_plugins_are_replaced_by_maven_central_versions(fakes: Path) -> None
     ]
     assert (
         "using sbt-assembly 1.2.0 of com.eed3si9n, because Maven Central lacks the release in project/plugins.sbt"
-        in done.stderr
+        in completed.stderr
     )
     assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # only the first call prints a warning

@@ -1,4 +1,4 @@
-"""A real run, and copies of it that the tests damage."""
+"""Fixtures: a real run, and copies that the tests damage."""
 
 import shutil
 from collections.abc import Iterator

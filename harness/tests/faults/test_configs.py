@@ -30,7 +30,7 @@ def local(**changes: object) -> bytes:
 
 
 def text(language: str) -> bytes:
-    """Return a configuration whose language is replaced by JSON text."""
+    """Return a valid configuration in which the given JSON text replaces the value of ``language``."""
     return document().decode().replace('"X"', language).encode("latin-1")
 
 
@@ -160,15 +160,15 @@ PROFILES: Mapping[str, bytes] = {
 
 def test_invalid_profile_is_reported_by_file_and_key(tmp_path: Path) -> None:
     """Invalid values are rejected before a run starts."""
-    said = {}
+    messages = {}
     for name, data in PROFILES.items():
         path = tmp_path / f"{name}.toml"
         path.write_bytes(data)
         with pytest.raises(ConfigError, match=f"{name}.toml: ") as error:
             profile.load_profile(str(path))
-        said[name] = str(error.value)
-    assert "duraton: unknown key; did you mean duration_seconds" in said["unknown key"]
-    assert "levels.concurrency: must not be empty" in said["no levels"]
+        messages[name] = str(error.value)
+    assert "duraton: unknown key; did you mean duration_seconds" in messages["unknown key"]
+    assert "levels.concurrency: must not be empty" in messages["no levels"]
 
 
 @pytest.mark.parametrize("name", ["level zero", "nested", "escape", "pipe", "device"])

@@ -21,8 +21,7 @@ HOSTILE: Mapping[str, Sequence[str]] = {
     "too slow": ("drips", "silent", "stops-itself"),
     "far too large": ("promises-a-petabyte", "gzip-bomb", "brotli-bomb", "many-values", "deep-json"),
     "no HTTP": ("garbage", "resets", "huge-number"),
-    "for a terminal": ("escape-header", "escape-log"),
-    "far too much of a log": ("big-log", "one-line-log"),
+    "for a terminal or a log": ("escape-header", "escape-log", "big-log", "one-line-log"),
 }
 
 
@@ -74,7 +73,7 @@ def test_working_servers_are_measured_despite_failing_ones(gallery: Scene) -> No
     ("name", "words"),
     [
         ("exits-at-once", ("the server ended (exit status 3)", "cannot read its configuration", "log: ")),
-        ("never-listens", ("does it listen on the port that PORT names?",)),
+        ("never-listens", ("Make it listen on the port in the environment variable PORT",)),
         ("answers-500", ("500 'fake: no'",)),
         ("dies-in-verification", ("the server ended (exit status 7)",)),
         ("dies-under-load", ("the server ended (killed by SIGKILL)", "fake: out of memory")),
@@ -82,7 +81,7 @@ def test_working_servers_are_measured_despite_failing_ones(gallery: Scene) -> No
         ("floods-under-load", ("json c8: ",)),
         ("build-fails", ("failed: sh -c", "(exit status 4)", "error: missing semicolon", "log: ")),
         ("no-such-program", ("/no/such/program: not found",)),
-        ("not-a-program", ("./benchmark_config.json: cannot be run: Permission denied",)),
+        ("not-a-program", ("cannot run ./benchmark_config.json: Permission denied",)),
         ("lacks-a-tool", ("skipped: needs cobol-machine >=7: not found on PATH; ",)),
     ],
 )
@@ -91,12 +90,12 @@ def test_each_failure_has_a_message_and_no_result(gallery: Scene, name: str, wor
 
 
 def test_no_process_outlives_its_run(gallery: Scene) -> None:
-    left = []
+    remaining = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if str(gallery.root) in str(process.environ()):
-                left.append(process.cmdline())
-    assert left == []
+                remaining.append(process.cmdline())
+    assert remaining == []
     assert list(gallery.scratch.iterdir()) == []
 
 
@@ -117,7 +116,8 @@ def test_hanging_tool_affects_only_implementations_that_require_it(scene: Scene)
     scene.add("bad", requires={"hangs": ">=1"})
     words = ("--test", "good", "bad", "--type", "json", "--mode", "verify")
     scene.measure(*words, env=path).ends(1).says("good: verified", "bad", "hangs")
-    assert "good" not in scene.measure(*words, "--quiet", env=path).ends(1).says("bad", "hangs").stdout
+    # Without the tool, the failure is known at once.
+    assert "good" not in scene.measure(*words, "--quiet").ends(1).says("bad", "hangs").stdout
 
 
 @pytest.mark.parametrize("says", ["no Lua", "\x1b[2J" + "[" * 100_000], ids=["words", "controls"])

@@ -149,7 +149,7 @@ def test_resources_of_a_living_run_are_not_leftovers(scene: Scene) -> None:
 
 COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'
 CLIENTS: Mapping[str, str] = {
-    "running": "sleep 600",
+    "exceeded 20 s": "sleep 600",
     "Cannot connect": "echo Cannot connect; exit 1",
     "permission denied": "echo permission denied; exit 1",
 }

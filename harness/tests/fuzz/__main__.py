@@ -69,33 +69,33 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="targets at a time")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run this input once, with its whole output")
-    given = parser.parse_args()
-    names = given.target or [*TARGETS, *RUST_TARGETS]
+    options = parser.parse_args()
+    names = options.target or [*TARGETS, *RUST_TARGETS]
     if find_spec("atheris") is None:
         names = [name for name in names if name not in TARGETS]
         _skipped()
     binaries = _built() if set(names) & set(RUST_TARGETS) else Path()
-    if given.replay:
+    if options.replay:
         return subprocess.run(
-            [*_command(names[0], binaries), str(given.replay)], cwd=REPOSITORY, check=False
+            [*_command(names[0], binaries), str(options.replay)], cwd=REPOSITORY, check=False
         ).returncode
     if not names:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="tfb-fuzz-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
         os.environ["TMPDIR"] = folder  # working folder of the targets, removed at the end
-        return campaign(names, binaries, seconds=given.seconds, jobs=given.jobs)
+        return campaign(names, binaries, seconds=options.seconds, jobs=options.jobs)
 
 
 def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int) -> int:
     """Divide the time between the targets, run ``jobs`` of them at a time, and print figures and findings."""
-    waiting, running = list(names), list[Fuzzing]()
-    each = max(1, round(seconds * min(jobs, len(names)) / len(names)))
+    pending, running = list(names), list[Fuzzing]()
+    seconds_each = max(1, round(seconds * min(jobs, len(names)) / len(names)))
     total = failed = 0
     try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                running.append(_start(waiting.pop(0), binaries, each))
+        while pending or running:
+            while pending and len(running) < jobs:
+                running.append(_start(pending.pop(0), binaries, seconds_each))
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
                 executions, edges, features = one.figures()
@@ -116,14 +116,14 @@ def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int)
 def _start(name: str, binaries: Path, seconds: int) -> Fuzzing:
     """Start fuzzing a target with the committed corpus and the inputs kept by earlier runs."""
     folder = state_folder() / "fuzz" / name
-    kept = folder / "corpus"
-    kept.mkdir(parents=True, exist_ok=True)
+    corpus = folder / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
     words = folder / "words.dict"
     words.write_text("".join(_dictionary(name)), encoding="ascii")
     command = (
         *_command(name, binaries), f"-seed={SEED}", f"-max_total_time={seconds}", f"-timeout={INPUT_SECONDS}",
         f"-rss_limit_mb={MEMORY_MB}", f"-max_len={MOST_BYTES}", f"-dict={words}", f"-artifact_prefix={folder}/",
-        "-print_final_stats=1", "-reload=0", str(kept), str(CORPUS / name),
+        "-print_final_stats=1", "-reload=0", str(corpus), str(CORPUS / name),
     )  # fmt: skip
     log = folder / "log"
     with log.open("wb") as output:
@@ -146,13 +146,13 @@ def _dictionary(name: str) -> Iterator[str]:
         yield f'"{escaped}"\n'
 
 
-def _finding(one: Fuzzing) -> Iterator[str]:
+def _finding(fuzzing: Fuzzing) -> Iterator[str]:
     """Yield the end of a failed target's log, and how to run the input again."""
-    text = one.log.read_text(encoding="utf-8", errors="replace")
-    yield f"{one.name} failed; the end of {one.log}:"
+    text = fuzzing.log.read_text(encoding="utf-8", errors="replace")
+    yield f"{fuzzing.name} failed; the end of {fuzzing.log}:"
     yield from map(printable, text.splitlines()[-40:])
     if found := re.search(r"Test unit written to (\S+)", text):
-        again = ("python", "-m", "harness.tests.fuzz", "--target", one.name, "--replay", found[1])
+        again = ("python", "-m", "harness.tests.fuzz", "--target", fuzzing.name, "--replay", found[1])
         yield f"Run it again: {shlex.join(again)}"
 
 

@@ -48,12 +48,12 @@ TABLE = (
 
 def main() -> None:
     """Rewrite the seeds of all targets, except inputs named ``found-*``."""
-    for name, found in seeds().items():
+    for name, inputs in seeds().items():
         folder = CORPUS / name
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.glob("seed-*"):
             path.unlink()
-        for data in found:
+        for data in inputs:
             if len(data) <= MOST_BYTES:
                 digest = hashlib.sha256(data).hexdigest()[:12]
                 (folder / f"seed-{digest}").write_bytes(data)

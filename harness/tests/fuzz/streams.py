@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.verify.wire import Connection, Response, WireError
+from harness.verify.wire import MAX_BODY_BYTES, Connection, Response, WireError
 
 PATIENCE = 60.0  # seconds; no read ever waits
 MOST_RESPONSES = 20
@@ -34,31 +34,32 @@ class RecordedConnection(Connection):
         self.timeout = PATIENCE
         self._buffer = bytearray()
         self._ended = False
+        self._max_body_bytes = MAX_BODY_BYTES
         self._socket = Pieces(pieces)  # type: ignore[assignment]
 
 
 def read(pieces: Sequence[bytes], method: str) -> list[Response | str]:
     """Return the responses in a stream, and the kind of error that ended it."""
     connection = RecordedConnection(pieces)
-    found: list[Response | str] = []
+    responses: list[Response | str] = []
     for _ in range(MOST_RESPONSES):
         try:
-            found.append(connection.receive(method))
+            responses.append(connection.receive(method))
         except WireError as error:
-            return [*found, error.kind]
-    return found
+            return [*responses, error.kind]
+    return responses
 
 
 def cut(stream: bytes, dice: random.Random) -> list[bytes]:
     """Split a stream into pieces of random sizes."""
     most = 2 ** dice.randrange(13)
-    found = []
+    segments = []
     at = 0
     while at < len(stream):
         size = dice.randint(1, most)
-        found.append(stream[at : at + size])
+        segments.append(stream[at : at + size])
         at += size
-    return found
+    return segments
 
 
 def require_head(head: bytes) -> None:

@@ -21,15 +21,14 @@ from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.wrk import Wrk
 from harness.extras.gate import history
 from harness.extras.orders import load as orders
-from harness.extras.site.publishing import read as read_site
+from harness.extras.site.site_records import read_site as read_site
 from harness.plain_text import is_printable, printable
 from harness.plan import discovery, dockerfile, profile, service
 from harness.records import claims
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
-from harness.records.process_record import ProcessRecord
 from harness.records.reader import MAX_PROBLEMS, RunReader, read_lines
 from harness.records.record import Record
-from harness.records.run_records import RunRecords
+from harness.records.run_records import ProcessRecord, RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 from harness.stats import published
@@ -49,10 +48,10 @@ RUNS = tuple(
 @cache
 def _folder() -> Path:
     """Create the folder for the files that targets write. It is removed when the process ends."""
-    made = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
+    folder = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
     # The handler does not run if libFuzzer ends the process. In this case, the runner removes TMPDIR.
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _written(names: Sequence[str], data: bytes) -> Path:
@@ -95,25 +94,25 @@ def lines(data: bytes) -> None:
     path = _written(("lines.jsonl",), data) / "lines.jsonl"
     for model in MODELS:
         problems: list[str] = []
-        found = list(read_lines(path, model, problems))
+        records = list(read_lines(path, model, problems))
         assert len(problems) <= MAX_PROBLEMS + 1
-        for record in found:
+        for record in records:
             _require_round_trip(record)
         start = data.find(b"\n") + 1
         head, tail = data[:start].count(b"\n"), list(read_lines(path, model, [], start=start))
-        assert tail == found[len(found) - len(tail) :]
-        assert len(found) - len(tail) <= head
+        assert tail == records[len(records) - len(tail) :]
+        assert len(records) - len(tail) <= head
 
 
 def round_results(data: bytes) -> None:
     """Check that a published results.json is converted to positive rates, or rejected with the file's name."""
     path = _written(("results.json",), data) / "results.json"
     try:
-        found = published.read_round(path)
+        round_ = published.read_round(path)
     except UsageError as error:
         _require_message(error, "results.json")
         return
-    for rates in found.rates.values():
+    for rates in round_.rates.values():
         assert all(rate > 0 and math.isfinite(rate) for rate in rates.values())
 
 
@@ -122,12 +121,12 @@ def configuration(data: bytes) -> None:
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
-            found, warnings, problems = discovery.read_config(path, lenient=foreign)
+            config, warnings, problems = discovery.read_config(path, lenient=foreign)
         except ConfigError as error:
             _require_message(error, str(path))
             continue
         assert all(is_printable(printable(text)) for text in (*warnings, *problems))
-        for implementation in found:
+        for implementation in config:
             assert "/" not in implementation.name
             assert implementation.urls
             assert implementation.ready_path.startswith("/")
@@ -167,24 +166,24 @@ def response(data: bytes) -> None:
     dice = random.Random(data[1])
     whole, pieces = (streams.read(stream, method) for stream in ([data[2:]], streams.cut(data[2:], dice)))
     assert whole == pieces
-    for found in whole:
-        if isinstance(found, wire.Response):
-            assert len(found.body) <= wire.MAX_BODY_BYTES
-            assert found.size >= len(found.body)
+    for parsed in whole:
+        if isinstance(parsed, wire.Response):
+            assert len(parsed.body) <= wire.MAX_BODY_BYTES
+            assert parsed.size >= len(parsed.body)
 
 
 def generator(data: bytes) -> None:
     """Check that output of a load generator becomes a result, or an error with a message of limited length."""
     text = data.decode("utf-8", "replace")
-    for made in (Wrk(), Loadgen()):
+    for generator_type in (Wrk(), Loadgen()):
         for run_ in RUNS:
             try:
-                found = made.result(run_, text)
+                result = generator_type.result(run_, text)
             except LoadError as error:
                 assert len(str(error)) < 2000
             else:
-                assert 0 < found.duration < 1e9
-                assert 0 <= found.requests < 1e15
+                assert 0 < result.duration < 1e9
+                assert 0 <= result.requests < 1e15
 
 
 def dockerfile_text(data: bytes) -> None:

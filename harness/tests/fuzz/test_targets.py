@@ -49,11 +49,11 @@ def test_committed_inputs_break_no_promise(name: str) -> None:
 )
 def test_limits_hold_however_a_response_is_cut(begin: bytes, limit: int, end: bytes, excess: int) -> None:
     stream = begin + b"x" * (limit + excess - len(begin.rpartition(b"\r\n")[2])) + end
-    found = [
+    results = [
         streams.read([stream[at : at + size] for at in range(0, len(stream), size)], "GET")[0]
         for size in (1000, 8192, 200_000)
     ]
-    assert all(isinstance(each, wire.Response) == (excess < 0) for each in found)
+    assert all(isinstance(each, wire.Response) == (excess < 0) for each in results)
 
 
 def test_committed_inputs_are_small() -> None:

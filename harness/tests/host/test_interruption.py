@@ -1,4 +1,4 @@
-"""Signals end a command in order, with a separate exit status and without a traceback."""
+"""A signal ends a command in an orderly way, with a separate exit status and without a traceback."""
 
 import os
 import shutil
@@ -55,8 +55,10 @@ def test_interrupt_during_python_startup_is_delivered(tmp_path: Path) -> None:
         shutil.copy(REPOSITORY / name, tmp_path / name)
     script(tmp_path / "bin" / "python", f'[ "$1" = -c ] || kill -INT $$\nexec {sys.executable} "$@"')
     arguments = ["/bin/sh", str(REPOSITORY / "tfb"), "--version"]
-    done = subprocess.run(arguments, env={**os.environ, "TFB_VENV": str(tmp_path)}, capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    completed = subprocess.run(
+        arguments, env={**os.environ, "TFB_VENV": str(tmp_path)}, capture_output=True, check=False
+    )
+    assert (completed.returncode, completed.stdout, completed.stderr) == (130, b"", b"")
 
 
 def of(folder: Path) -> list[list[str]]:
@@ -109,10 +111,10 @@ def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signa
     """Send a signal after the first line of output; return the remaining output."""
     child.stdout.readline()
     time.sleep(moment)
-    began = time.monotonic()
+    started_at = time.monotonic()
     child.send_signal(number)
     out, errors = child.communicate(timeout=60)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - started_at < 2
     assert (child.returncode, errors) == (130, b"tfb: interrupted; all started processes have been stopped\n")
     return out
 

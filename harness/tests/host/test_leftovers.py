@@ -28,11 +28,11 @@ def test_owner_is_alive_dead_or_unknown() -> None:
 
 
 def folder(below: Path, name: str, owner: str = "", *, age: float = 0.0) -> None:
-    made = below / f"{ownership.SCRATCH_PREFIX}{name}"
-    (made / "data").mkdir(parents=True)
+    path = below / f"{ownership.SCRATCH_PREFIX}{name}"
+    (path / "data").mkdir(parents=True)
     if owner:
-        (made / ownership.OWNER_FILE).write_text(owner)
-    os.utime(made, (time.time() - age,) * 2)
+        (path / ownership.OWNER_FILE).write_text(owner)
+    os.utime(path, (time.time() - age,) * 2)
 
 
 def test_only_folders_of_exited_owners_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_only_folders_of_exited_owners_are_removed(tmp_path: Path, monkeypatch: 
     assert [Path(leftover.name).name for leftover in folders] == [
         f"{ownership.SCRATCH_PREFIX}{name}" for name in ("dead", "earlier-boot", "nameless")
     ]
-    assert all(leftover.certain for leftover in folders)
+    assert all(leftover.is_certain for leftover in folders)
     assert leftovers.remove_leftovers(folders) == ()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "tfb-of-somebody",

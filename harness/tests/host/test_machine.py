@@ -1,4 +1,4 @@
-"""Facts and grade of a machine."""
+"""Tests of the facts about a machine, and of its grade."""
 
 import os
 import resource
@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import EnvironmentLacksError
 from harness.host import machine
-from harness.records.machine_record import Machine
+from harness.records.run_info import Machine
 
 QUIET = Machine(
     hostname="quiet",

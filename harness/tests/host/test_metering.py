@@ -1,8 +1,13 @@
-"""Meters of process trees and of control groups (v1 and v2)."""
+"""Tests of the meters for process trees and control groups (v1 and v2)."""
 
+import ctypes
+import io
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ServerDiedError
-from harness.host.metering import CgroupMeter, ProcessTreeMeter, Reading
+from harness.host import metering
+from harness.host.metering import TICKS, CgroupMeter, ProcessTreeMeter, Reading, idle_seconds
 from harness.host.process import Child, running
 
 # Uses CPU time in a child, prints a line, and waits.
@@ -55,6 +61,50 @@ def test_cpu_time_of_child_is_counted() -> None:
     assert reading.run_seconds == pytest.approx(reading.cpu_seconds, abs=0.1)
     assert reading.wait_seconds is not None
     assert reading.pids == (pid,)
+
+
+# Uses CPU time in a thread with the given name, and prints a line when the thread has exited.
+NAMED = """
+import ctypes, threading, time
+def compile():
+    ctypes.CDLL(None).prctl(15, b"{}")
+    until = time.thread_time() + {}
+    while time.thread_time() < until: pass
+    print(1, flush=True); sys.stdin.readline()
+import sys
+thread = threading.Thread(target=compile); thread.start(); thread.join(); print(1, flush=True); sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("name", ["C2 CompilerThread0", "C1 CompilerThread0", "TruffleCompilerThread-1"])
+def test_time_of_compiler_threads_is_read(name: str) -> None:
+    with program(NAMED.format(name, 0.2)) as process:
+        line(process)
+        meter = ProcessTreeMeter(process.pid)
+        first = meter.read()
+        goes_on(process)
+        last = meter.read()
+    assert first.compiler_seconds == pytest.approx(0.2, abs=0.1)
+    assert first.compiler_seconds < (first.run_seconds or 0)
+    assert (last.compiler_seconds or 0.0) >= first.compiler_seconds  # exited threads count
+
+
+def test_without_compiler_threads_their_time_is_unknown() -> None:
+    with program(NAMED.format("worker", 0.05)) as process:
+        line(process)
+        assert ProcessTreeMeter(process.pid).read().compiler_seconds is None
+
+
+def test_idle_time_covers_the_allowed_cpus(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    allowed = os.sched_getaffinity(0)
+    rows = "".join(f"cpu{number} 1 1 1 {3 * TICKS} {TICKS} 9 9 9\n" for number in range(max(allowed) + 2))
+    stat.write_text(f"cpu  9 9 9 9 9 9 9 9\n{rows}intr 5 5\n", encoding="ascii")
+    assert idle_seconds(os.getpid(), stat) == 4.0 * len(allowed)
+    assert idle_seconds(os.getpid(), tmp_path / "missing") is None
+    assert idle_seconds(2**22 + 1, stat) is None  # no such process
+    stat.write_text("cpu0 text\n", encoding="ascii")
+    assert idle_seconds(os.getpid(), stat) is None
 
 
 def test_memory_includes_the_whole_tree() -> None:
@@ -159,7 +209,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 
 class Kernel:
-    """Files below /proc and /sys/fs/cgroup of a machine with a container, which contains this process."""
+    """Imitations of /proc and /sys/fs/cgroup, according to which this process is the first process of a container."""
 
     def __init__(self, folder: Path, membership: str, cgroup: Mapping[str, str]) -> None:
         self.proc, self.root = folder / "proc", folder / "cgroup"
@@ -215,6 +265,25 @@ def test_control_group_readings_have_si_units(kernel: Kernel) -> None:
     assert reading.wait_seconds >= int(wait) / 1e9
 
 
+def test_compiler_threads_of_a_container_are_found(kernel: Kernel) -> None:
+    burned, read = threading.Event(), threading.Event()
+
+    def compile_code() -> None:
+        ctypes.CDLL(None).prctl(15, b"C2 CompilerThread0")
+        while time.thread_time() < 0.05:
+            pass
+        burned.set()
+        read.wait(60)
+
+    thread = threading.Thread(target=compile_code)
+    thread.start()
+    burned.wait(60)
+    seconds = kernel.meter().read().compiler_seconds
+    read.set()
+    thread.join()
+    assert 0.05 <= (seconds or 0.0) < 0.5
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -246,3 +315,56 @@ def test_v2_counts_cpu_time_without_cpu_controller(tmp_path: Path) -> None:
     write(kernel.root, {f"system.slice/{CONTAINER}/cpu.stat": "usage_usec 40000\nuser_usec 30000\nsystem_usec 10000\n"})
     reading = kernel.meter().read()
     assert (reading.cpu_seconds, reading.throttled_seconds) == (0.04, 0.0)
+
+
+@pytest.mark.parametrize(
+    "membership",
+    [
+        "3:cpu,cpuacct:/{group}\n0::/{group}\n",
+        "2:cpuacct:/{group}\n1:name=systemd:/{group}\n",
+        "3:cpu,cpuacct:/{group}\n",
+        "7:memory:/\n3:cpu,cpuacct:/{group}\n",
+    ],
+    ids=["no memory", "no memory and cpu", "no v2", "memory of the root group"],
+)
+def test_v1_controllers_are_optional(membership: str, tmp_path: Path) -> None:
+    kernel = v1(tmp_path)
+    write(kernel.proc, {f"{kernel.pid}/cgroup": membership.format(group=CONTAINER)})
+    reading = kernel.meter().read()
+    assert (reading.cpu_seconds, reading.rss) == (1.5, None)
+    assert reading.throttled_seconds in (0.0, 0.25)
+
+
+def test_v1_controllers_may_be_mounted_together(tmp_path: Path) -> None:
+    kernel = v1(tmp_path)
+    for name in ("cpu", "cpuacct"):
+        for path in (kernel.root / name / CONTAINER).iterdir():
+            write(kernel.root, {f"cpu,cpuacct/{CONTAINER}/{path.name}": path.read_text()})
+        (kernel.root / name).rename(tmp_path / name)
+    assert kernel.meter().read().cpu_seconds == 1.5
+
+
+@pytest.mark.parametrize("missing", ["schedstat", "children", "both", "zeros"])
+def test_children_are_counted_without_optional_files(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(path: object, *arguments: object, **named: object) -> object:
+        name = str(path).rpartition("/")[2]
+        if name in ("schedstat", "children") and missing in (name, "both"):
+            raise FileNotFoundError(path)
+        if name == "schedstat" and missing == "zeros":
+            return io.BytesIO(b"0 0 0\n")
+        return io.open(path, *arguments, **named)  # type: ignore[call-overload]  # noqa: UP020
+
+    monkeypatch.setattr(metering, "open", without, raising=False)
+    monkeypatch.setattr(metering, "LISTS_CHILDREN", missing not in ("children", "both"))
+    with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as parent:
+        until = time.monotonic() + 20
+        while len(pids := ProcessTreeMeter(parent.pid).read().pids) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        reading = ProcessTreeMeter(parent.pid).read()
+        for pid in (*pids[1:], parent.pid):
+            os.kill(pid, signal.SIGKILL)
+    assert len(pids) == 2
+    if missing == "children":
+        assert reading.run_seconds is not None
+    else:
+        assert (reading.run_seconds, reading.wait_seconds) == (None, None)

@@ -25,7 +25,7 @@ GRANDCHILD = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '100'
 STUBBORN_GRANDCHILD = IGNORE + (
     "if os.fork() == 0:\n  print(os.getpid(), flush=True)\n  time.sleep(100)\nsys.exit(os.wait()[1])"
 )
-# The grandchild leaves the session and its parent exits, so no process of the tree is its ancestor.
+# A child whose grandchild becomes a daemon: it is in a separate session, and its parent has exited.
 DAEMON = IGNORE + (
     "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    print(os.getpid(), flush=True)\n    time.sleep(100)\n"
     "  os._exit(0)\nos.wait(); time.sleep(100)"
@@ -66,7 +66,7 @@ def test_child_that_stops_on_request_is_not_killed() -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_unmarked_daemon_belongs_to_the_last_earlier_child(*, before: bool) -> None:
-    """Programs that tfb has not started keep running; a server's daemon is stopped."""
+    """The daemon of a server is stopped. Programs that tfb has not started keep running."""
     with contextlib.ExitStack() as stack:
         child = stack.enter_context(running(Child(["sleep", "100"]))) if before else None
         started = subprocess.run(
@@ -107,15 +107,15 @@ def test_threads_do_not_adopt_children_being_started() -> None:
 
 
 def test_command_is_stopped_after_its_time_limit() -> None:
-    began = time.monotonic()
-    with pytest.raises(CommandTimeoutError, match=r"^sleep 100: still running after 0 s, stopped$"):
+    started_at = time.monotonic()
+    with pytest.raises(CommandTimeoutError, match=r"^sleep 100 exceeded 0 s and was stopped$"):
         process.run(["sleep", "100"], seconds=0.2)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - started_at < 10
 
 
 def test_run_returns_output_and_status() -> None:
-    done = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], seconds=20)
-    assert (done.status, done.stdout) == (3, "out\nerr\n")
+    completed = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], seconds=20)
+    assert (completed.status, completed.stdout) == (3, "out\nerr\n")
 
 
 def test_log_contains_the_command_and_its_output(tmp_path: Path) -> None:
@@ -130,10 +130,10 @@ def test_unrunnable_program_raises_the_reason(tmp_path: Path) -> None:
     text.write_text("not a program")
     with pytest.raises(EnvironmentLacksError, match=r"^no-such-program: not found"):
         Child(["no-such-program"])
-    with pytest.raises(EnvironmentLacksError, match="cannot be run: Permission denied"):
+    with pytest.raises(EnvironmentLacksError, match=r"cannot run .*: Permission denied"):
         Child([str(text)])
     text.chmod(0o755)
-    with pytest.raises(EnvironmentLacksError, match="cannot be run: Exec format error"):
+    with pytest.raises(EnvironmentLacksError, match=r"cannot run .*: Exec format error"):
         Child([str(text)])
     with pytest.raises(EnvironmentLacksError, match="working directory /no/such does not exist"):
         Child(["true"], ProcessOptions(cwd=Path("/no/such")))
@@ -163,5 +163,5 @@ def test_interrupt_is_held_until_the_block_ends() -> None:
         "except KeyboardInterrupt:\n  os.kill(os.getpid(), signal.SIGINT)\n  print('then', flush=True)\n"
         "  import time\n  time.sleep(1.5)\n"
     )
-    done = process.run([sys.executable, "-c", code], seconds=30, cwd=REPOSITORY)
-    assert done.stdout.splitlines() == ["ask", "held", "then", "kill"]
+    completed = process.run([sys.executable, "-c", code], seconds=30, cwd=REPOSITORY)
+    assert completed.stdout.splitlines() == ["ask", "held", "then", "kill"]

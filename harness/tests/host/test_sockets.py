@@ -1,4 +1,4 @@
-"""Byte counters of loopback sockets."""
+"""Tests of the byte counters of sockets."""
 
 import socket
 import time

@@ -24,13 +24,13 @@ README = """# {name}
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """Return a copy of the project, without built and downloaded files."""
-    for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
+    for part in (".github", "harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         for root, folders, files in os.walk(REPOSITORY / part):
             folders[:] = [name for name in folders if name not in NOT_COPIED and not name.startswith(".")]
-            place = tmp_path / Path(root).relative_to(REPOSITORY)
-            place.mkdir(parents=True, exist_ok=True)
+            target = tmp_path / Path(root).relative_to(REPOSITORY)
+            target.mkdir(parents=True, exist_ok=True)
             for name in files:
-                shutil.copy2(Path(root, name), place / name)
+                shutil.copy2(Path(root, name), target / name)
     for path in REPOSITORY.iterdir():
         if path.is_file() and path.name != ".git":
             shutil.copy2(path, tmp_path / path.name)
@@ -75,8 +75,8 @@ def test_new_folders_break_no_test_of_the_project(clone: Path) -> None:
         "added --blank --language Elixir", "another-copy --from express", "a-copy --language go", "b --from axum",
         "mine-too --from resteasy",
     ):  # fmt: skip
-        done = run(clone, "-m", "harness", "new", *words.split())
-        assert done.returncode == 0, done.stderr
+        completed = run(clone, "-m", "harness", "new", *words.split())
+        assert completed.returncode == 0, completed.stderr
     odd(clone)
     tests = clone / "harness" / "tests"
     chosen = [
@@ -87,7 +87,7 @@ def test_new_folders_break_no_test_of_the_project(clone: Path) -> None:
     assert {"test_command_line.py", "test_process_conduct.py", "test_docs.py", "test_new.py"} <= {
         Path(each).name for each in chosen
     }
-    done = run(clone, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", USUAL, *chosen)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    completed = run(clone, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", USUAL, *chosen)
+    assert completed.returncode == 0, completed.stdout[-5000:] + completed.stderr[-2000:]
     collected = run(clone, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "harness/tests/e2e")
     assert collected.returncode == 0, collected.stdout[-3000:]

@@ -17,12 +17,12 @@ def test_committed_schema_matches_the_models() -> None:
 
 
 def test_all_implementations_are_valid() -> None:
-    found = scan_folders()
+    scan = scan_folders()
     # All commands report a contributor's broken folder, but it must not fail a test.
     own = own_folders()
-    assert [problem for problem in found.problems if any(f"{folder}/" in problem for folder in own)] == []
+    assert [problem for problem in scan.problems if any(f"{folder}/" in problem for folder in own)] == []
     assert own == {one.folder for one in own_implementations()}
-    assert {"es4x", "express", "resteasy", "vertx-web"} <= {i.name for i in found.implementations}
+    assert {"es4x", "express", "resteasy", "vertx-web"} <= {i.name for i in scan.implementations}
 
 
 def test_only_keys_of_test_types_are_urls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,5 +40,5 @@ def test_base_images_are_found(text: str, images: tuple[str, ...]) -> None:
 def test_last_stage_determines_the_image(
     text: str, command: tuple[str, ...], user: str | None, copied: tuple[str, ...]
 ) -> None:
-    found = parse_recipe(text)
-    assert (found.command, found.user, found.copied) == (command, user, copied)
+    recipe = parse_recipe(text)
+    assert (recipe.command, recipe.user, recipe.source_paths) == (command, user, copied)

@@ -30,20 +30,25 @@ def some(tmp_path: Path) -> ScanResult:
     return scan_folders(tmp_path)
 
 
-def chosen(found: ScanResult, **flags: tuple[str, ...]) -> list[str]:
-    return [i.name for i in select_implementations(found, Selection(**flags))]
+def chosen(scan: ScanResult, **flags: tuple[str, ...]) -> list[str]:
+    return [i.name for i in select_implementations(scan, Selection(**flags))]
 
 
 def test_values_are_case_insensitive_and_normalised(tmp_path: Path) -> None:
     entry = {"language": "C", "query_url": "/queries?queries=", "approach": "realistic", "database": "Postgres"}
     entry["framework"] = "Of which it is"
-    ((found,), *_) = read_config(
+    ((implementation,), *_) = read_config(
         write(tmp_path, "C/x", config("x", default={**entry, "orm": "RAW", "classification": "MICRO"}))
     )
-    kept = (found.entry.approach, found.entry.database, found.entry.orm, found.entry.classification)
-    assert kept == ("Realistic", "postgres", "Raw", "Micro")
-    assert found.ready_path == "/queries?queries=1"  # for one row
-    assert (found.info().project, found.info().framework) == ("x", "Of which it is")
+    values = (
+        implementation.entry.approach,
+        implementation.entry.database,
+        implementation.entry.orm,
+        implementation.entry.classification,
+    )
+    assert values == ("Realistic", "postgres", "Raw", "Micro")
+    assert implementation.ready_path == "/queries?queries=1"  # for one row
+    assert (implementation.info().project, implementation.info().framework) == ("x", "Of which it is")
 
 
 def test_antipatterns_are_verified_by_techempower_rules(tmp_path: Path) -> None:
@@ -65,7 +70,7 @@ def test_antipatterns_are_verified_by_techempower_rules(tmp_path: Path) -> None:
             "tests.0.default.local.builds: unknown key; did you mean build?",
         ),
         # The key belongs in a different place.
-        (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; allowed are"),
+        (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; choose from"),
         (config("x", default={"language": "C"}), "has no URL: add at least one of json_url"),
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),
         (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),
@@ -88,17 +93,17 @@ def test_invalid_key_or_value_is_explained(tmp_path: Path, document: object, wor
 def test_duplicate_name_is_reported_with_both_files(tmp_path: Path) -> None:
     first = write(tmp_path, "C/a", config("same"))
     second = write(tmp_path, "C/b", config("same"))
-    found = scan_folders(tmp_path)
-    assert len(found.implementations) == 1
-    (told,) = found.problems
-    assert told.startswith(f"{second}: the name 'same' is already used by {first}; change framework, or the key")
+    scan = scan_folders(tmp_path)
+    assert len(scan.implementations) == 1
+    (problem,) = scan.problems
+    assert problem.startswith(f"{second}: the name 'same' is already used by {first}; change framework, or the key")
 
 
 def test_reserved_name_is_a_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "C/run", config("run", default=ENTRY, raw=ENTRY))
-    found = scan_folders(tmp_path)
-    assert [i.name for i in found.implementations] == ["run-raw"]
-    assert found.problems == (f"{path}: the name 'run' is reserved: choose a different name",)
+    scan = scan_folders(tmp_path)
+    assert [i.name for i in scan.implementations] == ["run-raw"]
+    assert scan.problems == (f"{path}: the name 'run' is reserved: choose a different name",)
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ def test_invalid_host_is_reported_with_its_flag(text: str) -> None:
 
 
 def test_postgresql_url_selects_an_existing_database() -> None:
-    found = hosts.hosts_from_flags("app", "postgresql://db:5433", ("c1",))
-    assert found.database == ExistingDatabase(host="db", port=5433)
-    assert [host.name for host in found.machines] == ["app", "c1"]
+    parsed = hosts.hosts_from_flags("app", "postgresql://db:5433", ("c1",))
+    assert parsed.database == ExistingDatabase(host="db", port=5433)
+    assert [host.name for host in parsed.machines] == ["app", "c1"]
     assert hosts.parse_database("postgresql://db") == ExistingDatabase(host="db", port=5432)
     for text in ("postgresql://user@db", "postgresql://", "postgresql://db/other", "postgresql://db:port"):
         with pytest.raises(UsageError, match="--database-host"):
@@ -46,7 +46,7 @@ def test_postgresql_url_selects_an_existing_database() -> None:
 
 def test_loopback_address_is_rejected_with_several_machines() -> None:
     for server, database in (("app", None), (None, "db")):
-        with pytest.raises(UsageError, match="use the loopback address of this machine"):
+        with pytest.raises(UsageError, match="this machine's loopback address"):
             hosts.hosts_from_flags(server, database, ())
     with pytest.raises(UsageError, match="a machine is named twice"):
         hosts.hosts_from_flags("app", "db", ("c1", "c1"))

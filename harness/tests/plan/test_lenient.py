@@ -76,9 +76,9 @@ def test_unsupported_database_is_accepted_and_reported(tmp_path: Path) -> None:
     tests = {variant: {**ENTRY, "database": name} for variant, name in databases.items()}
     (tmp_path / "C" / "x").mkdir(parents=True)
     (tmp_path / "C" / "x" / "benchmark_config.json").write_text(json.dumps({"framework": "x", "tests": [tests]}))
-    found = scan_folders(tmp_path)
-    lacking = {i.variant: i.unsupported_reason or "" for i in found.implementations}
-    assert (found.warnings, lacking["ours"], lacking["none"]) == ((), "", "")
+    scan = scan_folders(tmp_path)
+    lacking = {i.variant: i.unsupported_reason or "" for i in scan.implementations}
+    assert (scan.warnings, lacking["ours"], lacking["none"]) == ((), "", "")
     assert "requires MySQL, but tfb provides only PostgreSQL" in lacking["mysql"]
     assert "requires redis" in lacking["other"]
 
@@ -89,10 +89,10 @@ def test_name_of_an_earlier_tree_gets_a_suffix(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         text = json.dumps({"framework": "x", "tests": [{"default": ENTRY, "raw": ENTRY}]})
         (folder / "benchmark_config.json").write_text(text)
-    found = scan_folders(tmp_path / "one" / "frameworks", tmp_path / "two" / "frameworks")
-    assert [i.name for i in found.implementations] == ["x", "x-raw", "x-raw@two", "x@two"]
-    assert found.problems == ()
-    other = found.implementations[2]
+    scan = scan_folders(tmp_path / "one" / "frameworks", tmp_path / "two" / "frameworks")
+    assert [i.name for i in scan.implementations] == ["x", "x-raw", "x-raw@two", "x@two"]
+    assert scan.problems == ()
+    other = scan.implementations[2]
     assert (other.dockerfile.name, other.rules, other.info().folder) == ("x-raw.dockerfile", "techempower", "C/x")
 
 

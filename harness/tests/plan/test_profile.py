@@ -19,6 +19,7 @@ query_concurrency = 8
 """
 
 
+@pytest.mark.needs_extra("gate")
 def test_all_shipped_profiles_are_valid() -> None:
     assert profile.profile_names() == ("claims", "gate", "latency", "quick", "smoke", "standard", "techempower")
     assert [profile.load_profile(name).name for name in profile.profile_names()] == list(profile.profile_names())

@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_request_is_parsed_from_toml(folder: Path) -> None:
-    said = """
+    text = """
         name = "item"
         method = "PUT"
         path = "/items/{id}"
@@ -42,53 +42,53 @@ def test_request_is_parsed_from_toml(folder: Path) -> None:
         values.user = { list = ["ann"] }
         expect = { status = 201, json = { id = "{id}" }, json_schema = "schema.json", size = [2, 99] }
     """
-    (made,) = prepare_requests(Request.model_validate(tomllib.loads(said)), folder, 1, 1)
-    assert (made.method, made.target) == ("PUT", "/items/3")
-    assert made.body == b'{"id": 3, "tag": "n3", "deep": [{"yes": true}]}'
-    assert (made.expect.status, made.expect.subset, made.expect.size) == (201, {"id": 3}, (2, 99))
-    assert made.expect.json_schema == {"type": "object", "required": ["id"]}
-    assert [error.message for error in made.expect.schema_validator.iter_errors({})] == ["'id' is a required property"]
-    assert made.head("app:80").decode() == (
+    (copy,) = prepare_requests(Request.model_validate(tomllib.loads(text)), folder, 1, 1)
+    assert (copy.method, copy.target) == ("PUT", "/items/3")
+    assert copy.body == b'{"id": 3, "tag": "n3", "deep": [{"yes": true}]}'
+    assert (copy.expect.status, copy.expect.subset, copy.expect.size) == (201, {"id": 3}, (2, 99))
+    assert copy.expect.json_schema == {"type": "object", "required": ["id"]}
+    assert [error.message for error in copy.expect.schema_validator.iter_errors({})] == ["'id' is a required property"]
+    assert copy.head("app:80").decode() == (
         "PUT /items/3 HTTP/1.1\r\nHost: app:80\r\nAccept: */*\r\nConnection: keep-alive\r\nX-User: ann\r\n"
         "Content-Type: application/json\r\nContent-Length: 47\r\n\r\n"
     )
 
 
 def test_declared_header_replaces_the_default(folder: Path) -> None:
-    (made,) = prepared(folder, headers={"host": "shop.example", "ACCEPT": "text/csv"})
-    assert made.head("app:80").decode() == (
+    (copy,) = prepared(folder, headers={"host": "shop.example", "ACCEPT": "text/csv"})
+    assert copy.head("app:80").decode() == (
         "GET / HTTP/1.1\r\nConnection: keep-alive\r\nhost: shop.example\r\nACCEPT: text/csv\r\n\r\n"
     )
 
 
 def test_values_are_uniform_and_determined_by_the_seed(folder: Path) -> None:
-    asked = request(path="/{id}", values={"id": {"range": [1, 5]}})
-    counts = Counter(made.target for made in prepare_requests(asked, folder, 1, 5000))
+    declared = request(path="/{id}", values={"id": {"range": [1, 5]}})
+    counts = Counter(copy.target for copy in prepare_requests(declared, folder, 1, 5000))
     assert sorted(counts) == [f"/{number}" for number in range(1, 6)]
     assert all(850 < count < 1150 for count in counts.values())
     assert (
-        prepare_requests(asked, folder, 1, 50)
-        == prepare_requests(asked, folder, 1, 50)
-        != prepare_requests(asked, folder, 2, 50)
+        prepare_requests(declared, folder, 1, 50)
+        == prepare_requests(declared, folder, 1, 50)
+        != prepare_requests(declared, folder, 2, 50)
     )
 
 
 def test_columns_are_drawn_from_the_same_row(folder: Path) -> None:
     values = {name: {"csv": "users.csv", "column": name} for name in ("user", "password")}
-    made = prepared(folder, path="/{user}", headers={"X-Key": "{password}"}, values=values)
-    pairs = {(each.target, each.headers[0][1]) for each in made}
+    copies = prepared(folder, path="/{user}", headers={"X-Key": "{password}"}, values=values)
+    pairs = {(each.target, each.headers[0][1]) for each in copies}
     assert pairs == {("/ann%20b", "1"), ("/bob", "2"), ("/cid", "3")}
 
 
 def test_cells_are_strings_unless_declared_as_numbers(folder: Path) -> None:
     values = {name: {"csv": "users.csv", "column": "password", "number": name == "n"} for name in ("n", "text")}
-    (made, *_) = prepared(folder, path="/", json={"n": "{n}", "text": "{text}"}, values=values)
-    assert json.loads(made.body) in [{"n": number, "text": str(number)} for number in (1, 2, 3)]
+    (copy, *_) = prepared(folder, path="/", json={"n": "{n}", "text": "{text}"}, values=values)
+    assert json.loads(copy.body) in [{"n": number, "text": str(number)} for number in (1, 2, 3)]
 
 
 def test_long_body_file_reduces_the_number_of_copies(folder: Path) -> None:
-    (made, *_) = prepared(folder, body_file="body.bin", path="/{id}", values={"id": {"list": [1]}})
-    assert made.body == b"\0{id}\xff"
+    (copy, *_) = prepared(folder, body_file="body.bin", path="/{id}", values={"id": {"list": [1]}})
+    assert copy.body == b"\0{id}\xff"
     (folder / "long.bin").write_bytes(bytes(8 << 20))
     assert 1 < len(prepared(folder, body_file="long.bin", path="/{id}", values={"id": {"range": [1, 9]}})) < 12
 
@@ -120,7 +120,7 @@ def test_invalid_combination_of_keys_is_explained(keys: dict[str, Any], message:
 def test_invalid_number_is_explained(folder: Path, cell: str) -> None:
     values = {"n": {"csv": "odd.csv", "column": "n", "number": True}}
     (folder / "odd.csv").write_text("n,text\n1.5,a\n-2e3,b\n", encoding="utf-8")
-    bodies = {made.body for made in prepared(folder, path="/", json="{n}", values=values)}
+    bodies = {copy.body for copy in prepared(folder, path="/", json="{n}", values=values)}
     assert bodies == {b"1.5", b"-2000.0"}
     (folder / "odd.csv").write_text(f"n,text\n1.5,a\n{cell},b\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"'n': .* is not a number; number = true requires numbers"):
@@ -130,8 +130,8 @@ def test_invalid_number_is_explained(folder: Path, cell: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"body_file": "none"}, "none: cannot be read: No such file"),
-        ({"values": {"id": {"csv": "users.csv", "column": "id"}}}, "has no column 'id', only: user, password"),
+        ({"body_file": "none"}, "none: cannot read the file: No such file"),
+        ({"values": {"id": {"csv": "users.csv", "column": "id"}}}, "has no column 'id'; columns: user, password"),
         ({"expect": {"json_schema": "bad.json"}}, "json_schema: $.type: 'objekt' is not valid"),
         ({"expect": {"json_schema": "users.csv"}}, "users.csv: not valid JSON"),
         ({"expect": {"json_schema": "body.bin"}}, "body.bin: not "),
@@ -155,5 +155,5 @@ def test_schema_does_not_fetch_references(folder: Path) -> None:
 
 def test_each_request_is_a_test_type(folder: Path) -> None:
     often = request(name="often", path="/{id}", values={"id": {"range": [1, 9]}}, weight=3)
-    found = declared_test_types((often, request(name="seldom")), folder, 1)
-    assert [(name, len(kind.requests) > 1) for name, kind in found.items()] == [("often", True), ("seldom", False)]
+    test_types = declared_test_types((often, request(name="seldom")), folder, 1)
+    assert [(name, len(kind.requests) > 1) for name, kind in test_types.items()] == [("often", True), ("seldom", False)]

@@ -41,15 +41,15 @@ def checkout(tmp_path: Path) -> Path:
     ],
 )
 def test_any_level_of_a_checkout_can_be_named(checkout: Path, part: str, names: list[str]) -> None:
-    found = scan_folders(checkout / part)
-    assert ([i.name for i in found.implementations], found.problems) == (names, ())
-    assert {i.info().folder.count("/") for i in found.implementations} == {1}  # relative to the tree: Language/name
+    scan = scan_folders(checkout / part)
+    assert ([i.name for i in scan.implementations], scan.problems) == (names, ())
+    assert {i.info().folder.count("/") for i in scan.implementations} == {1}  # relative to the tree: Language/name
 
 
 def test_overlapping_folders_are_read_once(checkout: Path) -> None:
-    found = scan_folders(checkout / "frameworks" / "Go", checkout, checkout / "frameworks" / "Go" / "gin")
-    assert [i.name for i in found.implementations] == ["express", "ffead-cpp", "fiber", "gin"]
-    assert found.problems == ()
+    scan = scan_folders(checkout / "frameworks" / "Go", checkout, checkout / "frameworks" / "Go" / "gin")
+    assert [i.name for i in scan.implementations] == ["express", "ffead-cpp", "fiber", "gin"]
+    assert scan.problems == ()
 
 
 def test_checkout_with_an_empty_tree_has_no_implementations(tmp_path: Path) -> None:
@@ -66,5 +66,5 @@ def test_language_called_frameworks_is_a_language(tmp_path: Path) -> None:
 
 def test_duplicate_name_gets_the_name_of_its_tree(checkout: Path, tmp_path: Path) -> None:
     write(tmp_path / "mine" / "Go" / "gin", {"framework": "gin", "tests": [{"default": ENTRY}]})
-    found = scan_folders(tmp_path / "mine", checkout / "frameworks" / "Go" / "gin")
-    assert [i.name for i in found.implementations] == ["gin", "gin@FrameworkBenchmarks"]
+    scan = scan_folders(tmp_path / "mine", checkout / "frameworks" / "Go" / "gin")
+    assert [i.name for i in scan.implementations] == ["gin", "gin@FrameworkBenchmarks"]

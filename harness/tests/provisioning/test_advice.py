@@ -36,8 +36,8 @@ def old_go(monkeypatch: pytest.MonkeyPatch) -> None:
     ("condition", "remedy"),
     [
         (">=1.24", "install it: apt-get install golang-go"),
-        (">=1.25", "apt has golang-go 2:1.24~2 only: install it from https://go.dev/dl"),
-        ("==1.23", "apt has golang-go 2:1.24~2 only: install it from https://go.dev/dl"),
+        (">=1.25", "apt has only golang-go 2:1.24~2: install it from https://go.dev/dl"),
+        ("==1.23", "apt has only golang-go 2:1.24~2: install it from https://go.dev/dl"),
     ],
 )
 def test_doctor_and_skipped_build_give_same_advice(

@@ -28,20 +28,20 @@ def policy(package: str, version: str | None) -> str:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record commands instead of running them; installing Java 25 fails."""
-    made: list[str] = []
+    recorded: list[str] = []
 
     def run(command: Sequence[str], **_: object) -> CompletedCommand:
         if command[:2] == ["apt-cache", "policy"]:
             return CompletedCommand(status=0, stdout=policy(command[-1], VERSIONS.get(command[-1])))
-        made.append(" ".join(command[1:]))
-        return CompletedCommand(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
+        recorded.append(" ".join(command[1:]))
+        return CompletedCommand(status=100 if "openjdk-25" in recorded[-1] else 0, stdout="")
 
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(toolchain, "find_tool", lambda *_: None)
     advice.apt_version.cache_clear()
     monkeypatch.setattr("harness.provisioning.requirements.shutil.which", lambda _name: "/usr/bin/apt-get")
     monkeypatch.setattr("harness.provisioning.requirements.os.geteuid", lambda: 1000)
-    return made
+    return recorded
 
 
 def test_requirements_include_tools_of_tfb_and_implementations(
@@ -95,7 +95,7 @@ def test_packages_missing_in_apt_are_not_installed(commands: list[str], tmp_path
     notes = requirements.install_missing([WRK, GO, BUN], "no", tmp_path / "log")
     assert notes[0] == "To install: sudo apt-get install wrk"
     assert "go >=1.25: found /usr/bin/apt-get, which prints no version" in notes[1]
-    assert notes[1].endswith("; apt has golang-go 2:1.19~1 only: install it from https://go.dev/dl")
+    assert notes[1].endswith("; apt has only golang-go 2:1.19~1: install it from https://go.dev/dl")
     assert notes[2].endswith("; apt has no package bun: install it from https://bun.sh")
     assert requirements.missing_packages([GO, BUN]) == ()
     requirements.install_missing([GO, BUN], "yes", tmp_path / "log")

@@ -1,4 +1,4 @@
-"""Versions of installed tools, and the choice of the newest suitable tool."""
+"""Tests of the search for installed tools: their versions, and the choice of the newest suitable tool."""
 
 import os
 from collections.abc import Iterator

@@ -45,9 +45,9 @@ def test_pipes_and_large_files_are_rejected(tmp_path: Path) -> None:
 
 def test_json_with_too_many_values_is_rejected() -> None:
     assert safe_read.parse_json(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
-    said = "contains more than 1,002 arrays and objects, or 2,003 values"
+    message = "contains more than 1,002 arrays and objects, or 2,003 values"
     for data in (b"[{" * 501 + b"[", b"," * 2004):
-        with pytest.raises(ValueError, match=f"^{said}$"):
+        with pytest.raises(ValueError, match=f"^{message}$"):
             safe_read.require_bounded_json(data, 1002, 2003)
         assert safe_read.require_bounded_json(data[:-1], 1002, 2003) == data[:-1]
     with pytest.raises(ValueError, match="arrays and objects"):

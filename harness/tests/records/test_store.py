@@ -11,11 +11,11 @@ import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.records import claims, reader, store
-from harness.records.machine_record import NoiseFloor
-from harness.records.outcome import Outcome
 from harness.records.run_folders import find_run
+from harness.records.run_info import NoiseFloor
 from harness.records.run_records import RunProgress, RunRecords
 from harness.records.store import RunStore
+from harness.records.verification_record import Outcome
 from harness.tests.approve import approve
 from harness.tests.doubles import records
 
@@ -54,7 +54,7 @@ def test_full_disk_leaves_no_partial_record(written: RunStore) -> None:
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # enough for the beginning of the record
     try:
-        with pytest.raises(StoreError, match=r"verdicts\.jsonl: cannot be written: File too large"):
+        with pytest.raises(StoreError, match=r"cannot write .*verdicts\.jsonl: File too large"):
             written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -64,8 +64,8 @@ def test_full_disk_leaves_no_partial_record(written: RunStore) -> None:
 def test_last_verification_of_a_process_counts(written: RunStore) -> None:
     written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
     written.add_verdict(records.verdict("fast", "json", Outcome.WARN, process=1))
-    found = {(v.process, v.outcome) for v in reader.RunReader(written.folder).verdicts("fast", "json")}
-    assert found == {(0, Outcome.FAIL), (1, Outcome.WARN)}
+    outcomes = {(v.process, v.outcome) for v in reader.RunReader(written.folder).verdicts("fast", "json")}
+    assert outcomes == {(0, Outcome.FAIL), (1, Outcome.WARN)}
 
 
 def test_too_long_lines_and_documents_are_reported(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_too_long_lines_and_documents_are_reported(written: RunStore, monkeypatc
     assert "trials.jsonl: line 13: longer than" in known.problems[0]
     assert len(known.trials) == 12
     monkeypatch.setattr(reader, "MAX_RUN_INFO_BYTES", 100)
-    with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0\.098 KiB"):
+    with pytest.raises(StoreError, match=r"run\.json: cannot read the file: larger than 0\.098 KiB"):
         store.read_run(written.folder)
 
 
@@ -85,11 +85,11 @@ def test_finished_process_has_all_its_trials(written: RunStore) -> None:
     written.add_process(records.process("fast", 4, "failed"))  # failed after it had started
     written.add_process(records.process("fast", 5, "failed").model_copy(update={"startup_time": None}))
     written.add_trial(records.trial("fast", 3, 1.0))
-    every = {(name, number) for name in ("fast", "slow") for number in (0, 1)} | {("fast", 4)}
-    assert store.finished_processes(store.read_run(written.folder)) == every
+    finished = {(name, number) for name in ("fast", "slow") for number in (0, 1)} | {("fast", 4)}
+    assert store.finished_processes(store.read_run(written.folder)) == finished
     path = written.folder / "trials.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-    assert store.finished_processes(store.read_run(written.folder)) == every - {("fast", 0)}
+    assert store.finished_processes(store.read_run(written.folder)) == finished - {("fast", 0)}
 
 
 def test_unfinished_processes_are_quarantined(written: RunStore) -> None:
@@ -111,8 +111,8 @@ def test_unfinished_processes_are_quarantined(written: RunStore) -> None:
 
 def test_simultaneous_runs_get_different_folders(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: RunStore.new(tmp_path / "results", started_at=1e9), range(8)))
-    assert sorted(each.folder.name[15:] for each in made) == ["", *(f"-{number}" for number in range(2, 9))]
+        stores = list(pool.map(lambda _: RunStore.new(tmp_path / "results", started_at=1e9), range(8)))
+    assert sorted(each.folder.name[15:] for each in stores) == ["", *(f"-{number}" for number in range(2, 9))]
     assert len(list((tmp_path / "results").iterdir())) == 8
 
 
@@ -120,41 +120,39 @@ def test_only_a_living_run_holds_its_lock(written: RunStore) -> None:
     assert not store.is_locked(written.folder)
     with written.lock():
         assert store.is_locked(written.folder)
-        again = RunStore(written.folder, started_at=0).lock()
-        with pytest.raises(UsageError, match="in progress in another process"), again:
+        second_lock = RunStore(written.folder, started_at=0).lock()
+        with pytest.raises(UsageError, match="in progress in another process"), second_lock:
             pass
     assert not store.is_locked(written.folder)
 
 
 def test_run_is_found_by_prefix_or_path(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; start a run with \./tfb run$"):
+    with pytest.raises(UsageError, match=rf"^there is no run in {tmp_path}; start a run with \./tfb run$"):
         find_run(tmp_path, None)
     with pytest.raises(UsageError, match=rf"^run 'a' does not exist in {tmp_path}; available runs: none$"):
         find_run(tmp_path, "a")
     names = ["20260101-0", *(f"20260102-{number}" for number in range(6)), "20260102-50"]
     for name in names:
         records.write(tmp_path, name)
-    asked = (None, "latest", "20260101", "20260102-5", str(tmp_path / "20260102-0"))
-    found = [find_run(tmp_path, each).name for each in asked]
-    assert found == ["20260102-50", "20260102-50", "20260101-0", "20260102-5", "20260102-0"]
-    for wanted, what in (("2026", "is not unique"), ("2027", "does not exist")):
+    ids = (None, "latest", "20260101", "20260102-5", str(tmp_path / "20260102-0"))
+    names_found = [find_run(tmp_path, each).name for each in ids]
+    assert names_found == ["20260102-50", "20260102-50", "20260101-0", "20260102-5", "20260102-0"]
+    for prefix, what in (("2026", "is not unique"), ("2027", "does not exist")):
         with pytest.raises(
-            UsageError, match=rf"^run '{wanted}' {what} in {tmp_path}; available runs: {', '.join(names[-5:])}$"
+            UsageError, match=rf"^run '{prefix}' {what} in {tmp_path}; available runs: {', '.join(names[-5:])}$"
         ):
-            find_run(tmp_path, wanted)
+            find_run(tmp_path, prefix)
 
 
 def test_write_error_names_the_file(written: RunStore, tmp_path: Path) -> None:
     (written.folder / "trials.jsonl").unlink()
     (written.folder / "trials.jsonl").mkdir()
-    with pytest.raises(
-        StoreError, match=r"trials\.jsonl: is a folder where a file of tfb has to be; move it elsewhere"
-    ):
+    with pytest.raises(StoreError, match=r"trials\.jsonl is a folder, but tfb needs a file here; move it elsewhere"):
         written.add_trial(records.trials()[0])
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"/file: is another file where a folder of tfb has to be; move it elsewhere"):
+    with pytest.raises(StoreError, match=r"/file is a file, but tfb needs a folder here; move it elsewhere"):
         RunStore(tmp_path / "file" / "run", started_at=0)
-    with pytest.raises(StoreError, match=rf"^{tmp_path}/file: is another file where a folder of tfb has to be"):
+    with pytest.raises(StoreError, match=rf"^{tmp_path}/file is a file, but tfb needs a folder here"):
         RunStore.new(tmp_path / "file", started_at=0)
 
 
@@ -185,8 +183,8 @@ def test_noise_floor_depends_on_machine_and_profile(tmp_path: Path) -> None:
     floor = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
     machine = records.info().machine
     assert store.read_noise_floor(tmp_path / "results", "p", machine) is None
-    for kept in (floor.model_copy(update={"pairs": 2}), floor):
-        store.write_noise_floor(tmp_path / "results", machine, kept)
+    for written_floor in (floor.model_copy(update={"pairs": 2}), floor):
+        store.write_noise_floor(tmp_path / "results", machine, written_floor)
     assert store.read_noise_floor(tmp_path / "results", "p", machine) == floor
     assert store.read_noise_floor(tmp_path / "results", "other", machine) is None
     assert (
@@ -222,32 +220,35 @@ def test_messages_about_broken_files_are_as_approved(tmp_path: Path) -> None:
         counts = f"{len(known.trials)} {len(known.processes)} {len(known.verdicts)}"
         return [counts, *(each.removeprefix(str(folder)) for each in known.problems)]
 
-    trials, found = folder / "trials.jsonl", dict[str, object]()
-    whole = trials.read_bytes()
+    trials, messages = folder / "trials.jsonl", dict[str, object]()
+    valid_lines = trials.read_bytes()
     for name, text in LINES.items():
-        trials.write_bytes(text.encode() + whole)
-        found[name] = problems()
-    trials.write_bytes(whole + b"half\n" + b'{"id": "cut o')
-    found["at its end"] = [problems(), problems("running"), problems("failed")]
+        trials.write_bytes(text.encode() + valid_lines)
+        messages[name] = problems()
+    trials.write_bytes(valid_lines + b"half\n" + b'{"id": "cut o')
+    messages["at its end"] = [problems(), problems("running"), problems("failed")]
     run = reader.RunReader(folder)
     some = [run.trials("slow", "json"), run.trials(test_type="json"), run.trials("größe"), run.trials()]
     counts = [*map(len, some), len(run.processes("slow")), len(run.verdicts("slow", "query"))]
-    found["of some"] = [counts, [each.id for each in some[0]], *(each.message for each in run.problems)]
+    messages["of some"] = [counts, [each.id for each in some[0]], *(each.message for each in run.problems)]
     later: list[str] = []
-    last = len(whole) - len(whole.splitlines(keepends=True)[-1])
-    found["from a byte on"] = [len([*reader.read_lines(trials, type(records.trials()[0]), later, start=last)]), *later]
+    last = len(valid_lines) - len(valid_lines.splitlines(keepends=True)[-1])
+    messages["from a byte on"] = [
+        len([*reader.read_lines(trials, type(records.trials()[0]), later, start=last)]),
+        *later,
+    ]
     for name in store.PROCESS_FILES:
         (folder / f"{name}.jsonl").unlink()
-        found[f"no {name}"] = [problems(), problems("interrupted")]
+        messages[f"no {name}"] = [problems(), problems("interrupted")]
         (folder / f"{name}.jsonl").mkdir()
-    found["folders"] = problems()
+    messages["folders"] = problems()
     for name, text in DOCUMENTS.items():
         for path in (folder / "run.json", tmp_path / "claims.json"):
             path.write_text(text, encoding="utf-8")
-        found[name] = [said(lambda: store.read_run(folder)), said(lambda: claims.read_claims(tmp_path))]
+        messages[name] = [said(lambda: store.read_run(folder)), said(lambda: claims.read_claims(tmp_path))]
     (folder / "run.json").unlink()
-    found["no run"] = said(lambda: store.read_run(folder))
+    messages["no run"] = said(lambda: store.read_run(folder))
     written.write_text("progress.json", RunProgress(status="failed", stage="verifying").to_json())
-    found["no run, but progress"] = said(lambda: store.read_run(folder))
+    messages["no run, but progress"] = said(lambda: store.read_run(folder))
     assert claims.latest_verdicts(folder) == claims.read_claims(claims.PUBLISHED).verdicts
-    approve("records-broken", found)
+    approve("records-broken", messages)

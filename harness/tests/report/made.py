@@ -5,11 +5,10 @@ from typing import Any
 
 from harness.plan.profile import ProcessLimits
 from harness.records.loads import Load, Scenario
-from harness.records.machine_record import Machine
 from harness.records.measurements import ServerUsage
-from harness.records.outcome import Outcome
-from harness.records.run_info import RunInfo
+from harness.records.run_info import Machine, RunInfo
 from harness.records.trial_record import Trial, ValidityCheck
+from harness.records.verification_record import Outcome
 from harness.stats import ranking_model
 from harness.stats.ranking_model import Estimate, Quantity, Ranking, RankInterval, Ratio, Row, Score, Standing, Table
 from harness.tests.doubles import runs
@@ -25,26 +24,28 @@ def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
     return runs.MACHINE.model_copy(update=own)
 
 
-def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **more: Any) -> RunInfo:
+def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **fields: Any) -> RunInfo:
     """Return a finished run of the test type json."""
-    found = runs.run_info(names, ProcessLimits(minimum=2, maximum=2), reference=names[0])
+    run = runs.run_info(names, ProcessLimits(minimum=2, maximum=2), reference=names[0])
     java = {"language": "Java", "test_types": ("json", "query")}
-    own = {
+    defaults = {
         "run_id": "20260101-000000",
         "started_at": 1000.0,
         "completed_at": 1061.0,
         "profile": "quick" if ranked else "smoke",
         "settings": {"profile": {"ranked": ranked}},
         "machine": machine(),
-        "implementations": tuple(each.model_copy(update=java) for each in found.implementations),
+        "implementations": tuple(each.model_copy(update=java) for each in run.implementations),
     }
-    return found.model_copy(update={**own, **more})
+    return run.model_copy(update={**defaults, **fields})
 
 
-def trial(name: str, process: int, throughput: float, load: Load = JSON, test_type: str = "json", **more: Any) -> Trial:
+def trial(
+    name: str, process: int, throughput: float, load: Load = JSON, test_type: str = "json", **fields: Any
+) -> Trial:
     """Return a trial of two seconds in which the server uses one of two CPUs."""
-    found = runs.trial(name, throughput, process, more.get("round", 0), test_type=test_type, load=load)
-    own = {
+    trial_ = runs.trial(name, throughput, process, fields.get("round", 0), test_type=test_type, load=load)
+    defaults = {
         "started_at": 1000.0 + process,
         "duration": 2.0,
         "asked_duration": 2.0,
@@ -52,7 +53,7 @@ def trial(name: str, process: int, throughput: float, load: Load = JSON, test_ty
         "server": use(),
         "evidence": None,
     }
-    return Trial.model_validate({**dict(found), **own, **more})
+    return Trial.model_validate({**dict(trial_), **defaults, **fields})
 
 
 def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUsage:
@@ -72,24 +73,24 @@ def estimate(value: float) -> Estimate:
     return Estimate(median=value, low=value * 0.99, high=value * 1.01, processes=2, values=(value, value))
 
 
-def standing(value: float, best: float, place: tuple[int, int], position: int) -> Standing:
+def standing(value: float, best: float, ranks: tuple[int, int], position: int) -> Standing:
     """Return a standing at a position."""
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
-        estimate=estimate(value), position=position, rank=RankInterval(low=place[0], high=place[1]),
-        tie_group=place[0], to_reference=to_best, to_best=to_best,
+        estimate=estimate(value), position=position, rank=RankInterval(low=ranks[0], high=ranks[1]),
+        tie_group=ranks[0], to_reference=to_best, to_best=to_best,
     )  # fmt: skip
 
 
-def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
+def row(name: str, position: int, ranks: tuple[int, int], **fields: Any) -> Row:
     """Return a row. Each position has half the throughput and twice the CPU usage of the previous position."""
     throughput, cpu = 80_000 / 2 ** (position - 1), 10e-6 * 2 ** (position - 1)
     return Row(
         implementation=name,
         load=JSON,
-        throughput=standing(throughput, 80_000, place, position),
-        cpu_per_request=standing(cpu, 10e-6, place, position),
+        throughput=standing(throughput, 80_000, ranks, position),
+        cpu_per_request=standing(cpu, 10e-6, ranks, position),
         rss_peak=100 * 2**20,
         startup_time=0.5,
         errors=0,
@@ -97,7 +98,7 @@ def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
             mean=estimate(0.001), percentiles={"50": estimate(0.0008), "99": estimate(0.004)}, maximum=0.1
         ),
         trials=8,
-        **more,
+        **fields,
     )
 
 
@@ -117,7 +118,7 @@ def rows(places: Mapping[str, tuple[int, int]]) -> tuple[Row, ...]:
 
 
 def ranking(
-    of: tuple[Row, ...] = rows(dict(zip(NAMES, PLACES, strict=True))), leading: Quantity = "cpu", **more: Any
+    of: tuple[Row, ...] = rows(dict(zip(NAMES, PLACES, strict=True))), leading: Quantity = "cpu", **fields: Any
 ) -> Ranking:
     """Return a ranking of json, with overall scores in the same order."""
     headline = table(of)
@@ -129,7 +130,7 @@ def ranking(
         for each in of
     )  # fmt: skip
     tables = [headline]
-    if "orders" in more:
+    if "orders" in fields:
         tables.append(table((), Scenario(factor=8.0, connections=64), "order"))
     return Ranking(
         run_id="20260101-000000",
@@ -139,7 +140,7 @@ def ranking(
             each.test_type: ranking_model.TestTypeRanking(test_type=each.test_type, headline=each, tables=(each,))
             for each in tables
         },
-        **{"overall": scores, **more},
+        **{"overall": scores, **fields},
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.records.loads import ClosedLoop
-from harness.report import comparison as report
+from harness.report import summary
 from harness.stats.ranking_model import CellComparison, Comparison, Effect, Ratio
 
 
@@ -20,10 +20,10 @@ FASTER = effect(1.30, 1.20, 1.40, "faster")
 MISSING = Effect(ratio=None, verdict="cannot tell")
 
 
-def cell(throughput: Effect, cpu: Effect = OPEN, name: str = "a", **more: Any) -> CellComparison:
+def cell(throughput: Effect, cpu: Effect = OPEN, name: str = "a", **fields: Any) -> CellComparison:
     return CellComparison(
         implementation=name, test_type="json", load=ClosedLoop(connections=64),
-        throughput=throughput, cpu_per_request=cpu, **more,
+        throughput=throughput, cpu_per_request=cpu, **fields,
     )  # fmt: skip
 
 
@@ -51,19 +51,29 @@ def compared(*cells: CellComparison) -> Comparison:
     ],
 )
 def test_a_cell_has_one_of_four_words(throughput: Effect, cpu: Effect, word: str) -> None:
-    assert report.cell_verdict(cell(throughput, cpu)) == word
+    assert summary.cell_verdict(cell(throughput, cpu)) == word
 
 
 def test_runs_without_common_cells_are_undecided() -> None:
-    (nothing,) = report.summarize_comparison(compared())
+    (nothing,) = summary.summarize_comparison(compared())
     assert nothing.endswith("cannot tell, because they have no cell in common")
+
+
+def test_cells_of_a_single_run_are_listed_once() -> None:
+    others = [cell(MISSING, MISSING, name=name, reason="B: not measured", only_in="A") for name in ("x", "y")]
+    comparison = compared(cell(SAME, SAME), *others)
+    assert summary.summarize_comparison(comparison) == (
+        "B over A, 1 cell: same within 5 % in 1",
+        "Only A measured 2 cells (x, y; json).",
+    )
+    assert summary.comparison_table(comparison, every=True).columns[3].cells == ("a",)
 
 
 def test_table_is_ordered_by_severity_with_reasons() -> None:
     missing = cell(MISSING, MISSING, name="none", reason="B: verification failed")
-    found = compared(cell(SAME, SAME, name="same"), cell(SLOWER, name="slow"), missing)
-    table = report.comparison_table(found, every=False)
+    result = compared(cell(SAME, SAME, name="same"), cell(SLOWER, name="slow"), missing)
+    table = summary.comparison_table(result, every=False)
     assert table.columns[3].cells == ("slow", "none")
     assert table.columns[4].cells[1] == "–"
     assert table.remarks == ("B: verification failed: none json",)
-    assert report.comparison_table(found, every=True).columns[3].cells == ("slow", "none", "same")
+    assert summary.comparison_table(result, every=True).columns[3].cells == ("slow", "none", "same")

@@ -1,5 +1,6 @@
 """Tests of exports for programs: JSON, and the exact keys of TechEmpower's results.json."""
 
+import csv
 import io
 from datetime import datetime
 from typing import Any
@@ -8,8 +9,8 @@ import pytest
 
 from harness.records.loads import ClosedLoop
 from harness.records.measurements import ErrorCounts, Latency
-from harness.records.outcome import Outcome
 from harness.records.run_records import RunRecords
+from harness.records.verification_record import Outcome
 from harness.report import Report, exporters, techempower
 from harness.stats.ranking_model import Ranking
 from harness.tests.doubles import records
@@ -34,6 +35,20 @@ def test_json_is_the_ranking_itself() -> None:
     out, ranking = io.StringIO(), made.ranking()
     exporters.EXPORTERS["json"](Report(records=RunRecords(info=made.info()), ranking=ranking), out)
     assert Ranking.model_validate_json(out.getvalue()) == ranking
+
+
+def test_csv_has_a_row_for_each_implementation() -> None:
+    rows = (made.row("=1+1", 1, (1, 2), flags=("@flag", "b")), made.unranked("c", '-x, "quoted"'))
+    out = io.StringIO()
+    exporters.EXPORTERS["csv"](Report(records=RunRecords(info=made.info()), ranking=made.ranking(rows)), out)
+    first, second = csv.DictReader(out.getvalue().splitlines())
+    assert (first["table"], first["test_type"], first["implementation"]) == ("headline", "json", "'=1+1")
+    assert (first["rank_low"], first["rank_high"], first["flags"]) == ("1", "2", "'@flag; b")
+    throughput = rows[0].throughput
+    assert throughput
+    assert float(first["requests_per_second"]) == throughput.estimate.median
+    assert float(first["requests_per_second_low"]) < float(first["requests_per_second"])
+    assert (second["reason"], second["requests_per_second"]) == ('\'-x, "quoted"', "")
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +98,10 @@ def test_counts_are_scaled_to_the_common_duration() -> None:
     longer = made.trial("a", 0, 1000.0, duration=4.0, asked_duration=4.0, requests=4000)
     shorter = made.trial("a", 0, 500.0, ONE, "query", errors=ErrorCounts(timeout=3))
     info = made.info(("a",), loads={"json": (made.JSON,), "query": (ONE,)})
-    found: Any = techempower.document(RunRecords(info=info, trials=[longer, shorter]))
-    assert found["duration"] == 4
-    assert found["rawData"]["query"]["a"][0]["totalRequests"] / found["duration"] == 500
-    assert found["rawData"]["query"]["a"][0]["timeout"] == 6
+    document: Any = techempower.document(RunRecords(info=info, trials=[longer, shorter]))
+    assert document["duration"] == 4
+    assert document["rawData"]["query"]["a"][0]["totalRequests"] / document["duration"] == 500
+    assert document["rawData"]["query"]["a"][0]["timeout"] == 6
 
 
 def test_load_without_valid_trial_keeps_position(document: dict[str, Any]) -> None:

@@ -6,9 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
 from harness.report.verification_results import (
     FORMATS,
     ImplementationVerdict,
@@ -25,7 +24,7 @@ HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"
 
 
 @pytest.fixture
-def found() -> VerificationReport:
+def report() -> VerificationReport:
     """Return a passed verdict, a failed verdict with a hostile response, and a failed build."""
     passed = records.verdict("fast", "json")
     failure = {"message": "500", "expected": "200", "actual": HOSTILE}
@@ -42,14 +41,14 @@ def found() -> VerificationReport:
     )
 
 
-def test_json_is_the_records_themselves(found: VerificationReport) -> None:
-    document = json.loads(FORMATS["json"](found))
-    assert [VerificationRecord.model_validate(verdict) for verdict in document["verdicts"]] == list(found.verdicts)
-    assert document["problems"] == list(found.problems)
+def test_json_is_the_records_themselves(report: VerificationReport) -> None:
+    document = json.loads(FORMATS["json"](report))
+    assert [VerificationRecord.model_validate(verdict) for verdict in document["verdicts"]] == list(report.verdicts)
+    assert document["problems"] == list(report.problems)
 
 
-def test_junit_separates_failures_and_errors(found: VerificationReport) -> None:
-    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - trusted, written by this test
+def test_junit_separates_failures_and_errors(report: VerificationReport) -> None:
+    root = ElementTree.fromstring(FORMATS["junit"](report))  # noqa: S314 - trusted, written by this test
     (suite,) = [suite for suite in root if suite.get("name") == "slow.db"]
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
     (failure,) = suite.iter("failure")
@@ -60,8 +59,8 @@ def test_junit_separates_failures_and_errors(found: VerificationReport) -> None:
     assert error.get("message") == "broken failed: exit 1:"
 
 
-def test_github_annotations_are_one_line_each(found: VerificationReport) -> None:
-    lines = FORMATS["github"](found).splitlines()
+def test_github_annotations_are_one_line_each(report: VerificationReport) -> None:
+    lines = FORMATS["github"](report).splitlines()
     assert lines[0] == "::error title=tfb::broken failed: exit 1:%0Amain.go:3: syntax error"
     assert lines[1].startswith(
         "::error file=frameworks/Go/slow/benchmark_config.json,title=slow db%3A status-ok (http.2)::500%0Aexpected: 200"
@@ -84,9 +83,9 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
         results = tuple(CheckResult(check=check, rule="r.1", outcome=Outcome.FAIL) for check in checks)
         return records.verdict("a", test_type, Outcome.FAIL).model_copy(update={"results": results})
 
-    found = [failed("http", "server-header"), failed("json", "server-header", "date"), failed("db", "server-header")]
-    assert count_violations(found) == 2
-    assert count_violations([*found, *found]) == 2  # the same causes in a second process
+    report = [failed("http", "server-header"), failed("json", "server-header", "date"), failed("db", "server-header")]
+    assert count_violations(report) == 2
+    assert count_violations([*report, *report]) == 2  # the same causes in a second process
     assert count_violations([records.verdict("a", "json")]) == 0
 
 
@@ -110,12 +109,12 @@ def test_failed_build_determines_the_verdict(build: BuildRecord, line: str) -> N
 
 def test_a_hostile_reason_breaks_no_format() -> None:
     judged = ImplementationVerdict(implementation="a", verdict="not started", reason=HOSTILE, problems=(HOSTILE,))
-    found = VerificationReport(
+    report = VerificationReport(
         verdicts=(), problems=(HOSTILE,), folders={"a": "frameworks/C/a"}, implementations=(judged,)
     )
-    assert json.loads(FORMATS["json"](found))["implementations"][0]["reason"] == HOSTILE
-    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - trusted, written by this test
+    assert json.loads(FORMATS["json"](report))["implementations"][0]["reason"] == HOSTILE
+    root = ElementTree.fromstring(FORMATS["junit"](report))  # noqa: S314 - trusted, written by this test
     assert len(list(root.iter("error"))) == 1
-    lines = FORMATS["github"](found).splitlines()
+    lines = FORMATS["github"](report).splitlines()
     assert [line for line in lines if line.startswith("::")] == [lines[0]]
     assert "::error::owned" not in lines

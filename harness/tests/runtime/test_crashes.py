@@ -1,4 +1,4 @@
-"""Panics and exceptions in logs of servers in several languages."""
+"""Crashes are recognised in the logs of servers in many languages."""
 
 import time
 from pathlib import Path
@@ -61,9 +61,9 @@ def test_repeated_panic_is_quoted_once(tmp_path: Path) -> None:
 def test_hostile_log_is_searched_quickly(part: str, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(part * ((1 << 20) // len(part)))
-    began = time.monotonic()
+    started_at = time.monotonic()
     find_errors(path, 0)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - started_at < 10
 
 
 @pytest.mark.parametrize(

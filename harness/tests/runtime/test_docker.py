@@ -1,4 +1,4 @@
-"""The Docker runtime, tested without an engine."""
+"""Tests of the Docker runtime that need no engine."""
 
 import os
 import re
@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from harness.errors import EngineFullError, Exit, StartError, UsageError
+from harness.host import process
 from harness.plan import profile
 from harness.plan.hosts import hosts_from_flags
 from harness.plan.run_settings import Settings
 from harness.provisioning import requirements
-from harness.runtime import choice, compose
+from harness.runtime import choice, compose, container
 from harness.runtime.compose import Project
+from harness.runtime.container import Container
 from harness.runtime.docker import DockerRuntime, image_tag
 from harness.tests.doubles.implementations import implementation
 from harness.tests.scene import script
@@ -48,7 +50,6 @@ def test_each_implementation_has_a_unique_image_tag() -> None:
 
 THREE = hosts_from_flags("app", "db", ("c1", "c2"))
 
-
 NEEDS = [pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")]
 
 
@@ -58,19 +59,19 @@ NEEDS = [pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders
         pytest.param(
             {"hosts": THREE, "test_types": ("order",)},
             "--type order cannot be used with other machines",
-            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
+            marks=NEEDS,
         ),
         pytest.param(
             {"hosts": THREE, "runtime": "local"},
             "--runtime local cannot be used with other machines",
-            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
+            marks=NEEDS,
         ),
         pytest.param(
             {"hosts": THREE, "network_mode": "bridge"},
             "--network-mode bridge cannot be used with other machines",
-            marks=[pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders")],
+            marks=NEEDS,
         ),
-        ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
+        ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a valid size. Use for example"),
         (
             {"network_mode": "bridge", "hosts": hosts_from_flags(None, "postgresql://localhost", ())},
             "localhost:5432: with --network-mode bridge, this address is the container",
@@ -83,6 +84,15 @@ def test_unsupported_settings_are_refused_before_the_build(
     monkeypatch.setattr(compose, "engine_version", lambda: "26.1")
     with pytest.raises(UsageError, match=message):
         choice.choose_runtime(settings(**{"runtime": "docker", **values}), (), tmp_path, run_id="x")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [({}, True), ({"server_port": 8080}, False), ({"network_mode": "bridge"}, False)]
+)
+def test_side_by_side_is_known_without_a_runtime(values: dict[str, Any], *, expected: bool, tmp_path: Path) -> None:
+    given = settings(runtime="docker", **values)
+    assert choice.can_run_side_by_side(given, ()) is expected
+    assert choice.make_docker_runtime(given, (), tmp_path, "x", prepare=False).side_by_side is expected
 
 
 def test_auto_means_local_without_an_engine(docker: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -111,3 +121,22 @@ def test_full_engine_disk_raises_an_error_with_remedy(docker: Path, tmp_path: Pa
     docker.write_text('case "$*" in *build*) echo no such package; exit 1;; *inspect*) exit 1;; *) echo 26.1;; esac')
     assert runtime.build(implementation(tmp_path), tmp_path / "other.log").status == "failed"
     assert isinstance(compose.start_error("exit status 1"), StartError)
+
+
+@pytest.mark.parametrize(("running", "expected"), [(True, "is on another machine"), (False, "exited immediately")])
+def test_engine_on_another_machine_is_named(
+    running: bool, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine reports a pid that this machine does not have."""
+    state = {"Pid": 4_190_000, "Running": running, "OOMKilled": False, "ExitCode": 1, "Error": ""}
+    document = {"State": state, "HostConfig": {"Memory": 0}}
+    monkeypatch.setattr(container, "inspect", lambda *_: document)
+    monkeypatch.setattr(container, "docker", lambda *_: process.CompletedCommand(status=0, stdout="buildhost\n"))
+    monkeypatch.setattr(container, "follow_log", lambda *_: process.Child(["true"]))
+    monkeypatch.setenv("DOCKER_HOST", "tcp://buildhost:2375")
+    (tmp_path / "log").touch()
+    with pytest.raises(StartError, match=expected) as caught:
+        Container("shop", "0123", tmp_path / "log")
+    if running:
+        assert "buildhost" in str(caught.value)
+        assert "unset DOCKER_HOST" in str(caught.value)

@@ -1,4 +1,4 @@
-"""Load generators that exit early or are interrupted."""
+"""Tests of load generators that exit early or are interrupted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Install scripts of npm packages run for named packages only."""
+"""Install scripts run only for npm packages that the configuration names."""
 
 import json
 import tarfile
@@ -112,8 +112,8 @@ def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
     [
         (["no-such-program"], "no-such-program: not found on PATH"),
         (["./absent"], "absent does not exist"),
-        (["./plain"], "./plain: cannot be run: Permission denied: chmod +x"),
-        (["./folder"], "./folder: cannot be run: it is a folder"),
+        (["./plain"], "cannot run ./plain: Permission denied: chmod +x"),
+        (["./folder"], "cannot run ./folder: it is a folder"),
         (["./interpreter"], "the interpreter in the first line does not exist"),
         (["./binary"], "Exec format error"),
     ],

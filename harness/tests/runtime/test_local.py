@@ -1,4 +1,4 @@
-"""The local runtime: ports, the contract's environment, and builds."""
+"""Tests of the local runtime: ports, environment variables and builds."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from harness.errors import StartError
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.runtime import DatabaseAddress, readiness
 from harness.runtime.database.embedded import free_port
 from harness.runtime.local import LocalRuntime
@@ -62,7 +62,7 @@ def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "message"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "of another address")]
+    ("variable", "message"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "of a different address")]
 )
 def test_wrong_port_is_reported_immediately(
     variable: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Waiting for the first successful response, and explaining why there is none."""
+"""Tests of the wait for a server's first successful response, and of the messages if there is none."""
 
 import sys
 import time
@@ -12,6 +12,7 @@ import pytest
 
 from harness.errors import ServerDiedError, StartError
 from harness.host.metering import Reading
+from harness.plan.requests import Expect, PreparedRequest
 from harness.runtime import Endpoint, readiness
 from harness.runtime.crashes import find_crashes
 from harness.runtime.local import LocalRuntime
@@ -25,21 +26,23 @@ from harness.tests.runtime.test_local import DATABASE, running
 class Grumpy(ReferenceServer):
     """A server that responds with 503 until the third request."""
 
-    asked = 0
+    requests = 0
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        self.asked += 1
-        return Reply(status=503, body=b"warming up") if self.asked < 3 else super().reply(session, request)
+        self.requests += 1
+        return Reply(status=503, body=b"warming up") if self.requests < 3 else super().reply(session, request)
 
 
 def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
-    """Return a server that uses a number of CPUs and waits for others."""
-    began = time.monotonic()
+    """Return a server that uses ``cpus`` CPUs, and whose threads wait for ``waited`` further CPUs."""
+    started_at = time.monotonic()
 
     def read() -> Reading:
         at = time.monotonic()
-        used = (at - began) * cpus
-        return Reading(at=at, cpu_seconds=used, rss=None, run_seconds=used, wait_seconds=(at - began) * waited, pids=())
+        used = (at - started_at) * cpus
+        return Reading(
+            read_at=at, cpu_seconds=used, rss=None, run_seconds=used, wait_seconds=(at - started_at) * waited, pids=()
+        )
 
     return SimpleNamespace(
         implementation=implementation(),
@@ -51,26 +54,29 @@ def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
 def test_startup_time_ends_at_first_success(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.01)  # applies to status 404 only
     with Grumpy() as server:
-        began = time.monotonic() - 1
-        seconds = wait_until_ready(up(server.endpoint, cpus=0.0), "/json", began)
-        assert server.asked == 3
-        assert 1 < seconds <= time.monotonic() - began
+        started_at = time.monotonic() - 1
+        seconds = wait_until_ready(up(server.endpoint, cpus=0.0), "/json", started_at)
+        assert server.requests == 3
+        assert 1 < seconds <= time.monotonic() - started_at
 
 
-def test_service_is_ready_without_server_error() -> None:
+def test_service_declares_the_status_that_shows_readiness() -> None:
     with Grumpy() as server:
-        found = up(server.endpoint)
-        found.implementation = replace(found.implementation, ready_at_200=False)
-        assert wait_until_ready(found, "/nothing", time.monotonic()) < 30
-        assert server.asked == 3  # the first responses were 503
+        startup_seconds = up(server.endpoint)
+        expected = PreparedRequest(target="/nothing", expect=Expect(status=404))
+        startup_seconds.implementation = replace(
+            startup_seconds.implementation, ready_request=expected, ready_statuses=(404,)
+        )
+        assert wait_until_ready(startup_seconds, "", time.monotonic()) < 30
+        assert server.requests == 3  # the first responses were 503
 
 
 def test_missing_route_of_idle_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.2)
-    began = time.monotonic()
-    with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing has status 404.*use a path"):
-        wait_until_ready(up(server.endpoint, cpus=0.0), "/nothing", began)
-    assert time.monotonic() - began < 20
+    started_at = time.monotonic()
+    with ReferenceServer() as server, pytest.raises(StartError, match=r"GET /nothing was 404.*use a path"):
+        wait_until_ready(up(server.endpoint, cpus=0.0), "/nothing", started_at)
+    assert time.monotonic() - started_at < 20
 
 
 @pytest.mark.parametrize(("cpus", "waited"), [(0.5, 0.0), (0.0, 0.5)], ids=["working", "waiting for a CPU"])
@@ -88,7 +94,7 @@ STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executab
 SAYS = (
     "import time\nfor n in range(100):\n  print('worker', 4711 + n, 'exited with code 1', flush=True); time.sleep(0.3)"
 )
-DAEMON = "run has to stay in the foreground, so a server must not become a daemon"
+DAEMON = "the server must stay in the foreground and not daemonize"
 # A traceback before the first response.
 RECOVERS = """
 import os, runpy, time, traceback
@@ -103,9 +109,9 @@ runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
 @pytest.mark.parametrize(
     ("code", "headline"),
     [
-        (FORKS, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
-        (STARTS_ANEW, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
-        (SAYS, "x: it crashed as it started: worker 4711 exited with code 1"),
+        (FORKS, "x: it crashed at startup: ModuleNotFoundError: No module named 'no_such_module'"),
+        (STARTS_ANEW, "x: it crashed at startup: ModuleNotFoundError: No module named 'no_such_module'"),
+        (SAYS, "x: it crashed at startup: worker 4711 exited with code 1"),
         (WORKER, "x: ModuleNotFoundError: No module named 'no_such_module': the server ended (exit status 1)"),
         ("print('ready')", f"x: the server ended (exit status 0; {DAEMON}); the last line of its log is: ready"),
     ],
@@ -118,19 +124,19 @@ runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
     ],
 )
 def test_crash_at_start_is_reported_immediately(code: str, headline: str, tmp_path: Path) -> None:
-    began = time.monotonic()
+    started_at = time.monotonic()
     runtime, service = LocalRuntime(work=tmp_path), running(sys.executable, "-c", code)
     with pytest.raises((StartError, ServerDiedError)) as error:
         runtime.start(service, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
     assert str(error.value).splitlines()[0] == headline
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started_at < 20
 
 
 def test_clean_exit_suggests_the_foreground(tmp_path: Path) -> None:
     runtime, service = LocalRuntime(work=tmp_path), running("true")
     with pytest.raises((StartError, ServerDiedError)) as error:
         runtime.start(service, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
-    message = "x: the server ended (exit status 0; run has to stay in the foreground"
+    message = "x: the server ended (exit status 0; the server must stay in the foreground"
     assert str(error.value).startswith(message)
 
 

@@ -1,4 +1,4 @@
-"""Arguments that build and start the container of a TechEmpower folder."""
+"""Tests of the docker arguments for folders of TechEmpower's toolset."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.discovery import Implementation
+from harness.plan.implementation import Implementation
 from harness.runtime.techempower_container import SECCOMP, build_arguments, parse_allow, run_arguments
 from harness.tests.doubles import implementations
 
 
 def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Implementation:
-    made = implementations.implementation(
+    config = implementations.implementation(
         Path("/tree/C/x"), "x-raw@fb", **{"port": 3000, "database": "postgres", **entry}
     )
-    return replace(made, variant="raw", framework="x", allowed=allowed)
+    return replace(config, variant="raw", framework="x", allowed=allowed)
 
 
-def arguments(of: Implementation, **more: object) -> list[str]:
+def arguments(of: Implementation, **fields: object) -> list[str]:
     labels = ("--label", "org.tfb.run=1")
     limits = {"TFB_NOFILE": "1000000", "TFB_SERVER_MEMORY": "536870912", "TFB_SERVER_PIDS": "99"}
-    return run_arguments(of, image="tfb/x", network="net", labels=labels, limits=limits, **more)  # type: ignore[arg-type]
+    return run_arguments(of, image="tfb/x", network="net", labels=labels, limits=limits, **fields)  # type: ignore[arg-type]
 
 
 def test_build_arguments_contain_the_declared_name() -> None:

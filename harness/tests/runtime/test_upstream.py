@@ -1,4 +1,4 @@
-"""Counters of the fan-out test's upstream."""
+"""Tests of the upstream server's counters."""
 
 import http.client
 import os

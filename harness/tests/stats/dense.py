@@ -11,18 +11,18 @@ def luck(*key: object) -> float:
     return random.Random(repr(key)).gauss(0, 1)
 
 
-def dense(found: Any) -> Any:
+def dense(value: Any) -> Any:
     """Convert records that contain only numbers, such as estimates and ratios, to lists of numbers."""
-    if isinstance(found, Record):
-        leaves = _leaves(found)
-        return leaves if all(isinstance(each, int | float) for each in leaves) else dense(dict(found))
-    if isinstance(found, dict):
-        return {" ".join(map(str, key)) if isinstance(key, tuple) else key: dense(found[key]) for key in found}
-    return [dense(each) for each in found] if isinstance(found, tuple | list) else found
+    if isinstance(value, Record):
+        leaves = _leaves(value)
+        return leaves if all(isinstance(each, int | float) for each in leaves) else dense(dict(value))
+    if isinstance(value, dict):
+        return {" ".join(map(str, key)) if isinstance(key, tuple) else key: dense(value[key]) for key in value}
+    return [dense(each) for each in value] if isinstance(value, tuple | list) else value
 
 
-def _leaves(found: Any) -> list[Any]:
-    several = dict(found).values() if isinstance(found, Record) else found
-    if isinstance(found, tuple | list | Record):
+def _leaves(value: Any) -> list[Any]:
+    several = dict(value).values() if isinstance(value, Record) else value
+    if isinstance(value, tuple | list | Record):
         return [leaf for each in several for leaf in _leaves(each)]
-    return [] if found is None else [found]
+    return [] if value is None else [value]

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from harness.extras.orders.test_type import CREATE
-from harness.plan.profile import OpenLoopSettings, OrderLoads, ProcessLimits
+from harness.plan.profile import OpenLoopSettings, ProcessLimits, ScenarioLoads
 from harness.records.loads import Load, OpenLoop, Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes
-from harness.records.outcome import Outcome
 from harness.records.run_info import RunInfo
 from harness.records.trial_record import Purpose, Trial, ValidityCheck
+from harness.records.verification_record import Outcome
 from harness.stats.capacity import bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.value_tables import estimate_percentiles
@@ -40,9 +40,9 @@ def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Late
 
 def at(rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, **fields: Any) -> Trial:
     """Return a trial of a search at a rate. ``late`` is the share of late requests."""
-    made = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64))
+    plain = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64))
     counted = {"due": due, "answered": due, "late": round(late * due), "purpose": "search", **fields}
-    return made.model_copy(update={**counted, "latency": times(0.002)})
+    return plain.model_copy(update={**counted, "latency": times(0.002)})
 
 
 def arrivals(
@@ -55,8 +55,8 @@ def arrivals(
         use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=ErrorCounts(),
         latency=times(0.02, histogram),
     )  # fmt: skip
-    whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
-    made = trial(
+    use_case = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
+    plain = trial(
         name,
         7.4 * factor,
         process,
@@ -65,15 +65,15 @@ def arrivals(
         cpu_per_request=0.01,
     )
     counts = {"due": fields.pop("due", 1000), "done": 990, "failed": 10, "unfinished": 0}
-    sent = Arrivals(**counts, operations=(create,), use_cases=(whole,))
-    return made.model_copy(update={"arrivals": sent, "purpose": "search", "database_cpu_seconds": 5.0, **fields})
+    sent = Arrivals(**counts, operations=(create,), use_cases=(use_case,))
+    return plain.model_copy(update={"arrivals": sent, "purpose": "search", "database_cpu_seconds": 5.0, **fields})
 
 
 def changed(one: Trial, **update: object) -> Trial:
     return one.model_copy(update=update)
 
 
-def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoopSettings | OrderLoads) -> RunInfo:
+def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoopSettings | ScenarioLoads) -> RunInfo:
     loads = {ORDER_TEST_TYPE if load == SERVICE else "json": (load,)}
     info = run_info([*names], ProcessLimits(minimum=count, maximum=count), reference=reference, loads=loads)
     settings = {"profile": {name: part.model_dump() for name, part in profile.items()}}
@@ -104,30 +104,30 @@ def test_search_ends_if_no_load_meets_goal() -> None:
 def test_equal_brackets_do_not_narrow_the_capacity() -> None:
     """The true capacities are 18.9, 19.1 and 22.5. Each process tries 16.0, 19.03 and 22.6."""
     truth = {"a": 18.9, "b": 19.1, "c": 22.5}
-    info = info_of("abc", 3, SERVICE, "b", orders=OrderLoads(goal=SLOW))
+    info = info_of("abc", 3, SERVICE, "b", orders=ScenarioLoads(goal=SLOW))
     tried = []
     for name, capacity in truth.items():
         for process in range(3):
-            own = [arrivals(8.0, 0.0, name=name, process=process, purpose="measure")]
+            arrivals_of_a = [arrivals(8.0, 0.0, name=name, process=process, purpose="measure")]
             for _ in range(4):
-                factor = next_load(own, SLOW, start=8.0, seconds=3.6) or 0.0
-                own.append(arrivals(factor, 0.0 if factor <= capacity else 0.3, name=name, process=process))
-            tried += own
+                factor = next_load(arrivals_of_a, SLOW, start=8.0, seconds=3.6) or 0.0
+                arrivals_of_a.append(arrivals(factor, 0.0 if factor <= capacity else 0.3, name=name, process=process))
+            tried += arrivals_of_a
     orders = rank(info, tried, [], []).orders
     assert orders.goal == SLOW
     rows = {row.implementation: row for row in orders.capacities}
     for name, capacity in truth.items():
-        found = rows[name].capacity
-        assert (found.estimate.low or 99) < found.estimate.median <= capacity < (rows[name].above or 0)
-        assert (rows[name].above or 99) < (found.estimate.high or 0)
-    found = rows["a"].capacity
-    assert (found.to_reference.low or 9) < 0.8 < 0.9 < (found.to_reference.high or 0)
-    assert {found.rank.label for name in "bc" if (found := rows[name].capacity)} == {"1–2"}
+        capacity_of_a = rows[name].capacity
+        assert (capacity_of_a.estimate.low or 99) < capacity_of_a.estimate.median <= capacity < (rows[name].above or 0)
+        assert (rows[name].above or 99) < (capacity_of_a.estimate.high or 0)
+    capacity_of_a = rows["a"].capacity
+    assert (capacity_of_a.to_reference.low or 9) < 0.8 < 0.9 < (capacity_of_a.to_reference.high or 0)
+    assert {capacity_of_a.rank.label for name in "bc" if (capacity_of_a := rows[name].capacity)} == {"1–2"}
 
 
 def test_capacities_within_process_variance_tie() -> None:
     """Student's t of the logarithms is 1.4. Significance would require 2.8."""
-    info = info_of("ab", 3, SERVICE, "a", orders=OrderLoads(goal=SLOW))
+    info = info_of("ab", 3, SERVICE, "a", orders=ScenarioLoads(goal=SLOW))
     tried = [
         arrivals(factor * above, late, name=name, process=process)
         for name, factors in (("a", (8.0, 9.0, 10.0)), ("b", (9.5, 10.0, 10.5)))
@@ -137,15 +137,15 @@ def test_capacities_within_process_variance_tie() -> None:
     tried += [
         arrivals(4.0, 0.0, name=name, process=process, purpose="measure") for name in "ab" for process in range(3)
     ]
-    found = {row.implementation: row.capacity for row in rank(info, tried, [], []).orders.capacities}
-    assert {name: each and each.rank.label for name, each in found.items()} == {"a": "1–2", "b": "1–2"}
+    standings = {row.implementation: row.capacity for row in rank(info, tried, [], []).orders.capacities}
+    assert {name: each and each.rank.label for name, each in standings.items()} == {"a": "1–2", "b": "1–2"}
 
 
 def test_percentile_covers_all_loads_of_a_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
-    found = estimate_percentiles(loads)
-    assert found.keys() == {"50"}  # no load of process 0 has a p99
-    assert found["50"].values == pytest.approx((0.02, 0.02))
+    estimates = estimate_percentiles(loads)
+    assert estimates.keys() == {"50"}  # no load of process 0 has a p99
+    assert estimates["50"].values == pytest.approx((0.02, 0.02))
     # A single slower request does not suffice for a percentile.
     assert estimate_percentiles([(0, {"99": 0.1}, 100)]) == {}
 
@@ -155,12 +155,12 @@ def test_response_times_use_the_error_of_the_look(looks: tuple[int, ...], groups
     """The paired t test has p = 0.011, which is significant at 5 %, but not at the first of three looks."""
     rules = ProcessLimits(minimum=3, maximum=max(looks, default=3), looks=looks)
     info = run_info(["a", "b"], rules, loads={ORDER_TEST_TYPE: (SERVICE,)})
-    made = [
+    measured = [
         arrivals(8.0, 0.0, name=name, process=process, purpose="measure", seconds=0.02 * slower)
         for process, gap in enumerate((1.041, 1.05, 1.059))
         for name, slower in (("a", 1.0), ("b", gap))
     ]
-    orders = rank(info, made, [], []).orders
+    orders = rank(info, measured, [], []).orders
     assert [row.response.tie_group for row in orders.tables[0].rows if row.response] == groups
     assert (orders.goal, orders.capacities) == (None, ())  # no trial belongs to a search
 
@@ -261,26 +261,26 @@ LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (
 def latency_run() -> tuple[RunInfo, list[Trial]]:
     """Return a run with unsustained rates, generator lag, a witness, and capacities of all kinds."""
     alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
-    made = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
-    made += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, validity=(SIZE,))]
-    for (place, name), process in itertools.product(enumerate("abcd", 1), range(5)):
+    collected = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
+    collected += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, validity=(SIZE,))]
+    for (position, name), process in itertools.product(enumerate("abcd", 1), range(5)):
         if process >= {"a": 5, "c": 1}.get(name, 3):
             continue
-        top = 1000 * place * (1 + 0.02 * luck(name, process))
-        made.append(trial(name, top * 1.3, process))
+        top = 1000 * position * (1 + 0.02 * luck(name, process))
+        collected.append(trial(name, top * 1.3, process))
         for purpose, share, part, late in LOADS:
             one = at(part * top if part < 2 else part, late, name=name, process=process, purpose=purpose, share=share)
-            seconds = 0.002 * place * (1 + 0.1 * luck(name, purpose, part, process))
+            seconds = 0.002 * position * (1 + 0.1 * luck(name, purpose, part, process))
             own = {"validity": SPOILED.get((name, share or 0.0, process), ()), "latency": times(seconds)}
             if (name, purpose) != ("d", "search") or process == 2:
-                made.append(changed(one, **own, answered=None if (name, purpose) == ("d", "common") else 1000))
+                collected.append(changed(one, **own, answered=None if (name, purpose) == ("d", "common") else 1000))
     info = info_of("abcde", 3, LOAD, "b", open_loop=OpenLoopSettings(goal=GOAL))
-    return info.model_copy(update={"loads": {"db": (LOAD,), **info.loads}}), made
+    return info.model_copy(update={"loads": {"db": (LOAD,), **info.loads}}), collected
 
 
 def test_latency_over_load_and_capacities_are_as_approved() -> None:
-    info, made = latency_run()
-    ranking = rank(info, made, [], [verdict("c", "json", failed=True)])
+    info, measured = latency_run()
+    ranking = rank(info, measured, [], [verdict("c", "json", failed=True)])
     capacities = {row.implementation: row.capacity and row.capacity.estimate for row in ranking.latency["json"].rows}
     tables = {title: rows for title, rows in describe_tables(info, ranking).items() if not title.startswith("json, at")}
     approve("stats-latency", {**tables, "capacities": dense(capacities)})
@@ -288,25 +288,25 @@ def test_latency_over_load_and_capacities_are_as_approved() -> None:
 
 def orders_run() -> tuple[RunInfo, list[Trial]]:
     """Return a run with two factors, several operations, missing values and a search."""
-    info = info_of("abcd", 3, SERVICE, "b", orders=OrderLoads(goal=SLOW))
-    made = []
-    for (place, name), process, factor in itertools.product(enumerate("abc"), range(3), (8.0, 16.0, 20.0, 20.5)):
-        seconds = 0.02 * (2 - place / 4) * factor**0.1 * (1 + 0.01 * luck(name, process, factor))
-        late = 0.0075 * place + 0.5 * (factor == 20.5 and name != "c")
+    info = info_of("abcd", 3, SERVICE, "b", orders=ScenarioLoads(goal=SLOW))
+    collected = []
+    for (position, name), process, factor in itertools.product(enumerate("abc"), range(3), (8.0, 16.0, 20.0, 20.5)):
+        seconds = 0.02 * (2 - position / 4) * factor**0.1 * (1 + 0.01 * luck(name, process, factor))
+        late = 0.0075 * position + 0.5 * (factor == 20.5 and name != "c")
         purpose: Purpose = "search" if factor > 16 else "measure"
         one = arrivals(factor, late, name=name, process=process, purpose=purpose, seconds=seconds)
         (create,) = one.arrivals.operations
         other = create.model_copy(update={"operation": "pay", "answered": 900, "latency": times(seconds / 2)})
         sick = create.model_copy(update={"use_case": "sick", "latency": None, "due": 7, "answered": 0})
-        own: dict[str, object] = {
+        fields: dict[str, object] = {
             "arrivals": one.arrivals.model_copy(update={"operations": (create, other, sick)}),
-            "database_cpu_seconds": None if (name, process) == ("a", 1) else 5.0 + place + process,
+            "database_cpu_seconds": None if (name, process) == ("a", 1) else 5.0 + position + process,
             "validity": (LAG,) if (name, process, factor) == ("b", 2, 8.0) else (), "requests": 3000,
         }  # fmt: skip
-        made.append(changed(one, **own))
+        collected.append(changed(one, **fields))
     planned = {ORDER_TEST_TYPE: (Scenario(factor=16.0, connections=64), SERVICE)}
-    others = [changed(made[0], arrivals=None, process=3), trial("a", 5.0, test_type=ORDER_TEST_TYPE)]
-    return info.model_copy(update={"loads": planned}), [*made, *others]
+    others = [changed(collected[0], arrivals=None, process=3), trial("a", 5.0, test_type=ORDER_TEST_TYPE)]
+    return info.model_copy(update={"loads": planned}), [*collected, *others]
 
 
 def test_the_order_service_is_ranked_as_approved() -> None:

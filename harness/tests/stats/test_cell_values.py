@@ -1,9 +1,12 @@
 """Tests of the metrics of trials, and of the detection of remaining warm-up."""
 
+import math
+
+import numpy as np
 import pytest
 
 from harness.records.measurements import Latency
-from harness.stats.cell_values import METRICS, CellTrials
+from harness.stats.cell_values import METRICS, CellTrials, fall_is_significant
 from harness.tests.doubles.runs import trial
 
 # Microseconds of CPU per request in consecutive trials.
@@ -40,6 +43,51 @@ def test_falling_cost_means_not_warmed_up(processes: list[tuple[float, ...]], st
     assert ("not warmed up" in cell.flags) != warm
 
 
+@pytest.mark.parametrize(
+    ("shares", "warm"),
+    [
+        ([0.5, 0.3, 0.1, 0.0, 0.0, 0.01], True),  # the compiler went quiet
+        ([0.0, 0.0, 0.0, 0.0, 0.05, 0.2], False),
+        ([0.2], False),
+        ([0.0, 0.0, None], True),
+        ([0.2, 0.2, None], True),  # unknown in the last third
+    ],
+)
+def test_a_busy_compiler_means_not_warmed_up(shares: list[float | None], warm: bool) -> None:
+    trials = []
+    for number, share in enumerate(shares):
+        measured = trial("jit", 1000.0, 0, number, cpu_per_request=1e-5)
+        seconds = None if share is None else share * measured.server.cpu_seconds
+        usage = measured.server.model_copy(update={"compiler_cpu_seconds": seconds})
+        trials.append(measured.model_copy(update={"server": usage}))
+    assert CellTrials(trials).warm == warm
+    assert ("not warmed up" in CellTrials(trials).flags) != warm
+
+
+@pytest.mark.parametrize(
+    ("processes", "falls"),
+    [
+        ([(1.10, 1.09, 1.05, 1.03, 1.01, 1.00)] * 2, True),
+        ([(1.08, 1.03, 1.00), (1.09, 1.04, 1.00), (1.07, 1.03, 1.00)], True),
+        ([(1.00, 1.03, 1.08), (1.00, 1.04, 1.09), (1.00, 1.03, 1.07)], False),
+        ([(1.02, 1.01, 1.00), (1.02, 1.01, 1.00), (1.02, 1.01, 1.00)], False),  # significant, but small
+        ([(1.30, 1.00, 1.00), (0.90, 1.00, 1.10), (1.00, 0.90, 1.00)], False),
+        ([(1.50, 1.00)], False),  # no degree of freedom
+        ([(1.50,), (1.00,)], False),
+    ],
+)
+def test_a_significant_fall_is_found(processes: list[tuple[float, ...]], falls: bool) -> None:
+    assert fall_is_significant([[math.log(cost) for cost in costs] for costs in processes]) == falls
+
+
+@pytest.mark.parametrize(("processes", "trials"), [(3, 3), (3, 5), (1, 9), (5, 2), (2, 12)])
+def test_steady_costs_are_rarely_flagged(processes: int, trials: int) -> None:
+    """With a noise of 20 %, falls that chance causes often exceed ``MIN_FALL``, so the test decides."""
+    dice = np.random.default_rng(5)
+    alarms = [fall_is_significant(dice.normal(0, 0.2, (processes, trials)).tolist()) for _ in range(1000)]
+    assert sum(alarms) / len(alarms) == pytest.approx(0.01, abs=0.0095)  # three standard errors
+
+
 def test_unknown_cpu_time_hides_no_warm_up() -> None:
     falling = [trial("jit", 1000.0, 0, round_, cpu_per_request=cost * 1e-6) for round_, cost in enumerate(FALLING)]
     assert not CellTrials(
@@ -52,16 +100,16 @@ def test_what_is_read_of_a_trial() -> None:
         basis="closed-loop, service time", mean=0.002, stdev=0.0, min=0.0, max=0.9,
         percentiles={"50": 0.001, "99": 0.01}, histogram=((0.001, 9),),
     )  # fmt: skip
-    made = [
+    measured = [
         trial("a", 1000.0, 0, cpu_per_request=2e-3).model_copy(update={"latency": times, "requests": n})
         for n in (500, 499)
     ]
-    assert made[0].without_histograms().latency == times.model_copy(update={"histogram": ()})
-    long, short = map(CellTrials, ([made[0]], [made[1]]))
+    assert measured[0].without_histograms().latency == times.model_copy(update={"histogram": ()})
+    long, short = map(CellTrials, ([measured[0]], [measured[1]]))
     known = {"throughput": 1000.0, "cpu-per-request": 2e-3, "memory": 5e7, "throughput-per-memory": 20.0}
     known |= {"response-time": 0.002, "response-time-p50": 0.001, "response-time-p99": 0.01}
-    found = {name: (long.median(metric), short.median(metric)) for name, metric in METRICS.items()}
-    assert {name for name, (value, _) in found.items() if value is None} == {"threads", "startup-time"}
-    assert {name: value for name, (value, _) in found.items() if value} == pytest.approx(known)
+    medians = {name: (long.median(metric), short.median(metric)) for name, metric in METRICS.items()}
+    assert {name for name, (value, _) in medians.items() if value is None} == {"threads", "startup-time"}
+    assert {name: value for name, (value, _) in medians.items() if value} == pytest.approx(known)
     del known["response-time-p99"]  # fewer than five of 499 requests are slower than the 99th percentile
-    assert {name: value for name, (_, value) in found.items() if value} == pytest.approx(known)
+    assert {name: value for name, (_, value) in medians.items() if value} == pytest.approx(known)

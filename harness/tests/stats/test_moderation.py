@@ -14,7 +14,7 @@ from harness.stats.ranking_model import Standing
 from harness.stats.table_fit import fit_logs
 from harness.stats.value_tables import SINGLE_TABLE, ValueTables
 from harness.studies import coverage
-from harness.studies.simulated_runs import SimulatedRun, draw_run
+from harness.studies.coverage import SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.stats.dense import luck
 
@@ -35,11 +35,13 @@ def test_two_servers_are_compared_by_paired_t_test() -> None:
 
     a, b = [100.0, 120.0, 90.0, 111.0], [105.0, 131.0, 97.0, 112.0]
     table = compared({"a": {(i, 0): v for i, v in enumerate(a)}, "b": {(i, 0): v for i, v in enumerate(b)}})
-    found = difference(table, "b", "a")
+    b_minus_a = difference(table, "b", "a")
     known = stats.ttest_rel(np.log(b), np.log(a))
-    assert found.value[0] == pytest.approx(np.log(np.array(b) / np.array(a)).mean())
-    assert found.p_values()[0] == pytest.approx(known.pvalue)
-    assert found.half_width(0.95)[0] == pytest.approx((known.confidence_interval().high - found.value[0]), rel=1e-9)
+    assert b_minus_a.value[0] == pytest.approx(np.log(np.array(b) / np.array(a)).mean())
+    assert b_minus_a.p_values()[0] == pytest.approx(known.pvalue)
+    assert b_minus_a.half_width(0.95)[0] == pytest.approx(
+        (known.confidence_interval().high - b_minus_a.value[0]), rel=1e-9
+    )
 
 
 def test_variance_outlier_over_tables_widens_only_its_intervals() -> None:
@@ -111,9 +113,9 @@ def test_windows_do_not_count_as_processes() -> None:
 
 def test_single_process_assumes_five_percent_between_processes() -> None:
     exact = {name: {(0, r): value for r in range(4)} for name, value in (("a", 100.0), ("b", 200.0))}
-    found = difference(compared(exact), "b", "a")
-    assert found.squared_error[0] == pytest.approx(2 * moderation.ASSUMED_SD**2)
-    assert found.half_width(0.95)[0] == pytest.approx(
+    b_minus_a = difference(compared(exact), "b", "a")
+    assert b_minus_a.squared_error[0] == pytest.approx(2 * moderation.ASSUMED_SD**2)
+    assert b_minus_a.half_width(0.95)[0] == pytest.approx(
         special.stdtrit(moderation.MAX_DF, 0.975) * moderation.ASSUMED_SD * math.sqrt(2), rel=0.02
     )
 
@@ -148,7 +150,7 @@ def test_shared_process_effect_widens_absolute_values_only() -> None:
 @pytest.mark.parametrize(("drift", "most"), [(0.0, 0.09), (0.03, 0.13)])
 def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: float) -> None:
     """The standard deviations are 3 % between processes and 5 % between windows."""
-    generator, held, widths = np.random.default_rng(9), [], []
+    generator, coverages, widths = np.random.default_rng(9), [], []
     for _ in range(80):
         shared, own = generator.normal(size=2) * drift, generator.normal(size=(4, 2)) * 0.03
         values = {
@@ -158,24 +160,24 @@ def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: f
         }  # fmt: skip
         for each in ValueTables({SINGLE_TABLE: values}).standings(None, higher_is_better=True).values():
             low, high = each.estimate.low or 0.0, each.estimate.high or math.inf
-            held.append(low <= 1 <= high)
+            coverages.append(low <= 1 <= high)
             widths.append(math.log(high / low) / 2)
-    assert np.mean(held) >= 0.93
+    assert np.mean(coverages) >= 0.93
     assert np.median(widths) < most
 
 
 def test_prior_df_reflects_how_much_variances_differ() -> None:
-    names, dice, found = [f"s{i}" for i in range(20)], np.random.default_rng(3), []
+    names, dice, estimates = [f"s{i}" for i in range(20)], np.random.default_rng(3), []
     for unlike in (1.0, 0.0):  # half of the servers have e² times the noise
         noise = 0.02 * np.exp(unlike * np.where(np.arange(20) % 2, 1, -1))[:, None, None]
         tables = [fit_logs(names, dice.normal(size=(20, 15, 1)) * noise, range(15)) for _ in range(2)]
-        found.append(estimate_prior(tables).prior_df)
-    assert found[0] < 4 < 20 < found[1]  # degrees of freedom
+        estimates.append(estimate_prior(tables).prior_df)
+    assert estimates[0] < 4 < 20 < estimates[1]  # degrees of freedom
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(
-    ("name", "most_false", "found"),
+    ("name", "most_false", "min_power"),
     [
         ("2 processes x 5 rounds", 0.06, (0.02, 0.25)),
         ("1 process x 4 rounds", 0.08, (0.02, 0.05)),
@@ -184,14 +186,14 @@ def test_prior_df_reflects_how_much_variances_differ() -> None:
         ("15 x 1", 0.08, (0.85, 0.99)),
     ],
 )
-def test_coverage_false_differences_and_power(name: str, most_false: float, found: tuple[float, float]) -> None:
+def test_coverage_false_differences_and_power(name: str, most_false: float, min_power: tuple[float, float]) -> None:
     """Estimate shares within ±3.5 % from 150 runs. ``harness.studies.coverage`` prints exact shares."""
-    shown = coverage.simulate(coverage.WORLDS[name], 150, seed=3)
-    assert 0.92 <= shown.held <= 0.99
-    assert shown.false <= most_false
-    assert shown.false_of_equal <= most_false
-    assert shown.told_10 >= found[0]
-    assert shown.told_20 >= found[1]
+    shares = coverage.simulate(coverage.WORLDS[name], 150, seed=3)
+    assert 0.92 <= shares.covered <= 0.99
+    assert shares.false <= most_false
+    assert shares.false_of_equal <= most_false
+    assert shares.detected_10 >= min_power[0]
+    assert shares.detected_20 >= min_power[1]
 
 
 @pytest.mark.simulation
@@ -200,22 +202,22 @@ def test_pooled_mean_accounts_for_shared_processes() -> None:
     widths: dict[float, list[float]] = {}
     for shared in (0.0, 1.0):
         world = SimulatedRun(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
-        generator, held = np.random.default_rng(6), []
+        generator, covered = np.random.default_rng(6), []
         for _ in range(60):
             run = draw_run(world, generator)
             fits = [fit_logs(list("abcd"), logs, range(5)) for logs in run]
             joint = pool_tables(fits, list("abcd"), estimate_prior(fits))
-            found = difference(joint, "a", "b")
-            held.append(float(abs(found.value[0]) <= found.half_width(0.95)[0]))
-            widths.setdefault(shared, []).append(found.half_width(0.95)[0])
-        assert np.mean(held) >= 0.88
+            a_minus_b = difference(joint, "a", "b")
+            covered.append(float(abs(a_minus_b.value[0]) <= a_minus_b.half_width(0.95)[0]))
+            widths.setdefault(shared, []).append(a_minus_b.half_width(0.95)[0])
+        assert np.mean(covered) >= 0.88
     assert np.mean(widths[1.0]) > 1.8 * np.mean(widths[0.0])
 
 
 def test_five_hundred_servers_take_no_more_than_seconds() -> None:
-    found = coverage.simulate(coverage.WORLDS["500 servers, 3 x 1"], 1, seed=1)
-    assert 0.93 <= found.held <= 1
-    assert found.false_of_equal == 0
+    shares = coverage.simulate(coverage.WORLDS["500 servers, 3 x 1"], 1, seed=1)
+    assert 0.93 <= shares.covered <= 1
+    assert shares.false_of_equal == 0
 
 
 def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> SimulatedValues:
@@ -261,7 +263,7 @@ def told(run: tuple[SimulatedValues, ...], deployments: dict[int, int] | None = 
     """Return the prior, the standings in each table, and the pooled means."""
     tables = ValueTables(dict(enumerate(run)), deployments or {})
     fits = list(tables.fits.values())
-    found = [
+    standings_of_tables = [
         {name: describe_standing(row) for name, row in list(standings.items())[:4]}
         for place, each in enumerate(fits)
         for standings in [tables.standings("s1", each, alpha=0.04, floor=0.01 * place, higher_is_better=not place)]
@@ -269,7 +271,12 @@ def told(run: tuple[SimulatedValues, ...], deployments: dict[int, int] | None = 
     names = [name for name in fits[0].names if all(name in each.names for each in fits)]
     joint = pool_tables(fits, names, tables.prior) if len(fits) > 1 else None
     mean = np.nan_to_num([joint.mean, joint.squared_error, joint.df] if joint else [], nan=-1).tolist()
-    return {"prior": asdict(tables.prior), "standings": found, "moderated": joint and joint.moderated, "mean": mean}
+    return {
+        "prior": asdict(tables.prior),
+        "standings": standings_of_tables,
+        "moderated": joint and joint.moderated,
+        "mean": mean,
+    }
 
 
 def test_runs_of_all_shapes_are_fitted_as_approved() -> None:

@@ -33,8 +33,8 @@ def test_differences_are_decided_over_all_pairs() -> None:
 def test_ranks_leave_open_what_is_not_decided() -> None:
     """Server a beats c and d, and b beats d. The ranks are a 1–2, b 1–3, c 2–4 and d 3–4."""
     table = rows([0.09, 0.06, 0.03, 0.0])
-    found = pairs.ranks(table, table.mean, 0.05, higher_is_better=True)
-    assert list(found) == [(1, 1, 2, 1), (2, 1, 3, 1), (3, 2, 4, 2), (4, 3, 4, 2)]
+    ranks = pairs.ranks(table, table.mean, 0.05, higher_is_better=True)
+    assert list(ranks) == [(1, 1, 2, 1), (2, 1, 3, 1), (3, 2, 4, 2), (4, 3, 4, 2)]
 
 
 def test_moderated_variances_are_wider_in_the_tails() -> None:

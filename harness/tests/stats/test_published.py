@@ -50,7 +50,7 @@ RUNS = {
 
 
 def test_comparison_with_a_published_round_is_as_approved(tmp_path: Path) -> None:
-    path, found = tmp_path / "bare.json", dict[str, object]()
+    path, comparisons = tmp_path / "bare.json", dict[str, object]()
 
     def reading() -> object:
         try:
@@ -58,19 +58,20 @@ def test_comparison_with_a_published_round_is_as_approved(tmp_path: Path) -> Non
         except UsageError as error:
             return str(error).replace(str(path), "FILE")
 
-    found["absent"] = reading()
+    comparisons["absent"] = reading()
     for name, document in BARE.items():
         path.write_text(json.dumps(document))
-        found[name] = reading()
+        comparisons[name] = reading()
     path.write_text(json.dumps({"name": "R", "environmentDescription": "big", "duration": 15, "rawData": RAW}))
-    found["round"] = reading()
+    comparisons["round"] = reading()
     for name, run in RUNS.items():
         ours = run.test_types["json"]
         types = {"fortune": ours, "json": ours, "update": RUNS["against"].test_types["json"]}
-        held = compare_with_round(read_round(path), run.model_copy(update={"test_types": types}))
-        shares = {f"{row.test_type} {row.implementation}": [*vars(row).values()][2:] for row in held.rows}
+        comparison = compare_with_round(read_round(path), run.model_copy(update={"test_types": types}))
+        shares = {f"{row.test_type} {row.implementation}": [*vars(row).values()][2:] for row in comparison.rows}
         agreements = {
-            each.test_type: f"{each.same} of {each.pairs}, reversed {each.reversed_decided}" for each in held.agreements
+            each.test_type: f"{each.same} of {each.pairs}, reversed {each.reversed_decided}"
+            for each in comparison.agreements
         }
-        found[name] = {**vars(held), "rows": shares, "agreements": agreements}
-    approve("stats-published", dense(found))
+        comparisons[name] = {**vars(comparison), "rows": shares, "agreements": agreements}
+    approve("stats-published", dense(comparisons))

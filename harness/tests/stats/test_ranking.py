@@ -10,18 +10,16 @@ from scipy import special
 
 from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load, Scenario
-from harness.records.machine_record import MachineSet, NoiseFloor
 from harness.records.measurements import ErrorCounts, Latency
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
-from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.run_info import BuildRecord, MachineSet, NoiseFloor, RunInfo
+from harness.records.run_records import ProcessRecord
 from harness.records.trial_record import Trial, TrialEvidence, ValidityCheck
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
 from harness.stats.cell_comparison import noise_floor
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import caveats
-from harness.studies.simulated_runs import Logs, SimulatedRun, draw_run
+from harness.studies.coverage import Logs, SimulatedRun, draw_run
 from harness.tests.approve import approve, describe_tables
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
@@ -82,16 +80,16 @@ def test_headline_load_by_visits_queries_arrivals_or_best(
     visits: dict[Load, int], headline: Load | None, rows: Load
 ) -> None:
     info = run_info(["a", "b"], TWO, loads={"test": tuple(visits)})
-    made = [
+    measured = [
         trial(name, 100.0 + 800 * (load == C256) + p + r, p, r, test_type="test", load=load)
         for name in "ab"
         for p in range(2)
         for load, count in visits.items()
         for r in range(count)
     ]
-    found = ranked(info, made).test_types["test"].headline
-    assert found.load == headline
-    assert {row.load for row in found.rows} == {rows}
+    headline_table = ranked(info, measured).test_types["test"].headline
+    assert headline_table.load == headline
+    assert {row.load for row in headline_table.rows} == {rows}
 
 
 @pytest.mark.parametrize(
@@ -99,9 +97,9 @@ def test_headline_load_by_visits_queries_arrivals_or_best(
     [(1, "the variance between processes is unknown"), (2, "intervals assume that processes differ by 5%")],
 )
 def test_note_on_a_single_process(rounds: int, note: str) -> None:
-    made = [trial(name, 1000.0 + r, 0, r) for name in "ab" for r in range(rounds)]
-    ranking = ranked(run_info(["a", "b"], TWO), made)
-    assert f"one process of each implementation: {note}" in ranking.notes
+    measured = [trial(name, 1000.0 + r, 0, r) for name in "ab" for r in range(rounds)]
+    ranking = ranked(run_info(["a", "b"], TWO), measured)
+    assert f"each implementation was measured in a single process: {note}" in ranking.notes
     (first, *_) = ranking.test_types["json"].headline.rows
     assert (first.throughput.estimate.low is None) == (rounds == 1)
 
@@ -110,13 +108,13 @@ def test_merged_run_compares_within_deployments() -> None:
     """The second deployment is ten times as fast and favours b. Its four processes count as a single unit."""
     generator = np.random.default_rng(3)
     sets = [MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
-    made = [
+    measured = [
         trial(name, 10.0 ** (3 + p % 2) * math.exp(0.2 * (p % 2) * (name == "b") + generator.normal() * 0.001), p)
         for name in "ab"
         for p in range(8)
     ]
     info = run_info(["a", "b"], TWO, reference="a")
-    merged, plain = ranked(info.model_copy(update={"sets": tuple(sets)}), made), ranked(info, made)
+    merged, plain = ranked(info.model_copy(update={"sets": tuple(sets)}), measured), ranked(info, measured)
     of_merged, of_plain = (
         next(row.throughput for row in each.test_types["json"].headline.rows if row.implementation == "b")
         for each in (merged, plain)
@@ -133,7 +131,7 @@ def test_run_without_trials_has_empty_tables() -> None:
     info, _ = played()
     ranking = ranked(info.model_copy(update={"status": "running"}), [])
     assert {row.reason for t in ranking.test_types.values() for row in t.headline.rows} == {"missing"}
-    assert not any(note.startswith("one process") for note in ranking.notes)
+    assert not any(note.startswith("each implementation was measured") for note in ranking.notes)
     assert ranking.overall == ()
 
 
@@ -152,18 +150,18 @@ def test_noise_floor_exceeds_differences_of_copies() -> None:
     cancels = {"json": apart, "db": [-each for each in apart]}  # no cell differs significantly
     always = dict.fromkeys(("json", "db"), [math.log(1.03)] * 5)
     lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # the differences cancel over both cells
-    for made, low, high in (
+    for measured, low, high in (
         (copies(always), 0.03 - 1e-9, 0.03 + 1e-9),
         (copies({"json": apart}), math.expm1(half) - 1e-9, math.expm1(half) + 1e-9),
         (copies(cancels), -1e-9, 1e-9),
         (lasting, 0.05, 0.07),
     ):
-        floor = noise_floor(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
+        floor = noise_floor(measured, ("a", "a~twin"), profile="quick", measured_at=1.0)
         assert floor.pairs == 5
         assert low < floor.throughput < high
         assert low < floor.cpu_per_request < high
     assert noise_floor(copies({"json": [0.0, 0.0]}), ("a", "a~twin"), profile="quick", measured_at=1.0).pairs == 2
-    with pytest.raises(ValueError, match="at least two A/A pairs, there are 1"):
+    with pytest.raises(ValueError, match="at least two pairs of processes, but the run has 1"):
         noise_floor(copies({"json": [0.0]}), ("a", "a~twin"), profile="quick", measured_at=1.0)
 
 
@@ -217,7 +215,7 @@ OTHERS: dict[str, dict[str, object]] = {
 def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[VerificationRecord]]:
     """Return a run with limits, failed builds and starts, validity checks, unplanned loads and missing figures."""
     cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
-    made = []
+    collected = []
     for (name, speed), (kind, load), p, r in itertools.product(SPEED.items(), cells, range(3), range(2)):
         if (name, kind) in ABSENT or (load == C8 and name != "quick") or (load == Q20 and r):
             continue
@@ -229,17 +227,20 @@ def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[Verifi
         )  # fmt: skip
         good, cpu = (name, kind, p, r) != ("gated", "json", 2, 0), 4e-4 * cheap * math.exp(noise)
         validity = VALIDITY_CHECKS.get((name, kind, load, p, r), ())
-        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu_per_request=cpu, validity=validity)
+        trial_ = trial(name, rate * good, p, r, test_type=kind, load=load, cpu_per_request=cpu, validity=validity)
         use = {"rss_peak": 5e7 * speed + p if name != "edge" else None, "threads_peak": 8 + p if r else None}
-        own = {
+        fields = {
             "errors": ErrorCounts(read=p, status=r),
-            "evidence": LIE if (name, kind, p) == ("gated", "update", 1) else one.evidence if name != "floor" else None,
+            "evidence": LIE if (name, kind, p) == ("gated", "update", 1)
+            else trial_.evidence if name != "floor" else None,
             "steady": name != "loose", "latency": times if (name, kind, p) != ("quick", "query", 1) else None,
-            "server": one.server.model_copy(update=use),
+            "server": trial_.server.model_copy(update=use),
         }  # fmt: skip
-        made.append(one.model_copy(update=own))
-    seen = TrialEvidence(judged=9, received=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
-    made.append(made[-1].model_copy(update={"implementation": "loose", "evidence": seen, "purpose": "witness"}))
+        collected.append(trial_.model_copy(update=fields))
+    evidence = TrialEvidence(judged=9, received=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
+    collected.append(
+        collected[-1].model_copy(update={"implementation": "loose", "evidence": evidence, "purpose": "witness"})
+    )
     failed, half = ("failed", "failed", "failed"), ("failed", "ok", "failed")
     states = {"dead": failed, "mute": failed, "quick": failed, "half": half, "ref": ("ok", "ok", "interrupted")}
     started = [
@@ -253,17 +254,19 @@ def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[Verifi
     verdicts = [verdict("ref", "json"), wrong.model_copy(update={"results": wrong.results * 2})]
     names = [*SPEED, "unbuilt", "dead", "mute", "half"]
     info = run_info(names, ProcessLimits(minimum=3, maximum=5, looks=(3,)), loads=PLAN)
-    told = tuple(each.model_copy(update=OWN.get(each.name, {})) for each in info.implementations)
-    whole = info.model_copy(update={"implementations": told, "noise_floor": NOISY, "reference": "ref"})
-    return whole, made, started, [*verdicts, server.model_copy(update={"results": (WAIVED, WAIVED)})]
+    implementations = tuple(each.model_copy(update=OWN.get(each.name, {})) for each in info.implementations)
+    complete_info = info.model_copy(
+        update={"implementations": implementations, "noise_floor": NOISY, "reference": "ref"}
+    )
+    return complete_info, collected, started, [*verdicts, server.model_copy(update={"results": (WAIVED, WAIVED)})]
 
 
 def test_ranking_of_a_complex_run_is_as_approved() -> None:
-    info, made, started, verdicts = everything()
-    ranking = rank(info, made, started, verdicts)
+    info, measured, started, verdicts = everything()
+    ranking = rank(info, measured, started, verdicts)
     by_type = ranking.test_types
     first = by_type["json"].headline.rows[0]
-    found: dict[str, object] = {
+    results: dict[str, object] = {
         **{
             title: lines
             for title, lines in describe_tables(info, ranking).items()
@@ -277,31 +280,32 @@ def test_ranking_of_a_complex_run_is_as_approved() -> None:
         "notes": ranking.notes,
     }
     for name, update in OTHERS.items():
-        other = rank(info.model_copy(update=update), made, started, verdicts)
+        other = rank(info.model_copy(update=update), measured, started, verdicts)
         cpu = {each.implementation: each.cpu.estimate for each in other.overall if each.cpu and name != "merged"}
         order = " ".join(each.implementation for each in other.overall)
-        found[name] = {"leading": other.leading, "notes": other.notes, "order": order, "cpu": cpu}
-    approve("stats-ranking", dense(found))
+        results[name] = {"leading": other.leading, "notes": other.notes, "order": order, "cpu": cpu}
+    approve("stats-ranking", dense(results))
 
 
 def test_score_is_geometric_mean_of_ratios() -> None:
     ranking = ranked(*played())
-    own = {score.implementation: score.throughput for score in ranking.overall if score.throughput}
-    assert own["resteasy"].estimate.median == pytest.approx(1.0)
+    scores = {score.implementation: score.throughput for score in ranking.overall if score.throughput}
+    assert scores["resteasy"].estimate.median == pytest.approx(1.0)
     assert ranking.reference == "resteasy"
     mean = math.exp(np.mean([math.log(ratio) for ratio in ranking.overall[0].ratios.values()]))
-    assert own["vertx"].estimate.median == pytest.approx(mean)
-    assert own["resteasy"].tie_group == own["express"].tie_group == 3
+    assert scores["vertx"].estimate.median == pytest.approx(mean)
+    assert scores["resteasy"].tie_group == scores["express"].tie_group == 3
 
 
 def test_failed_verification_or_wrong_responses_have_no_rank() -> None:
-    info, made = played()
+    info, measured = played()
     objection = CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
     lie = TrialEvidence(judged=10, received=100, objections=(objection,))
-    made = [
-        t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
+    measured = [
+        t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t
+        for t in measured
     ]
-    ranking = ranked(info, made, [verdict("vertx", "json"), verdict("vertx", "query", Outcome.FAIL)])
+    ranking = ranked(info, measured, [verdict("vertx", "json"), verdict("vertx", "query", Outcome.FAIL)])
     reasons = {
         (k, r.implementation): r.reason for k, t in ranking.test_types.items() for r in t.headline.rows if r.reason
     }
@@ -316,11 +320,11 @@ def test_failed_verification_or_wrong_responses_have_no_rank() -> None:
 
 
 def test_validity_checks_exclude_and_flag_trials() -> None:
-    info, made = played()
+    info, trials = played()
     fail = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, flag="errors")
     warn = ValidityCheck(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, flag="contended")
     spoiled = []
-    for t in made:
+    for t in trials:
         failed = t.test_type == "db" and (t.implementation == "express" or (t.implementation, t.round) == ("es4x", 0))
         validity = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
         spoiled.append(t.model_copy(update={"validity": validity, "throughput": t.throughput * (9 if failed else 1)}))
@@ -332,9 +336,10 @@ def test_validity_checks_exclude_and_flag_trials() -> None:
 
 
 def test_the_witness_stands_for_no_cell() -> None:
-    info, made = played()
-    other = [trial("es4x", 1e9, test_type=kind).model_copy(update={"purpose": "witness"}) for kind in LOADS]
-    assert ranked(info, made + other).test_types == ranked(info, made).test_types
+    info, trials = played()
+    witness = {"purpose": "witness", "evidence": None}  # wrk does not record responses
+    other = [trial("es4x", 1e9, test_type=kind).model_copy(update=witness) for kind in LOADS]
+    assert ranked(info, trials + other).test_types == ranked(info, trials).test_types
 
 
 def test_a_difference_below_the_noise_floor_ties() -> None:
@@ -346,8 +351,8 @@ def test_a_difference_below_the_noise_floor_ties() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"), [("complete", ("not audited",)), ("interrupted", ("not audited",)), ("running", None)]
+    ("status", "expected"), [("complete", ("not audited",)), ("interrupted", ("not audited",)), ("running", None)]
 )
-def test_running_run_has_no_flag_not_audited(status: str, told: tuple[str, ...] | None) -> None:
+def test_running_run_has_no_flag_not_audited(status: str, expected: tuple[str, ...] | None) -> None:
     info = run_info(["a"], ProcessLimits(minimum=1, maximum=1)).model_copy(update={"status": status})
-    assert caveats(info, [trial("a", 9.0).model_copy(update={"evidence": None})], []).get(("a", "json")) == told
+    assert caveats(info, [trial("a", 9.0).model_copy(update={"evidence": None})], []).get(("a", "json")) == expected

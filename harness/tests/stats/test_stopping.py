@@ -9,7 +9,7 @@ from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop
 from harness.records.trial_record import Trial
 from harness.stats.stopping import alpha_at, planned_looks, profile_section, undecided
-from harness.studies.simulated_runs import SimulatedRun, draw_run
+from harness.studies.coverage import SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.doubles.runs import LOAD, run_info, trial, trials
 from harness.tests.stats.dense import luck
@@ -42,22 +42,22 @@ def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
 
 
 def test_undecided_cells_and_look_errors_as_approved() -> None:
-    found: dict[str, object] = {
+    results: dict[str, object] = {
         name: {"looks": planned_looks(each), "alpha": [alpha_at(each, count) for count in range(1, 12)]}
         for name, each in RULES.items()
     }
     for name, rules in RULES.items():
-        made = stepwise(0.05 if name == "wide" else 0.004, ("b", "d") if name == "beyond" else ())
-        seen = ([t for t in made if t.process < count] for count in range(rules.maximum + 1))
-        waiting = [undecided(trials, ALL, rules) for trials in seen]
-        found[f"waiting {name}"] = [" ".join(f"{kind[0]}{each}" for each, kind in own) or "none" for own in waiting]
+        all_trials = stepwise(0.05 if name == "wide" else 0.004, ("b", "d") if name == "beyond" else ())
+        by_count = ([t for t in all_trials if t.process < count] for count in range(rules.maximum + 1))
+        waiting = [undecided(trials, ALL, rules) for trials in by_count]
+        results[f"waiting {name}"] = [" ".join(f"{kind[0]}{each}" for each, kind in own) or "none" for own in waiting]
     info = run_info(["a"], RULES["wide"])
     others = [{}, {"profile": 3}, {"profile": {}}, {"profile": {"processes": {"least": 1}}}, info.settings]
     read = [
         profile_section(info.model_copy(update={"settings": each}), "processes", ProcessLimits).half_width
         for each in others
     ]
-    approve("stats-stopping", {**found, "half-widths": read})
+    approve("stats-stopping", {**results, "half-widths": read})
 
 
 NAMES = ["a", "b", "c"]
@@ -93,5 +93,5 @@ def test_what_is_not_decided_at_a_look_waits(
 
 
 def test_what_was_decided_at_a_look_stays_decided() -> None:
-    made = [t for t in measured((0.0, 0.0, 2.0), 5) if t.implementation != "c" or t.process < 3]
-    assert undecided(made, EXPECTED, RULES["usual"]) == EXPECTED[:2]
+    remaining = [t for t in measured((0.0, 0.0, 2.0), 5) if t.implementation != "c" or t.process < 3]
+    assert undecided(remaining, EXPECTED, RULES["usual"]) == EXPECTED[:2]

@@ -7,11 +7,10 @@ from itertools import groupby
 from types import SimpleNamespace
 from typing import Any, cast
 
-from harness.plan.discovery import Rules
+from harness.plan.implementation import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop
-from harness.records.outcome import Outcome
-from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.records.verification_record import CheckResult, Outcome, VerificationRecord
 from harness.runtime import DatabaseAddress, Server, Upstream
 from harness.tests.doubles.http_double import ReceivedRequest
 from harness.tests.doubles.reference import ReferenceServer
@@ -55,15 +54,15 @@ def exchange(
     case: QueryVariant = PLAIN,
     headers: Iterable[tuple[str, str]] = (),
     status: int = 200,
-    **more: Any,
+    **fields: Any,
 ) -> Exchange:
     data = body.encode() if isinstance(body, str) else body
     response = Response(status, "", tuple(headers), data, len(data), "content-length")
     usual: dict[str, Any] = {"target": "/", "sent_at": 0.0, "received_at": 0.0, "connection": 0, "response": response}
-    return Exchange(case=case, **usual | more)
+    return Exchange(case=case, **usual | fields)
 
 
-def said(*results: CheckResult) -> list[str]:
+def finding_lines(*results: CheckResult) -> list[str]:
     """Return a line for each finding, in the format of approved files."""
     return [
         f"{'waived ' * one.waived}{one.outcome} {one.check} ({one.rule}): {one.message} | {one.expected} | {one.actual}"
@@ -72,9 +71,9 @@ def said(*results: CheckResult) -> list[str]:
     ]
 
 
-def found(evidence: Evidence, rule: str) -> list[str]:
+def judge_rule(evidence: Evidence, rule: str) -> list[str]:
     """Return the findings of a group of rules, in the format of approved files."""
-    return said(*(result for result in run_checks(evidence) if result.rule.startswith(rule)))
+    return finding_lines(*(result for result in run_checks(evidence) if result.rule.startswith(rule)))
 
 
 class Listening(ReferenceServer):
@@ -89,8 +88,7 @@ class Listening(ReferenceServer):
             self.heads.setdefault(threading.current_thread(), []).append(head.decode("latin-1"))
         return super().parse(head)
 
-    @property
-    def told(self) -> list[str]:
+    def take_requests(self) -> list[str]:
         """Return the headers of all requests and the number of requests per connection, then clear the record."""
         connections = [[head.partition("\r\n") for head in one] for one in self.heads.values()]
         lines = ([ascii(first[:80].removesuffix(" HTTP/1.1"))[1:-1] for first, _, _ in one] for one in connections)

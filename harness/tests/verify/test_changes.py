@@ -1,4 +1,4 @@
-"""Changes of the tables during a load."""
+"""Tests of the changes to the tables during a load."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Access to the tables: waiting for the last writes, and determining when changes became visible."""
+"""Tests of the wait for the last writes, and of the times at which changes became visible."""
 
 import random
 import threading
@@ -70,15 +70,15 @@ def test_changes_are_dated_by_the_database_around_commit(
     """If the database's clock is an hour off, the clock of this process determines a bound of each change."""
     monkeypatch.setattr(database_tables, "clock_lead_bounds", lambda _: (ahead, ahead))
     with database_tables.open_tables(database) as view:
-        begun = time.time()
+        started_at = time.time()
         changes = view.change_rows(5, random.Random(1))
         done = time.time()
     assert changes.keys() == {"world", "World"}
     for change in changes.values():
         if ahead < 0:  # the database's clock is an hour behind
-            assert change.begun > done >= change.done
+            assert change.started_at > done >= change.ended_at
         else:
-            assert change.begun >= begun > change.done
+            assert change.started_at >= started_at > change.ended_at
 
 
 def test_snapshots_show_one_moment(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,10 +90,10 @@ def test_snapshots_show_one_moment(database: DatabaseAddress, monkeypatch: pytes
             return read()
 
         monkeypatch.setattr(view, "read_texts", slowly)
-        begun = time.time()
+        started_at = time.time()
         texts, since, until = view.read_snapshot()
         assert {name: database_tables.parse_table_text(text) for name, text in texts.items()} == before
-        assert begun <= since <= until <= time.time()
+        assert started_at <= since <= until <= time.time()
         other.restore_world(before)
 
 

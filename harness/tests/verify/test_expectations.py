@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,13 +12,13 @@ import pytest
 
 from harness.plan.requests import Expect, PreparedRequest
 from harness.records.loads import ClosedLoop, OpenLoop
-from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
+from harness.records.verification_record import Outcome
 from harness.runtime import NO_DATABASE
 from harness.tests.approve import approve
 from harness.tests.doubles.http_double import ReceivedRequest, Reply
 from harness.tests.doubles.service import REQUESTS, ServiceDouble
-from harness.tests.verify.subjects import exchange, found, objections
+from harness.tests.verify.subjects import exchange, judge_rule, objections
 from harness.tests.verify.trials import WITH_GENERATOR, verify_load
 from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Evidence
@@ -92,6 +93,24 @@ def test_a_correct_service_passes(*, thorough: bool) -> None:
     assert found == {str(request["name"]): set() for request in REQUESTS}
 
 
+@pytest.mark.parametrize(("slow_requests", "late"), [(1, set[str]()), (99, {"declared-time"})])
+def test_a_route_may_need_time_to_initialise(slow_requests: int, late: set[str]) -> None:
+    came: list[str] = []
+
+    def initialised(request: ReceivedRequest, reply: Reply) -> Reply:
+        came.append(request.path)
+        if version(request) and came.count(request.path) <= slow_requests:
+            time.sleep(1.0)
+        return reply
+
+    with ServiceDouble(initialised) as service:
+        kind = service.test_types["version"]
+        verdict = Verifier(timeout=0.5).verify_test_type(
+            service.server, kind, NO_DATABASE, process=0, thorough=False, loads=(MANY,)
+        )
+    assert set(objections(verdict)) == late
+
+
 def test_brief_verification_sends_the_first_values() -> None:
     came: list[str] = []
 
@@ -155,7 +174,7 @@ def judged(expect: dict[str, Any], body: bytes, came: dict[str, Any]) -> list[st
     more = dict(came)
     asked = PreparedRequest(request="item", target=more.pop("target", "/items/7"), expect=Expect.model_validate(expect))
     answer = exchange(body, expectations.declared_variant(asked), **more)
-    return found(Evidence(test_type="declared", exchanges=[answer]), "declared")
+    return judge_rule(Evidence(test_type="declared", exchanges=[answer]), "declared")
 
 
 def test_findings_for_declared_responses_are_as_approved() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.honest import HONEST, Honest

@@ -26,14 +26,14 @@ def test_every_reference_resolves() -> None:
 
 def test_verification_sends_exactly_the_described_requests() -> None:
     calls = refused(Calls("/orders"), 1, 2, 3)
-    asked = {(*OPERATIONS[call.operation][:2], call.status) for call in calls} | set(OPERATIONS.values())
+    requested = {(*OPERATIONS[call.operation][:2], call.status) for call in calls} | set(OPERATIONS.values())
     described = {
         (method.upper(), path, int(status))
         for path, operations in DESCRIPTION["paths"].items()
         for method in operations.keys() & METHODS
         for status in operations[method]["responses"]
     }
-    assert asked == described
+    assert requested == described
 
 
 def test_the_load_sends_described_requests() -> None:

@@ -1,4 +1,4 @@
-"""Evidence about an order service: an honest service passes, and missing observations are reported."""
+"""An honest order service passes, and observations that are missing in the evidence are reported."""
 
 import threading
 from dataclasses import replace
@@ -9,10 +9,10 @@ from harness.extras.orders.database import order_tables
 from harness.records.verification_record import CheckResult
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.runtime.database.state import read_server_state
 from harness.tests.doubles.order_server import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.subjects import objections, verified
+from harness.verify.checks.after_load import read_server_state
 from harness.verify.verifier import Verifier
 
 TIMEOUT_SECONDS = 5.0

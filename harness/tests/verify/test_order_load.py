@@ -13,12 +13,12 @@ from harness.extras.orders import load as order_load
 from harness.extras.orders.database import order_tables
 from harness.extras.orders.entities import Order, OrderItem, OrdersById
 from harness.extras.orders.load import OrderLoad, OrdersSnapshot
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.runtime.database.state import read_server_state
 from harness.verify import verification
 from harness.verify.checks import LOAD
+from harness.verify.checks.after_load import read_server_state
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import NormalisedStatement
 
@@ -35,10 +35,10 @@ def order(*items: int, card: str = "4000000000000001") -> Order:
     return Order(customer=17, card=card, total=total, lines=lines)
 
 
-def body(number: int, found: Order) -> str:
-    items = [{"itemId": i, "quantity": line.quantity, "price": f"{line.price}"} for i, line in found.lines.items()]
+def body(number: int, order: Order) -> str:
+    items = [{"itemId": i, "quantity": line.quantity, "price": f"{line.price}"} for i, line in order.lines.items()]
     return json.dumps(
-        {"id": number, "customerId": 17, "card": found.card, "total": f"{found.total:.2f}", "items": items}
+        {"id": number, "customerId": 17, "card": order.card, "total": f"{order.total:.2f}", "items": items}
     )
 
 
@@ -80,13 +80,15 @@ def objections(
     tmp_path: Path,
     answers: tuple[dict[str, object], ...],
     rows: OrdersById,
-    *looks: OrdersSnapshot,
+    *snapshots: OrdersSnapshot,
     counts: tuple[NormalisedStatement, ...] | None = None,
 ) -> set[str]:
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     arrivals = tuple(order_load.read(file))
-    load = OrderLoad(arrivals=arrivals, prices=PRICES, looks=(*looks, OrdersSnapshot(orders=rows)), counts=counts)
+    load = OrderLoad(
+        arrivals=arrivals, prices=PRICES, snapshots=(*snapshots, OrdersSnapshot(orders=rows)), counts=counts
+    )
     results = verification.run_checks(Evidence(test_type=LOAD, extension=load))
     assert len(results) == 2 + (counts is not None)
     return {result.check for result in results if result.outcome is Outcome.FAIL}
@@ -139,13 +141,13 @@ def test_each_order_and_each_price_has_a_statement(tmp_path: Path) -> None:
 
     prices, reads = "SELECT id, price FROM item WHERE id = ANY($1)", "SELECT o.id FROM orders AS o WHERE id = $1"
     insert = 'INSERT INTO public."orders" (card) VALUES ($1) RETURNING id'
-    made = {prices: 5, reads: 3, insert: 4}
-    for text, calls in made.items():
-        enough = tuple(counts(other, number) for other, number in made.items())
+    executed = {prices: 5, reads: 3, insert: 4}
+    for text, calls in executed.items():
+        enough = tuple(counts(other, number) for other, number in executed.items())
         assert objections(tmp_path, HONEST, ROWS, counts=enough) == set()
-        fewer = tuple(counts(other, number - (other == text)) for other, number in made.items())
+        fewer = tuple(counts(other, number - (other == text)) for other, number in executed.items())
         assert objections(tmp_path, HONEST, ROWS, counts=fewer) == {"load-statements"}, text
-        nothing = tuple(counts(other, number, number - (other == text)) for other, number in made.items())
+        nothing = tuple(counts(other, number, number - (other == text)) for other, number in executed.items())
         assert objections(tmp_path, HONEST, ROWS, counts=nothing) == {"load-statements"}, calls
 
 
@@ -180,7 +182,7 @@ def test_requests_without_response_may_have_been_processed(tmp_path: Path, statu
 def test_invalid_records_are_reported_with_their_line(tmp_path: Path, line: str) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text(json.dumps(HONEST[0]) + "\n" + line + "\n")
-    with pytest.raises(LoadError, match="line 2: is not in the format"):
+    with pytest.raises(LoadError, match=r"line 2 of .* is not in the load generator's format"):
         list(order_load.read(file))
 
 

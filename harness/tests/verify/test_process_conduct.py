@@ -1,4 +1,4 @@
-"""Checks of an implementation's folder and of the server's process."""
+"""Tests of the checks of an implementation's folder and of the server's process."""
 
 import json
 import re
@@ -8,7 +8,8 @@ import pytest
 
 from harness import cli
 from harness.paths import CONFIG_FILE
-from harness.plan.discovery import Implementation, read_config
+from harness.plan.discovery import read_config
+from harness.plan.implementation import Implementation
 from harness.tests.doubles.own import own_implementations
 from harness.verify.checks.evidence import ConductFacts
 from harness.verify.process_conduct import read_folder, verify_conduct
@@ -32,12 +33,12 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "tfb").touch()
     words = ["new", "mine", "--blank", "--language", "Zig", "--frameworks", str(tmp_path / "frameworks")]
     assert cli.main(words) == 0
-    made = tmp_path / "frameworks" / "Zig" / "mine"
-    (made / "mine.dockerfile").write_text(DOCKERFILE)
-    (made / "README.md").write_text(README)
-    document = json.loads((made / CONFIG_FILE).read_text())
-    (made / CONFIG_FILE).write_text(json.dumps({**document, "maintainers": ["octocat"]}))
-    return made
+    path = tmp_path / "frameworks" / "Zig" / "mine"
+    (path / "mine.dockerfile").write_text(DOCKERFILE)
+    (path / "README.md").write_text(README)
+    document = json.loads((path / CONFIG_FILE).read_text())
+    (path / CONFIG_FILE).write_text(json.dumps({**document, "maintainers": ["octocat"]}))
+    return path
 
 
 def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
@@ -54,15 +55,15 @@ def test_a_blank_folder_has_violations(folder: Path) -> None:
     (folder / "README.md").unlink()
     words = ["new", "other", "--blank", "--language", "Zig", "--frameworks", str(folder.parent.parent)]
     assert cli.main(words) == 0
-    found = rules(folder.parent / "other")
-    assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is accepted
-    assert "unfilled lines of the template (Purpose: …" in found["folder.3"]
-    assert "maintainers of benchmark_config.json is empty" in found["folder.4"]
+    violations = rules(folder.parent / "other")
+    assert violations["folder.1"] == violations["folder.2"] == "pass"  # COPY . . is accepted
+    assert "unfilled lines from the template (Purpose: …" in violations["folder.3"]
+    assert '"maintainers" in benchmark_config.json is empty' in violations["folder.4"]
     assert "README.md does not exist" in rules(folder)["folder.3"]
 
 
 @pytest.mark.parametrize(
-    ("dockerfile", "rule", "said"),
+    ("dockerfile", "rule", "expected"),
     [
         (None, "folder.1", "mine.dockerfile does not exist"),
         (DOCKERFILE.replace("COPY . .", "COPY server lib* /app/"), "folder.1", "copies server, lib*, which the folder"),
@@ -72,25 +73,25 @@ def test_a_blank_folder_has_violations(folder: Path) -> None:
         (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),
         (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
         (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),
-        (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts a different command than local.run"),
+        (DOCKERFILE.replace("./server", "./other"), "folder.2", "differs from local.run in"),
         (DOCKERFILE.replace('["./server"]', "exec /app/server"), "folder.2", "pass"),
         (DOCKERFILE.replace('["./server"]', '["sh", "-c", "exec /app/server"]'), "folder.2", "pass"),
         (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the base image provides the command
         ("\x00\xff", "folder.1", "has no USER"),
     ],
 )
-def test_dockerfile_mistakes_are_named(folder: Path, dockerfile: str | None, rule: str, said: str) -> None:
+def test_dockerfile_mistakes_are_named(folder: Path, dockerfile: str | None, rule: str, expected: str) -> None:
     path = folder / "mine.dockerfile"
     path.unlink()
     if dockerfile is not None:
         path.write_text(dockerfile, encoding="latin-1")
-    assert said in rules(folder).get(rule, "")
+    assert expected in rules(folder).get(rule, "")
 
 
 @pytest.mark.parametrize(
-    ("run", "dockerfile", "docker_cmd", "said"),
+    ("run", "dockerfile", "docker_cmd", "expected"),
     [
-        (["./server"], DOCKERFILE, None, "does not set WORKERS=2, so the container starts another variant"),
+        (["./server"], DOCKERFILE, None, "does not set WORKERS=2, so the container does not start"),
         (["./server"], f"{DOCKERFILE}ENV WORKERS=3\n", None, "does not set WORKERS=2"),
         (["./server"], f"{DOCKERFILE}ENV OTHER=1 WORKERS=2\n", None, "pass"),
         (["./server"], f"{DOCKERFILE}ENV WORKERS 2\n", None, "pass"),
@@ -102,14 +103,14 @@ def test_dockerfile_mistakes_are_named(folder: Path, dockerfile: str | None, rul
     ],
 )
 def test_variables_missing_in_the_container_are_named(
-    folder: Path, run: list[str], dockerfile: str, docker_cmd: str | None, said: str
+    folder: Path, run: list[str], dockerfile: str, docker_cmd: str | None, expected: str
 ) -> None:
     (folder / "mine.dockerfile").write_text(dockerfile)
     document = json.loads((folder / CONFIG_FILE).read_text())
     entry = document["tests"][0]["default"]
     entry |= {"local": {"run": run, "env": {"WORKERS": "2"}}} | ({"docker_cmd": docker_cmd} if docker_cmd else {})
     (folder / CONFIG_FILE).write_text(json.dumps(document))
-    assert said in rules(folder)["folder.2"]
+    assert expected in rules(folder)["folder.2"]
 
 
 def test_a_different_command_is_shown_as_written(folder: Path) -> None:

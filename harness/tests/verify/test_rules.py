@@ -1,9 +1,9 @@
-"""Results of checks under TechEmpower's rules: findings that fail, and findings that only warn."""
+"""Tests of the outcomes under TechEmpower's rules, where some findings only warn."""
 
 from dataclasses import replace
 
 from harness.tests.approve import approve
-from harness.tests.verify.subjects import exchange, said
+from harness.tests.verify.subjects import exchange, finding_lines
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, TableSnapshot, TableVersion
 from harness.verify.checks.registry import CHECKS
 
@@ -63,7 +63,7 @@ def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
     ]
     ours, theirs = (CHECKS[name].run(replace(evidence, rules=rules)) for rules in ("tfb", "techempower"))
     assert (ours.outcome, ours.waived) == ("fail" if ours.message else "pass", False)
-    return "".join(said(theirs)).replace(f" | {theirs.expected} | ", " | got ")
+    return "".join(finding_lines(theirs)).replace(f" | {theirs.expected} | ", " | got ")
 
 
 def test_outcomes_under_techempower_rules_are_as_approved() -> None:

@@ -17,8 +17,8 @@ import pytest
 from harness.errors import LoadError
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
-from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
+from harness.records.verification_record import Outcome
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server, Upstream
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.approve import approve
@@ -28,7 +28,7 @@ from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES, UNDER_LOAD
 from harness.tests.doubles.service import ServiceDouble
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.tests.verify.subjects import as_server, exchange, said
+from harness.tests.verify.subjects import as_server, exchange, finding_lines
 from harness.tests.verify.trials import WITH_GENERATOR, verify_load
 from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Exchange, RequestCounts
@@ -41,7 +41,7 @@ from harness.verify.verifier import Verifier
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update", "fan-out", "order")
 SINGLE = ClosedLoop(connections=1)
 SECONDS = 1.5
-PAUSE_SECONDS = 0.2  # seconds between the trials of a process, as in a run
+PAUSE_SECONDS = 0.2  # pause between the trials of a process, as in a run
 DELAY_SECONDS = 0.005  # delay of the upstream service
 TRIALS = 3  # enough trials to detect servers that cheat only in some of them
 
@@ -188,15 +188,15 @@ def send_load(
     client = Client(
         server.endpoint, kind, kind.request_target(server.implementation.urls[kind.name], trial.context.load)
     )
-    cases = ([expectations.declared_variant(one) for one in kind.requests] or [PLAIN]) * requests
+    cases = ([expectations.declared_variant(request) for request in kind.requests] or [PLAIN]) * requests
     with trial:
         exchanges = client.send_concurrently(cases[: requests // 2], 8)
         time.sleep(0.8 * changes)
         exchanges += client.send_concurrently(cases[requests // 2 : requests], 8)
     exchanges = exchanges[lost:]
-    numbers = [kind.requests.index(one.case.declared) if one.case.declared else 0 for one in exchanges]
+    numbers = [kind.requests.index(request.case.declared) if request.case.declared else 0 for request in exchanges]
     file.write_text("".join(map(recorded_line, exchanges[:written], numbers)))
-    statuses = Counter(str(one.response and one.response.status) for one in exchanges)
+    statuses = Counter(str(request.response and request.response.status) for request in exchanges)
     good, received = statuses["200"], len(exchanges)
     counts = request_counts(
         sent=requests, received=received, successes=good, failed=received - good, unfinished=lost, statuses=statuses,
@@ -246,7 +246,7 @@ def test_trials_catch_rogues_and_pass_honest_servers(
     reading = {"rows-read"} if kind.counts_statements else set()
     writing = {"no-deadlocks", "rows-written"} if kind.writes_database else set()
     assert {result.check for result in of_process} == {"nothing-left-behind"} | reading | writing
-    assert rogue or said(*of_process) == []
+    assert rogue or finding_lines(*of_process) == []
 
 
 def test_sampling_of_responses_is_as_approved() -> None:

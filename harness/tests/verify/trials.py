@@ -1,4 +1,4 @@
-"""Verification of a trial with a load from the real generator."""
+"""Helper that runs a trial with the real load generator and verifies the responses."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ from harness.verify.trial import TrialVerification
 WITH_GENERATOR = [
     pytest.mark.e2e,
     pytest.mark.timeout(900),  # the first test also builds the generator
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed"),
 ]
 
 
@@ -45,8 +45,8 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
                 use_cases=test_type.use_cases,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]
-            done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
-        result = generator.result(run, done.stdout)
+            completed = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
+        result = generator.result(run, completed.stdout)
         assert result.account is not None
         evidence = trial.judge(
             good=result.account.successes,

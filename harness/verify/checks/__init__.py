@@ -1,8 +1,8 @@
 """Checks: pure functions from evidence to findings, each with a name, a rule and the test types to which it applies.
 
 ``verification`` and ``trial`` gather the evidence once, and every check judges it. Checks never contact a server.
-``registry`` lists all checks. The rules are the paragraphs of docs/requirements.md. Under the rules ``tfb``, all checks
-are binding. Under the rules ``techempower``, checks that TechEmpower does not require only warn.
+``registry`` lists all checks. Each rule is a paragraph of docs/requirements.md. With the rules ``tfb``, all checks are
+binding. With the rules ``techempower``, a violation that TechEmpower accepts is only a warning.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,36 +10,33 @@ from dataclasses import dataclass, replace
 
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.outcome import Outcome
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outcome
 from harness.verify.checks.evidence import Evidence, Exchange
 
-SERVER = "http"  # pseudo test type for checks of the server's HTTP
 CONDUCT = "conduct"  # pseudo test type for checks of the server's process and folder
-LOAD = "load"  # pseudo test type for checks of database counts after a load or a process
+LOAD = "load"  # pseudo test type for checks of database counts after a load or after a process has ended
 
-# Rules that TechEmpower does not have. Under the rules ``techempower``, they only warn. docs/requirements.md marks the
-# same rules.
+# Rules that TechEmpower does not have; docs/requirements.md marks them. Plugins set ``Check.stricter`` instead.
 STRICTER_THAN_TECHEMPOWER = frozenset(
     (
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
-        *(f"order.{n}" for n in (1, 2, 3, 4)),
         *("delay.2", "delay.3", "fan-out.2", "update.3", "statements.1", "statements.4", "load.5"),
         *("process.2", "process.3", *(f"folder.{n}" for n in range(1, 5))),
     )
 )
 
-Applies = Callable[[str], bool]  # name of a test type, or SERVER, CONDUCT or LOAD -> whether a check applies to it
+# Takes the name of a test type, WHOLE_SERVER, CONDUCT or LOAD, and returns whether the check applies to it.
+Applies = Callable[[str], bool]
 
 
 def types_where(trait: Callable[[TestType], bool]) -> Applies:
-    """Return a predicate for test types with a trait, including test types that are registered later."""
+    """Return a predicate for test types with a trait, which also covers test types that plugins register later."""
     return lambda name: name in TEST_TYPES and trait(TEST_TYPES[name])
 
 
 def all_types_and_server(name: str) -> bool:
-    """Return whether a name is a test type or SERVER."""
-    return name == SERVER or name in TEST_TYPES
+    """Return whether a name is a test type or WHOLE_SERVER."""
+    return name == WHOLE_SERVER or name in TEST_TYPES
 
 
 ALL_TYPES = types_where(lambda _: True)
@@ -74,7 +71,8 @@ class Check:
     applies: Applies
     find: CheckFunction
     needs: Callable[[Evidence], bool]  # returns whether the evidence contains the observations that the check judges
-    enough: Callable[[Evidence], bool]  # returns whether there is enough evidence for a pass to be meaningful
+    has_evidence: Callable[[Evidence], bool]  # returns whether there is enough evidence for a pass to be meaningful
+    stricter: bool  # whether TechEmpower lacks the rule; if so, the check only warns under TechEmpower's rules
 
     def applies_to(self, evidence: Evidence) -> bool:
         """Return whether the check applies to the test type, and the required observations exist."""
@@ -87,8 +85,7 @@ class Check:
             return CheckResult(check=self.name, rule=self.rule, outcome=Outcome.PASS)
         lenient = evidence.rules == "techempower"
         failing = [finding for finding in findings if finding.outcome is Outcome.FAIL]
-        optional = lenient and self.rule in STRICTER_THAN_TECHEMPOWER
-        binding = [finding for finding in failing if not optional and not (lenient and finding.accepted)]
+        binding = [finding for finding in failing if not (lenient and (self.stricter or finding.accepted))]
         worst = (binding or failing or findings)[0]
         return CheckResult(
             check=self.name,
@@ -101,37 +98,40 @@ class Check:
         )
 
 
-def has_exchanges(evidence: Evidence) -> bool:
-    """Return whether the evidence contains an exchange."""
-    return bool(evidence.exchanges or evidence.concurrent)
-
-
 def check(
     rule: str,
-    where: Applies | frozenset[str],
-    needs: Callable[[Evidence], bool] = has_exchanges,
-    enough: Callable[[Evidence], bool] = lambda _: True,
+    scope: Applies | frozenset[str],
+    needs: Callable[[Evidence], bool] = lambda evidence: bool(evidence.exchanges or evidence.concurrent),
+    has_evidence: Callable[[Evidence], bool] = lambda _: True,
+    *,
+    stricter: bool = False,
 ) -> Callable[[CheckFunction], Check]:
-    """Turn a function of the evidence into a check, which is named after the function in kebab case.
+    """Turn a function that examines evidence into a check. The name of the check is the function's name in kebab case.
 
-    ``where`` selects test types by a trait (``types_where``) or by name.
+    ``scope`` selects test types by a trait (``types_where``) or by name. ``stricter`` is always true for the rules in
+    ``STRICTER_THAN_TECHEMPOWER``.
     """
-    applies = where.__contains__ if isinstance(where, frozenset) else where
+    applies = scope.__contains__ if isinstance(scope, frozenset) else scope
 
     def make(function: CheckFunction) -> Check:
         name = getattr(function, "__name__", "").replace("_", "-")
-        return Check(name=name, rule=rule, applies=applies, find=function, needs=needs, enough=enough)
+        return Check(
+            name=name,
+            rule=rule,
+            applies=applies,
+            find=function,
+            needs=needs,
+            has_evidence=has_evidence,
+            stricter=stricter or rule in STRICTER_THAN_TECHEMPOWER,
+        )
 
     return make
 
 
 def exchange_check(
-    rule: str, where: Applies | frozenset[str], *, only_ok: bool = True
+    rule: str, scope: Applies | frozenset[str], *, only_ok: bool = True
 ) -> Callable[[Callable[[Exchange], Iterator[Finding]]], Check]:
-    """Turn a function of an exchange into a check. Messages are prefixed with the target.
-
-    ``only_ok`` restricts the check to exchanges with status 200.
-    """
+    """Turn a function that examines an exchange into a check of all exchanges (by default, those with status 200)."""
 
     def make(function: Callable[[Exchange], Iterator[Finding]]) -> Check:
         def find(evidence: Evidence) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def exchange_check(
                     yield replace(finding, message=f"GET {exchange.target}: {finding.message}")
 
         find.__name__ = getattr(function, "__name__", "")
-        return check(rule, where)(find)
+        return check(rule, scope)(find)
 
     return make
 

@@ -12,7 +12,8 @@ from harness.verify.checks import (
     excerpt,
     exchange_check,
 )
-from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Exchange, parse_row
+from harness.verify.checks.evidence import HIGHEST_NUMBER, Exchange, parse_row
+from harness.verify.checks.statement_counts import HIGHEST_ID
 
 GREETING = "Hello, World!"
 ROW_KEYS = {"id", "randomNumber"}
@@ -31,7 +32,7 @@ def json_message(exchange: Exchange) -> Iterator[Finding]:
     document = exchange.document
     if not isinstance(document, ValueError) and document != {"message": GREETING}:
         yield Finding(
-            "the body is not the object of the json test. Return exactly the expected key and value",
+            "the body is not the JSON object that the json test expects. Return exactly the expected key and value",
             expected='{"message":"Hello, World!"}',
             actual=excerpt(exchange.body),
             accepted=_is_greeting_in_any_case(document),
@@ -39,7 +40,7 @@ def json_message(exchange: Exchange) -> Iterator[Finding]:
 
 
 def _is_greeting_in_any_case(document: object) -> bool:
-    """Return whether TechEmpower's verification accepts a document. It ignores case and additional text."""
+    """Return whether TechEmpower's verification, which ignores case and additional text, accepts a document."""
     if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
         return False
     lowercased = {str(key).lower(): value.lower() for key, value in document.items()}
@@ -60,19 +61,20 @@ def plaintext_body(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("rows.1", ROW_TYPES)
 def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
-    """Require an object for db, and an array of objects where a number of rows is requested, even for a single row."""
+    """Require an object for db. If the request states a number of rows, even 1, require an array of objects."""
     document = exchange.document
     if isinstance(document, ValueError):
         return  # json-valid reports this problem
-    single = exchange.case.count is None
-    if not isinstance(document, dict if single else list) or not all(
+    is_single = exchange.case.count is None
+    if not isinstance(document, dict if is_single else list) or not all(
         isinstance(item, dict) for item in exchange.row_objects
     ):
         yield Finding(
-            f"the body is not {'an object' if single else 'an array of objects'}. Return rows in the expected form",
-            expected='{"id":…,"randomNumber":…}' if single else '[{"id":…,"randomNumber":…},…]',
+            f"the body is not {'an object' if is_single else 'an array of objects'}. Return rows in the expected form",
+            expected='{"id":…,"randomNumber":…}' if is_single else '[{"id":…,"randomNumber":…},…]',
             actual=excerpt(exchange.body),
-            accepted=single and [*map(type, exchange.row_objects)] == [dict],  # an array that contains a single object
+            accepted=is_single
+            and [*map(type, exchange.row_objects)] == [dict],  # an array that contains a single object
         )
 
 
@@ -85,7 +87,7 @@ def rows_exact(exchange: Exchange) -> Iterator[Finding]:
         row = parse_row(item)
         if row is None or item.keys() != ROW_KEYS or {*map(type, item.values())} != {int}:
             yield Finding(
-                "a row has other keys or values than required. Write both values as JSON integers",
+                "a row does not have the required keys and values. Write both values as JSON integers",
                 expected=f'{{"id":1..{HIGHEST_ID},"randomNumber":1..{HIGHEST_NUMBER}}}, both integers',
                 actual=excerpt(json.dumps(item, ensure_ascii=False)),
                 accepted=row is not None,
@@ -94,7 +96,7 @@ def rows_exact(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("count.1", QUERY_TYPES)
 def count_exact(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of rows, limited to 1..500. Without a valid number, require a single row."""
+    """Require the requested number of rows, clamped to 1..500. If the parameter is not an integer, require one row."""
     case, document = exchange.case, exchange.document
     if isinstance(document, list) and len(document) not in (case.count, case.alternative_count):
         yield Finding(

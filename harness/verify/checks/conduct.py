@@ -3,12 +3,12 @@
 import json
 from collections.abc import Callable, Iterator
 
-from harness.records.outcome import Outcome
+from harness.host.process import STOP_SECONDS
+from harness.records.verification_record import Outcome
 from harness.verify.checks import CONDUCT, Finding, check
 from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
 
 CONDUCT_ONLY = frozenset({CONDUCT})
-STOP_SECONDS = 5.0  # time limit for the server to exit after SIGTERM
 
 
 def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], bool]:
@@ -16,15 +16,15 @@ def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], 
 
 
 def _facts(evidence: Evidence) -> tuple[ConductFacts, Outcome]:
-    """Return the facts, and the outcome for violations of rules that apply only to pull requests."""
+    """Return the facts, and the outcome of violating a rule that applies only to pull requests."""
     conduct = evidence.conduct
-    assert conduct is not None  # noqa: S101 - needs
+    assert conduct is not None  # noqa: S101 - guaranteed by ``needs``
     return conduct, Outcome.FAIL if conduct.strict else Outcome.WARN
 
 
 def _folder(evidence: Evidence) -> FolderFacts:
     folder = _facts(evidence)[0].folder
-    assert folder is not None  # noqa: S101 - needs
+    assert folder is not None  # noqa: S101 - guaranteed by ``needs``
     return folder
 
 
@@ -43,12 +43,11 @@ def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
     """Require that the server exits within 5 s of SIGTERM."""
     conduct, outcome = _facts(evidence)
     if conduct.stop_seconds is None or conduct.stop_seconds > STOP_SECONDS:
-        took = f"{conduct.stop_seconds:.1f} s" if conduct.stop_seconds is not None else "still running then"
         yield Finding(
             "the server does not stop after SIGTERM. Handle the signal, or start the program with exec so that no "
-            "shell keeps the signal",
-            expected=f"end within {STOP_SECONDS:.0f} s",
-            actual=took,
+            "shell intercepts the signal",
+            expected=f"exit within {STOP_SECONDS:.0f} s",
+            actual="still running" if conduct.stop_seconds is None else f"exit after {conduct.stop_seconds:.1f} s",
             outcome=outcome,
         )
 
@@ -66,7 +65,7 @@ def not_root(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.1", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def dockerfile_complete(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the Dockerfile exists, copies only existing files, and names an unprivileged account."""
+    """Require a Dockerfile that copies only existing files and names an unprivileged account."""
     _, outcome = _facts(evidence)
     for defect in _folder(evidence).dockerfile_defects:
         yield Finding(defect, outcome=outcome)
@@ -83,8 +82,8 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
     folder = _folder(evidence)
     if not folder.same_command:
         yield Finding(
-            f"{folder.dockerfile} starts a different command than local.run of {folder.config_file}. Use the same "
-            "command in both",
+            f"the command in {folder.dockerfile} differs from local.run in {folder.config_file}. Use the same command "
+            "in both",
             expected=f"CMD {json.dumps(folder.local_command)}",
             actual=f"CMD {json.dumps(folder.image_command)}" if folder.image_command else "no CMD",
             outcome=outcome,
@@ -92,8 +91,9 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
     if folder.missing_variables:
         assignments = " ".join(folder.missing_variables)
         yield Finding(
-            f"{folder.dockerfile} does not set {', '.join(folder.missing_variables)}, so the container starts another "
-            f"variant than the local runtime. Containers do not get local.env of {folder.config_file}",
+            f"{folder.dockerfile} does not set {', '.join(folder.missing_variables)}, so the container does not start "
+            f"the same variant as the local runtime. Set the variables in both: local.env in {folder.config_file} does "
+            "not apply to containers",
             expected=f"ENV {assignments}, or docker_cmd that begins with env {assignments}",
             outcome=outcome,
         )
@@ -114,7 +114,7 @@ def maintainers_named(evidence: Evidence) -> Iterator[Finding]:
     folder = _folder(evidence)
     if not any(name.strip() for name in folder.maintainers):
         yield Finding(
-            f"maintainers of {folder.config_file} is empty. Add the name of a maintainer",
+            f'"maintainers" in {folder.config_file} is empty. Add the name of a maintainer',
             expected='the GitHub name of a person who maintains the folder: "maintainers": ["octocat"]',
             actual=str(list(folder.maintainers)),
             outcome=outcome,

@@ -1,6 +1,7 @@
 """Checks of the server as an HTTP/1.1 peer: closing, pipelining, unusual valid requests, and invalid requests."""
 
 import itertools
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,25 +9,22 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from harness.plan.requests import PreparedRequest
-from harness.plan.testtypes import ACCEPT_JSON
-from harness.records.outcome import Outcome
+from harness.plan.testtypes import ACCEPT_JSON, PIPELINE_DEPTH
+from harness.records.verification_record import WHOLE_SERVER, Outcome
 from harness.runtime import Endpoint
-from harness.verify.checks import SERVER, Check, Finding, check, excerpt
+from harness.verify.checks import Check, Finding, check, excerpt
 from harness.verify.checks.evidence import Evidence, ProbeResult
 from harness.verify.wire import Connection, Response, WireError
 
-SERVER_ONLY = frozenset({SERVER})
-CLOSE_SECONDS = 2.0  # time limit for closing the connection after Connection: close
+SERVER_ONLY = frozenset({WHOLE_SERVER})
 ILLEGAL_SECONDS = 3.0  # time limit for an error response to an invalid request, or for closing the connection
-SEGMENT_PAUSE_SECONDS = 0.02  # usually sufficient for the server to read a segment before the next segment
-FIRST_PAUSE_SECONDS = 0.2  # pause after the first segment, which is sufficient even on a busy machine
-PIPELINE_DEPTH = 16
+SEGMENT_PAUSE_SECONDS = 0.02  # usually long enough for the server to read a segment before the next arrives
+FIRST_PAUSE_SECONDS = 0.2  # pause after the first segment, which is long enough even on a busy machine
 UNKNOWN_PATH = "/tfb-no-such-path"
 Segments = Sequence[tuple[bytes, float]]  # (bytes to send, seconds to wait afterwards)
-OVERSIZED_BYTES = 1_250_000  # length of a header line that exceeds every server's default limit
 GARBAGE = {
     "garbage: bytes of a TLS handshake": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-    "garbage: a line that is no request line": b"NONSENSE\r\n\r\n",
+    "garbage: a line that is not a request line": b"NONSENSE\r\n\r\n",
     "garbage: random bytes": bytes(range(128, 256)) * 4 + b"\r\n\r\n",
 }
 
@@ -37,18 +35,18 @@ def _probed(name: str) -> Callable[[Evidence], bool]:
 
 @check("http.13", SERVER_ONLY, _probed("close"))
 def connection_close(evidence: Evidence) -> Iterator[Finding]:
-    """Require a response to ``Connection: close``, after which the server closes the connection."""
+    """Require that the server responds to a request with ``Connection: close``, and then closes the connection."""
     probe = evidence.probes["close"]
     if not probe.responses or not probe.closed:
         yield Finding(
             "the server does not close after a request with Connection: close. Respond, then close the connection",
-            expected="the response, then the end of the connection",
+            expected="the response, then a closed connection",
             actual=probe.error or "the connection stayed open",
         )
 
 
 def _same_response_check(rule: str, name: str, probe: str, reference: str, description: str) -> Check:
-    """Return a check that responses to a probe have the same status and type as responses to the plain request."""
+    """Return a check that requires the same statuses and media types in the responses to a probe and to a reference."""
 
     def find(evidence: Evidence) -> Iterator[Finding]:
         return _compare_responses(evidence, probe, reference, description)
@@ -60,7 +58,7 @@ def _same_response_check(rule: str, name: str, probe: str, reference: str, descr
 SAME_RESPONSE_CHECKS = (
     _same_response_check("http.14", "pipelining", "pipeline", "pipeline-expected", "16 pipelined requests"),
     _same_response_check(
-        "http.15", "request_across_segments", "halves", "halves-expected", "one and a half requests in a segment"
+        "http.15", "request_across_segments", "halves", "halves-expected", "one and a half requests in one segment"
     ),
     _same_response_check("http.16", "request_in_segments", "segments", "plain", "a request in several segments"),
     _same_response_check("http.18", "absolute_form", "absolute", "plain", "a request with an absolute-form target"),
@@ -83,7 +81,7 @@ def header_names_any_case(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.20", SERVER_ONLY, _probed("head"))
 def head_request(evidence: Evidence) -> Iterator[Finding]:
-    """Require that HEAD gets the same response as GET without the body, and that the connection remains usable."""
+    """Require that HEAD gets the same response as GET but no body, and that the connection remains usable."""
     probe = evidence.probes["head"]
     if len(probe.responses) < 2:
         yield Finding(
@@ -95,7 +93,7 @@ def head_request(evidence: Evidence) -> Iterator[Finding]:
     head, get = probe.responses[:2]
     if head.status in (404, 405, 501):
         yield Finding(
-            f"HEAD has status {head.status}. Support HEAD, which RFC 9110 requires of general-purpose servers",
+            f"HEAD returned status {head.status}. Support HEAD, because RFC 9110 requires it",
             expected=f"{get.status}",
             actual=f"{head.status}",
             outcome=Outcome.WARN,
@@ -110,8 +108,10 @@ def head_request(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.21", SERVER_ONLY, _probed("unknown"))
 def unknown_path(evidence: Evidence) -> Iterator[Finding]:
-    """Require 404 for an unknown path."""
+    """Require 404 for an unknown path, which may begin like a declared path."""
     yield from _require_status(evidence.probes["unknown"], "an unknown path", (404,))
+    if "suffix" in evidence.probes:
+        yield from _require_status(evidence.probes["suffix"], "a declared path with a suffix", (404,))
 
 
 @check("http.22", SERVER_ONLY, _probed("method"))
@@ -122,22 +122,22 @@ def unsupported_method(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.23", SERVER_ONLY, _probed("oversized"))
 def oversized_header(evidence: Evidence) -> Iterator[Finding]:
-    """Require that a header of more than a megabyte is refused, and that the server survives it."""
+    """Require that the server refuses a header of more than a megabyte, and then still responds."""
     yield from _require_refusal(evidence.probes["oversized"], "a header of 1.25 MB", Outcome.WARN)
 
 
 @check("http.24", SERVER_ONLY, lambda evidence: any(name in evidence.probes for name in GARBAGE))
 def garbage(evidence: Evidence) -> Iterator[Finding]:
-    """Require that bytes other than HTTP are refused, and that the server survives them."""
+    """Require that the server refuses bytes that are not HTTP, and then still responds."""
     for name in sorted(GARBAGE.keys() & evidence.probes.keys()):
         yield from _require_refusal(evidence.probes[name], name.removeprefix("garbage: "), Outcome.FAIL)
 
 
 def _compare_responses(evidence: Evidence, name: str, reference: str, description: str) -> Iterator[Finding]:
-    """Yield the first response whose status, or type in case of status 200, differs from the reference."""
+    """Yield the first response with a different status or, if both are 200, a different media type."""
     probe, plain = evidence.probes[name], evidence.probes[reference]
     if plain.error:
-        return  # the plain request failed, which other checks report
+        return  # other checks report the failed reference request
     if len(probe.responses) < len(plain.responses):
         yield Finding(
             f"only {len(probe.responses)} responses to {description}. Respond to every request, in order",
@@ -148,11 +148,11 @@ def _compare_responses(evidence: Evidence, name: str, reference: str, descriptio
     for number, pair in enumerate(zip(probe.responses, plain.responses, strict=True), 1):
         actual, expected = ((r.status, r.get("content-type") if r.status == 200 else None) for r in pair)
         if actual != expected:
-            shown, wanted = (f"{r.status} {r.get('content-type')}: {excerpt(r.body, 40)}" for r in pair)
+            got, wanted = (f"{r.status} {r.get('content-type')}: {excerpt(r.body, 40)}" for r in pair)
             yield Finding(
-                f"wrong response {number} to {description}. Respond as to the same request alone",
+                f"wrong response {number} to {description}. Respond as if each request were sent alone",
                 expected=wanted,
-                actual=shown,
+                actual=got,
             )
             return
 
@@ -160,7 +160,7 @@ def _compare_responses(evidence: Evidence, name: str, reference: str, descriptio
 def _require_status(probe: ProbeResult, description: str, allowed: Sequence[int]) -> Iterator[Finding]:
     if probe.status not in allowed:
         yield Finding(
-            f"wrong status for {description}. Respond with an expected status",
+            f"wrong status for {description}. Respond with the expected status",
             expected=" or ".join(map(str, allowed)),
             actual=probe.error if probe.status is None else f"{probe.status}",
         )
@@ -171,25 +171,25 @@ def _require_refusal(probe: ProbeResult, description: str, if_accepted: Outcome)
         yield Finding(
             f"after {description}, the server does not respond on a new connection. Close only the affected connection",
             expected="200",
-            actual="nothing",
+            actual="no response",
         )
     status = probe.status
     if status is None and probe.failure and probe.failure.kind == "silent":
         yield Finding(
-            f"{description}: no response, and the connection stays open. Respond with 400 or close the connection",
-            expected="400 or a close",
+            f"no response to {description}, and the connection stays open. Respond with 400 or close the connection",
+            expected="400, or a closed connection",
         )
     elif status is not None and status < 400:
         yield Finding(
             f"the server accepts {description}. Limit the size of headers, and refuse malformed requests",
-            expected="4xx or a close",
+            expected="4xx, or a closed connection",
             actual=f"{status}",
             outcome=if_accepted,
         )
     elif status is not None and status >= 500 and status not in (501, 505):
         yield Finding(
             f"wrong status for {description}. Respond with 400 or close the connection",
-            expected="400 or a close",
+            expected="400, or a closed connection",
             actual=f"{status}",
         )
 
@@ -198,19 +198,19 @@ def _require_refusal(probe: ProbeResult, description: str, if_accepted: Outcome)
 
 
 def build_request(target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
-    """Return the bytes of a request with the load generator's headers and further headers."""
+    """Return the bytes of a request with the load generator's headers, followed by ``headers``."""
     return PreparedRequest(target=target, method=method, headers=(("Accept", ACCEPT_JSON), *headers)).head("tfb-server")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Prober:
-    """A sender of probes, which uses a new connection for each probe."""
+class _ConnectionProber:
+    """A client that opens a new connection for each probe."""
 
     endpoint: Endpoint
     timeout: float  # seconds
 
     def send(self, segments: Segments, methods: Sequence[str] = ("GET",), *, until_closed: bool = False) -> ProbeResult:
-        """Send segments with pauses on a new connection. Then read the responses to requests with these methods."""
+        """Send segments on a new connection, with a pause after each. Then read one response for each method."""
         responses: list[Response] = []
         failure: WireError | None = None
         closed = None
@@ -223,13 +223,13 @@ class _Prober:
                 except WireError as error:
                     failure = error  # the server has closed the connection, but a response may still be readable
                 responses.extend(map(connection.receive, methods))
-                closed = connection.wait_for_close(CLOSE_SECONDS) if until_closed else None
+                closed = connection.wait_for_close(2.0) if until_closed else None
         except WireError as error:
             failure = failure or error
         return ProbeResult(responses=tuple(responses), failure=failure, closed=closed)
 
     def send_separately(self, *requests: bytes) -> ProbeResult:
-        """Send each request on a new connection until a request fails."""
+        """Send each request on a separate connection, and stop at the first failure."""
         result = ProbeResult()
         for data in requests:
             probe = self.send([(data, 0.0)])
@@ -240,31 +240,29 @@ class _Prober:
 
 
 def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str, ProbeResult]:
-    """Send all valid probes concurrently. Then send the harmful probes sequentially.
+    """Send all valid probes concurrently. Then send the invalid probes one by one, because they may harm the server.
 
-    Args:
-        endpoint: Address of the server.
-        urls: The cheapest URL first. Further URLs have different responses, which reveals swapped responses.
-        timeout: Seconds to wait for a response.
+    ``urls`` must have different responses, so that swapped responses are detected. The cheapest URL is first.
     """
-    prober = _Prober(endpoint=endpoint, timeout=timeout)
+    prober = _ConnectionProber(endpoint=endpoint, timeout=timeout)
     legal = _legal_probes(prober, urls)
     with ThreadPoolExecutor(len(legal)) as pool:
         results = dict(zip(legal, pool.map(lambda send: send(), legal.values()), strict=True))
-    oversized = build_request(urls[0], ("X-Padding", "x" * OVERSIZED_BYTES))
-    impatient = _Prober(endpoint=endpoint, timeout=min(ILLEGAL_SECONDS, timeout))
+    # This header line exceeds the default limit of every server.
+    oversized = build_request(urls[0], ("X-Padding", "x" * 1_250_000))
+    impatient = _ConnectionProber(endpoint=endpoint, timeout=min(ILLEGAL_SECONDS, timeout))
     for name, data in {"oversized": oversized, **GARBAGE}.items():
         probe = impatient.send([(data, 0.0)])
         after = prober.send_separately(build_request(urls[0]))
-        # Other checks report malformed responses. Here, only a missing response means that the server is dead.
+        # A server that sends a malformed response is still alive. Other checks report the response.
         alive = bool(after.responses) or (after.failure is not None and after.failure.kind in ("grammar", "short"))
         results[name] = replace(probe, alive=alive)
     return results
 
 
-def _legal_probes(prober: _Prober, urls: Sequence[str]) -> dict[str, Callable[[], ProbeResult]]:
+def _legal_probes(prober: _ConnectionProber, urls: Sequence[str]) -> dict[str, Callable[[], ProbeResult]]:
     url = urls[0]
-    targets = [*urls, UNKNOWN_PATH]  # adjacent requests have different responses, which reveals swapped responses
+    targets = [*urls, UNKNOWN_PATH]  # successive requests have different responses, so swapped responses are detected
     pipeline = [build_request(targets[n % len(targets)]) for n in range(PIPELINE_DEPTH)]
     plain, half = pipeline[0], len(pipeline[1]) // 2
     cuts = [0, 2, len(plain) // 3, len(plain) // 2, len(plain) - 3, len(plain) - 1, len(plain)]
@@ -279,7 +277,14 @@ def _legal_probes(prober: _Prober, urls: Sequence[str]) -> dict[str, Callable[[]
     def separately(*requests: bytes) -> Callable[[], ProbeResult]:
         return lambda: prober.send_separately(*requests)
 
-    return {
+    # If a path ends in a number, this may be the number of rows. The path may then be valid with any suffix.
+    path = url.partition("?")[0].rstrip("/")
+    suffix = (
+        {}
+        if not path or path[-1].isdigit()
+        else {"suffix": separately(build_request(f"{path}-{secrets.token_hex(4)}"))}
+    )
+    return suffix | {
         "plain": separately(plain),
         "close": lambda: prober.send([(close, 0.0)], until_closed=True),
         "pipeline-expected": separately(*pipeline),

@@ -1,4 +1,4 @@
-"""What the checks examine: exchanges, table contents, statement counts and process facts."""
+"""The data that checks examine: exchanges, table contents, statement counts and facts about processes."""
 
 import math
 import re
@@ -8,45 +8,48 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-from harness.plan.discovery import Rules
+from harness.plan.implementation import Rules
 from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.records import safe_read
 from harness.runtime import UpstreamStats
-from harness.verify.checks.statement_counts import NormalisedStatement
+from harness.verify.checks.statement_counts import HIGHEST_ID, NormalisedStatement
 from harness.verify.wire import Response, WireError
 
 T = TypeVar("T")
 
-HIGHEST_ID = 10_000  # ids in the world tables range from 1 to HIGHEST_ID
+SEEDED_FORTUNES = 12
 HIGHEST_NUMBER = 10_000  # random numbers range from 1 to HIGHEST_NUMBER
-CHANCE_SIGMAS = 6.0  # standard deviations that chance exceeds less than once in 10^8 cases
+CHANCE_SIGMAS = 6.0  # standard deviations; the probability of a larger deviation by chance is below 1e-8
 # Maximum number of arrays and objects, and of values, in the JSON of a response.
 MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000
-CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the clocks of the generator and of tfb
+CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the generator's clock and tfb's clock
 
+# Values that are not integers, although lenient parsers accept them: floats, other notations, other alphabets' digits,
+# and numbers with white space. "010" is not among them: it is ten, although some parsers read octal numbers.
+NOT_INTEGERS = ("5.0", "5e1", "0x10", "0b11", "5_0", "5f", "%205", "5%20", "5%0A", "%EF%BC%95")
 TECHEMPOWER_VARIANTS = frozenset({"empty", "foo", "0", "1", "2", "500"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueryVariant:
-    """A variant of a request: the suffix of the declared URL, and the expected number of rows."""
+    """A variant of a request: a suffix for the declared URL, and the expected number of rows."""
 
     name: str
     suffix: str = ""
-    count: int | None = None  # expected number of rows in the array; None if the test type has no count
-    alternative_count: int | None = None  # also accepted where the requirements are ambiguous
+    count: int | None = None  # expected number of rows; None if requests do not contain a number of rows
+    alternative_count: int | None = None  # second accepted number, where the requirements are ambiguous
     declared: PreparedRequest | None = None  # the declared request of a service, which is sent instead of the URL
 
     @property
     def checked_by_techempower(self) -> bool:
-        """Return whether TechEmpower's verification sends this variant, too, and rejects wrong responses."""
+        """Return whether TechEmpower's verification also sends this variant, and rejects wrong responses to it."""
         return self.count is None or self.name in TECHEMPOWER_VARIANTS or self.name.endswith(" rows")
 
 
 def parameter_variants(*numbers: int) -> list[QueryVariant]:
     """Return variants of a numeric parameter: absent, empty, malformed, out of range, and each of ``numbers``."""
-    suffixes = ("foo", "1.5", "-1", "0", *map(str, numbers), "12345678901234567890")
+    suffixes = ("foo", "1.5", "-1", "0", *map(str, numbers), "12345678901234567890", "010", *NOT_INTEGERS)
     return [
         QueryVariant(name="absent"),
         QueryVariant(name="empty"),
@@ -62,16 +65,14 @@ class Exchange:
     target: str
     sent_at: float  # epoch seconds at which the request was sent
     received_at: float
-    connection: int  # number of the connection, on which exchanges are in order
+    connection: int  # number of the connection; exchanges with the same number are sequential
     response: Response | None
     error: str | None = None  # reason why there is no response
-    error_kind: str | None = None
+    error_kind: str | None = None  # kind of the WireError
     unsolicited: bytes = b""  # bytes that were received after the response
     closed: bool = False  # whether the server closed the connection after the response
-    reconnected: bool = (
-        False  # whether the request was sent on a new connection because the server had closed the previous connection
-    )
-    requests_on_connection: int = 0  # requests on a connection that the server closed; 0 if not counted
+    reconnected: bool = False  # whether the server had closed the previous connection before this request
+    requests_on_connection: int = 0  # number of requests before the server closed the connection; 0 if unknown
 
     @property
     def ok(self) -> bool:
@@ -80,7 +81,7 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """Return the body of the response, or no bytes without a response."""
+        """Return the response's body; empty if there is no response."""
         return self.response.body if self.response else b""
 
     def headers(self, name: str) -> list[str]:
@@ -101,19 +102,19 @@ class Exchange:
 
     @cached_property
     def row_objects(self) -> tuple[object, ...]:
-        """Return the elements of the response's array, or the single document; empty for invalid JSON."""
+        """Return the elements of the JSON array, or the document itself if no array was requested; empty if invalid."""
         if isinstance(self.document, list):
             return tuple(self.document)
         return () if isinstance(self.document, ValueError) or self.case.count is not None else (self.document,)
 
     @cached_property
     def rows(self) -> tuple[tuple[int, int], ...]:
-        """Return (id, randomNumber) of all row objects that ``parse_row`` accepts."""
+        """Return the (id, randomNumber) pairs of all row objects that ``parse_row`` accepts."""
         return tuple(row for row in map(parse_row, self.row_objects) if row)
 
 
 def clamp_parameter(target: str, least: int, most: int) -> int:
-    """Return the integer at the end of a target, limited to the bounds, or 0 if there is no integer."""
+    """Return the integer at the end of a target, limited to ``least`` and ``most``. Return 0 if there is no integer."""
     number = re.search(r"=(-?\d+)\Z", target)
     return min(max(int(number[1]), least), most) if number else 0
 
@@ -121,17 +122,17 @@ def clamp_parameter(target: str, least: int, most: int) -> int:
 def parse_row(item: object) -> tuple[int, int] | None:
     """Return the id and the randomNumber of a row object, or None if they cannot be determined.
 
-    Like TechEmpower's verification, parsing is lenient, so that rows with unusual spelling are still compared with the
-    table. The check ``rows-exact`` judges the spelling.
+    Like TechEmpower's verification, accept keys in any case and numbers as strings, so that these rows are still
+    compared with the table. The ``rows-exact`` check reports them.
     """
     if not isinstance(item, dict):
         return None
     identifier, number = item.get("id"), item.get("randomNumber")
-    # Fast path, because nearly all rows are exact.
+    # Nearly all rows have the exact form and skip this block.
     if len(item) != 2 or type(identifier) is not int or type(number) is not int:
         lowercased = {str(key).lower(): value for key, value in item.items()}
         if len(lowercased) != len(item):
-            return None  # two keys are equal except for spelling
+            return None  # two keys differ only in case
         identifier, number = _parse_integer(lowercased.get("id")), _parse_integer(lowercased.get("randomnumber"))
     if identifier is None or number is None or not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
         return None
@@ -139,7 +140,7 @@ def parse_row(item: object) -> tuple[int, int] | None:
 
 
 def _parse_integer(value: object) -> int | None:
-    """Return an integer, a decimal string, or a float without a fraction as an integer; otherwise, return None."""
+    """Convert an integer, a decimal string, or a float without a fraction to an integer. Return None otherwise."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -148,39 +149,36 @@ def _parse_integer(value: object) -> int | None:
 
 
 RandomNumbers = Mapping[int, int]  # id -> randomNumber
-# Contents of the tables "world" and "World" at a point in time; implementations use only one of them.
+# Contents of the tables "world" and "World" at a point in time. An implementation uses either of them, not both.
 WorldTables = Mapping[str, RandomNumbers]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableVersion(Generic[T]):
-    """The contents of a table during a period in epoch seconds. Verification changes them to detect stale responses."""
+    """A table's contents between two changes. tfb changes tables during verification to detect stale responses."""
 
     rows: Mapping[int, T]  # rows by id
-    since: float = float("-inf")
+    since: float = float("-inf")  # epoch seconds
     until: float = float("inf")
 
     def overlaps(self, exchange: Exchange) -> bool:
-        """Return whether the server may have read this version of the table for the exchange."""
+        """Return whether the server could have read this version of the table while it handled the exchange."""
         return self.since <= exchange.received_at and exchange.sent_at <= self.until
 
 
 def append_version(
-    versions: list[TableVersion[T]], rows: Mapping[int, T], begun: float, done: float, slack: float = 0.0
+    versions: list[TableVersion[T]], rows: Mapping[int, T], started_at: float, ended_at: float, slack: float = 0.0
 ) -> None:
-    """Append a version with changed rows, which became visible between ``begun`` and ``done`` in epoch seconds.
-
-    ``slack`` is the error of the exchanges' clock in seconds.
-    """
-    versions[-1] = replace(versions[-1], until=done + slack)
-    versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(begun, done) - slack))
+    """Append a version: ``rows`` changed from ``started_at`` to ``ended_at``, with a clock error of ``slack`` s."""
+    versions[-1] = replace(versions[-1], until=ended_at + slack)
+    versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(started_at, ended_at) - slack))
 
 
 TableHistory = Mapping[str, Sequence[TableVersion[int]]]  # versions of the tables "world" and "World"
 
 
 class TableSnapshot(NamedTuple):
-    """The contents of the world tables between ``since`` and ``until``; by default, before all requests."""
+    """The contents of the world tables at some time from ``since`` to ``until``; by default, before all requests."""
 
     world: WorldTables
     since: float = -math.inf  # epoch seconds
@@ -209,30 +207,29 @@ class ProbeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedWork:
-    """The minimum of database work that explains the responses of a load."""
+    """The minimum database work that a correct server needs to produce a load's responses."""
 
     reads: int = 0  # rows read from world
     writes: int = 0  # rows written to world
-    pages: int = 0  # reads of the complete fortune table
-    updates: int = 0  # statements that write; at least one for each request
+    pages: int = 0  # fortunes pages; each needs all rows of the fortune table
+    updates: int = 0  # statements that write to world; a correct server executes at least one per request
 
     def __add__(self, other: "ExpectedWork") -> "ExpectedWork":
         return ExpectedWork(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
     def __sub__(self, other: "ExpectedWork") -> "ExpectedWork":
-        """Return the difference, at least zero in each field."""
+        """Subtract field by field. A negative difference becomes zero."""
         return ExpectedWork(**{f.name: max(0, getattr(self, f.name) - getattr(other, f.name)) for f in fields(self)})
 
     @classmethod
     def for_responses(cls, test_type: TestType, rows_each: int, responses: int) -> "ExpectedWork":
-        """Return the work for a number of successful responses that contain ``rows_each`` rows each."""
+        """Return the work for successful responses with ``rows_each`` rows each."""
         if not test_type.counts_statements:
             return cls()
         if test_type.response_shape == "page":
             return cls(pages=responses)
         rows = responses * rows_each
-        # A row that a request draws twice needs a single write. A row need not be written if its number does not
-        # change.
+        # A row that a request draws twice needs a single write. A row needs no write if the number does not change.
         spared = rows * ((rows_each - 1) / 2 + 1) / HIGHEST_ID
         least = max(0, math.floor(rows - spared - CHANCE_SIGMAS * math.sqrt(spared) - CHANCE_SIGMAS))
         if not test_type.writes_database:
@@ -241,16 +238,13 @@ class ExpectedWork:
 
     @classmethod
     def for_exchanges(cls, test_type: TestType, exchanges: Sequence[Exchange]) -> "ExpectedWork":
-        """Return the work for the successful exchanges of a verification."""
+        """Return the work for a verification's successful exchanges."""
         responses = Counter(exchange.case.count or 1 for exchange in exchanges if exchange.ok)
         return sum((cls.for_responses(test_type, rows, number) for rows, number in responses.items()), cls())
 
     @classmethod
     def in_open_transactions(cls, texts: Sequence[str], rows: int) -> "ExpectedWork":
-        """Return the work of statements in open transactions, which PostgreSQL has not counted yet.
-
-        ``rows`` is the number of rows that a statement may write.
-        """
+        """Return the work of statements that PostgreSQL has not counted, because their transactions are still open."""
         on_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names_table("world")]
         writes = sum(statement.writes for statement in on_world)
         pages = sum(NormalisedStatement(text=text).names_table("fortune") for text in texts)
@@ -259,7 +253,7 @@ class ExpectedWork:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseActivity:
-    """Changes to the database by a process, according to PostgreSQL's statistics."""
+    """A server process's activity in the database, according to PostgreSQL's statistics."""
 
     fetched: int | None  # rows of the world tables that were fetched by index; None if unknown
     updated: int | None
@@ -269,23 +263,23 @@ class DatabaseActivity:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """The selection of responses that the load generator records: a random share of a load within two limits."""
+    """The random share of responses that the load generator records, with limits on their number and size."""
 
-    share: float  # 0..1; the generator lowers it for the complete load if a limit would be exceeded
+    share: float  # 0..1; the generator lowers the share for the whole load if a limit would be exceeded
     max_responses: int
     max_bytes: int  # maximum number of bytes in headers and bodies
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestCounts:
-    """Outcomes of a load's requests. The generator counts them, including responses after the end of the load."""
+    """The load generator's counts of requests and responses, including responses after the end of the load."""
 
     sent: int
     received: int
-    successes: int  # responses with a status 2xx
+    successes: int  # responses with a 2xx status
     failed: int  # responses with other statuses
     unsolicited: int  # responses without a corresponding request
-    unsolicited_bytes: int  # bytes that belong to no response, and bytes of unsolicited responses
+    unsolicited_bytes: int  # bytes outside any response, and bytes of unsolicited responses
     unfinished: int  # requests in progress when the generator stopped; 0 if it waited for the full timeout
     hung_connections: int
     closed_connections: int  # connections that the server closed
@@ -297,14 +291,14 @@ class RequestCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class FolderFacts:
-    """Facts about the folder of an implementation, gathered by ``harness.verify.process_conduct``."""
+    """Facts about an implementation's folder, gathered by ``harness.verify.process_conduct``."""
 
-    config_file: str  # name of benchmark_config.json for messages
-    dockerfile: str  # name of the Dockerfile
+    config_file: str  # the file name benchmark_config.json, which messages show
+    dockerfile: str
     dockerfile_defects: tuple[str, ...]
-    image_command: tuple[str, ...]  # command of the image; empty: the command of the base image
+    image_command: tuple[str, ...]  # command of the image; empty if the image inherits the base image's command
     same_command: bool  # whether both commands start the same program with the same arguments
-    local_command: tuple[str, ...]  # value of local.run
+    local_command: tuple[str, ...]  # command that the local runtime starts
     missing_variables: tuple[str, ...] = ()  # NAME=value pairs of local.env that the image does not set
     readme_defect: str | None
     maintainers: tuple[str, ...]
@@ -312,15 +306,15 @@ class FolderFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ConductFacts:
-    """Facts about the process and the folder of a server; None if not observed."""
+    """Facts about a server's process and folder. A fact is None if it was not observed."""
 
-    # Variables among DBHOST, DBPORT, DBNAME, DBUSER and DBPASS that the server ignores.
+    # A description of each ignored environment variable, for example "connects as user a, but DBUSER is b".
     database_mistakes: tuple[str, ...] = ()
     stop_requested: bool = False
     stop_seconds: float | None = None  # seconds until the server stopped; None if it did not stop
-    root_processes: tuple[str, ...] | None = None  # None if the server does not run in a container
+    root_processes: tuple[str, ...] | None = None  # names of processes that run as root; None without a container
     folder: FolderFacts | None = None
-    strict: bool = False  # whether violations of rules for pull requests fail instead of warning
+    strict: bool = False  # whether violations of rules for pull requests are failures instead of warnings
 
 
 @dataclass(kw_only=True)
@@ -332,36 +326,38 @@ class Evidence:
     thorough: bool = True
     under_load: bool = False  # whether the exchanges are a sample of a load
     exchanges: list[Exchange] = field(default_factory=list)  # sequential exchanges
-    # Concurrent exchanges on several connections, whose statements are counted.
+    # Exchanges on several connections at the same time; their SQL statements are counted.
     concurrent: list[Exchange] = field(default_factory=list)
-    declared_exchanges: Sequence[Exchange] = ()  # further requests, which declare their expected response
+    declared_exchanges: Sequence[Exchange] = ()  # exchanges of requests that declare their expected response
     history: TableHistory | None = None  # versions of tables that the test type only reads
     cached_rows: Collection[tuple[int, int]] = ()  # (id, number) pairs that a cache may still contain
-    # Snapshots of written tables, from before until after all requests.
+    # Snapshots of written tables before, during and after the requests.
     snapshots: list[TableSnapshot] = field(default_factory=list)
     complete: bool = True  # whether ``concurrent`` contains all requests instead of a sample
-    rows_per_response: float = 0.0  # rows that the load wrote, divided by the number of responses in the sample
+    rows_per_response: float = 0.0  # rows that the whole load wrote, divided by the number of sampled responses
     # The result of ``values.count_age_pairs``, if the exchanges are a sample.
     age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
-    statements: Sequence[NormalisedStatement] | None = None  # None if not counted, or not counted exactly
+    statements: Sequence[NormalisedStatement] | None = None  # statements with exact counts; None if not counted
+    # For each update request: the pages that its SELECTs touched, and the two page counts of ``moved_rows``.
+    pages_read: list[tuple[int, int, int]] = field(default_factory=list)
     uncounted_reason: str | None = None  # reason why statements could not be counted
-    distinct_statements: int = 0  # number of distinct statements since the start of the server
+    all_statements: Sequence[str] = ()  # texts of all different statements since the server started
     fortunes: Sequence[TableVersion[str]] = ()
     probes: dict[str, ProbeResult] = field(default_factory=dict)
-    database_activity: DatabaseActivity | None = None  # activity of a complete process
+    database_activity: DatabaseActivity | None = None  # activity from the start to the end of the server process
     expected_work: ExpectedWork = ExpectedWork()
-    request_counts: RequestCounts | None = None  # outcomes of a load's requests
+    request_counts: RequestCounts | None = None
     extension: object = None  # observations for the checks of a plugin
     upstream: UpstreamStats | None = None  # requests that the upstream service received
     conduct: ConductFacts | None = None
 
     @property
     def all_exchanges(self) -> Iterator[Exchange]:
-        """Yield every exchange that used the declared URL."""
+        """Yield the sequential exchanges, then the concurrent exchanges."""
         yield from self.exchanges
         yield from self.concurrent
 
     @property
     def ok_exchanges(self) -> Iterator[Exchange]:
-        """Yield the exchanges with status 200. The check ``status-ok`` judges all other statuses."""
+        """Yield the exchanges with status 200. The ``status-ok`` check reports all other statuses."""
         return (exchange for exchange in self.all_exchanges if exchange.ok)

@@ -12,23 +12,27 @@ from pydantic import JsonValue
 from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes import DECLARED
 from harness.records import safe_read
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.verify import response_schemas
 from harness.verify.checks import Check, Finding, all_types_and_server, check, excerpt
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.http import parse_media_type
-from harness.verify.checks.verification_client import MAX_RETAINED_BYTES, Client, VerificationTask
+from harness.verify.checks.verification_client import (
+    CONCURRENT_CONNECTIONS,
+    MAX_RETAINED_BYTES,
+    Client,
+    VerificationTask,
+)
 
-# Number of requests for each declared request, with successive values: in a thorough and in a brief verification.
+# How often a thorough (True) or a brief (False) verification sends each declared request.
 SEQUENTIAL_REQUESTS = {True: 40, False: 3}
 CONCURRENT_REQUESTS = {True: 160, False: 8}
-CONNECTIONS = 8
-MAX_SEQUENTIAL_SECONDS = 3.0  # maximum time for each declared request
+FIRST_ATTEMPTS = 3  # a service may need longer than the time limit to initialise a route at its first request
 RULE = "declared.1"
 MAX_DECODED_BYTES = 16 << 20  # maximum size of a decompressed body
 MAX_CODINGS = 4
 # Maximum number of arrays and objects, and of values, in the JSON of a response.
-MAX_CONTAINERS, MAX_VALUES = 200_000, 2_000_000
+MAX_CONTAINERS, MAX_VALUES = 600_000, 6_000_000
 
 ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
 
@@ -48,25 +52,36 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def _send(client: Client, variants: Sequence[QueryVariant], evidence: Evidence) -> None:
-    first = client.send_in_order(variants[:1])
+    for _ in range(FIRST_ATTEMPTS):
+        first = client.send_in_order(variants[:1])
+        if first[0].error_kind != "silent":
+            break
     evidence.exchanges += first
     if first[0].response is None:
         return
-    affordable = MAX_RETAINED_BYTES // 2 // first[0].response.size
+    affordable = max(1, MAX_RETAINED_BYTES // 2 // first[0].response.size)
     limits = (SEQUENTIAL_REQUESTS[evidence.thorough], CONCURRENT_REQUESTS[evidence.thorough])
     sequential, concurrent = (min(limit, affordable) for limit in limits)
     cases = list(itertools.islice(itertools.cycle(variants), 1, sequential + concurrent))
-    deadline = time.monotonic() + MAX_SEQUENTIAL_SECONDS  # a slow service receives fewer requests
+    deadline = time.monotonic() + 3.0  # a slow service therefore receives fewer requests
     in_time = itertools.takewhile(lambda _: time.monotonic() < deadline, cases[:sequential])
     evidence.exchanges += client.send_in_order(in_time)
-    if time.monotonic() < deadline:
-        evidence.concurrent += client.send_concurrently(cases[sequential:], CONNECTIONS)
+    if (left := deadline - time.monotonic()) > 0:
+        slowest = max(exchange.received_at - exchange.sent_at for exchange in evidence.exchanges)
+        largest = max(len(exchange.body) for exchange in evidence.exchanges)
+        in_memory = 2 * MAX_RETAINED_BYTES // max(1, largest)
+        soon_enough = int(client.timeout / 4 / max(slowest, 1e-3))
+        connections = max(1, min(CONCURRENT_CONNECTIONS, in_memory, soon_enough))
+        count = connections * max(1, int(left / max(slowest, 1e-3)))
+        exchanges = client.send_concurrently(cases[sequential : sequential + count], connections)
+        # Ignore requests that timed out, because simultaneous requests may have overloaded a correct service.
+        evidence.concurrent += [exchange for exchange in exchanges if exchange.error_kind != "silent"]
 
 
 def expectation_check(function: ExpectationCheck) -> Check:
-    """Turn a function of an expectation and an exchange into a check. Messages are prefixed with the request.
+    """Turn a function that compares an exchange with an expectation into a check. Each message starts with the request.
 
-    The function raises ValueError if the body cannot be read.
+    The function raises ValueError if the body cannot be decoded or parsed.
     """
 
     def find(evidence: Evidence) -> Iterator[Finding]:
@@ -85,7 +100,7 @@ def expectation_check(function: ExpectationCheck) -> Check:
 
 
 def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
-    """Yield the declared requests with their exchanges."""
+    """Return each exchange of a declared request, with the request."""
     exchanges = itertools.chain(evidence.all_exchanges, evidence.declared_exchanges)
     return ((exchange.case.declared, exchange) for exchange in exchanges if exchange.case.declared)
 
@@ -93,7 +108,7 @@ def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
 @expectation_check
 def declared_answer(_: Expect, exchange: Exchange) -> Iterator[Finding]:
     """Require a complete HTTP message for every request."""
-    if exchange.response is None:
+    if exchange.response is None and exchange.error_kind != "silent":
         yield Finding(f"no complete response: {exchange.error}", expected="a complete response", actual=exchange.error)
     elif exchange.unsolicited:
         yield Finding(
@@ -103,6 +118,13 @@ def declared_answer(_: Expect, exchange: Exchange) -> Iterator[Finding]:
         )
     for violation in exchange.response.violations if exchange.response else ():
         yield Finding(violation, expected="an HTTP/1.1 message", outcome=Outcome.WARN)
+
+
+@expectation_check
+def declared_time(_: Expect, exchange: Exchange) -> Iterator[Finding]:
+    """Require a response within the time limit."""
+    if exchange.error_kind == "silent":
+        yield Finding(f"too slow: {exchange.error}", expected="a complete response in time", actual="none")
 
 
 @expectation_check
@@ -119,7 +141,7 @@ def declared_status(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 @expectation_check
 def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require the expected media type, and the parameters that are declared with it."""
+    """Require the expected media type with the expected parameters."""
     if expect.content_type is None or not _has_expected_status(expect, exchange):
         return
     values = exchange.headers("content-type")
@@ -136,13 +158,13 @@ def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Findin
 
 @expectation_check
 def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require the expected size of the body. If a body is declared, require exactly this body."""
+    """Require the declared size and the declared body, if the request declares them."""
     if not _has_expected_status(expect, exchange):
         return
     size = len(exchange.body)
     if expect.size and not expect.size[0] <= size <= expect.size[1]:
         yield Finding(
-            "wrong size of the body. Correct the service or the request's expect.size",
+            "wrong body size. Correct the service or the request's expect.size",
             expected=f"{expect.size[0]} to {expect.size[1]} bytes",
             actual=f"{size} bytes",
         )
@@ -174,7 +196,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 
 def _has_expected_status(expect: Expect, exchange: Exchange) -> bool:
-    """Return whether a response has the expected status. The check declared-status reports other statuses."""
+    """Return whether a response has the expected status. The ``declared-status`` check reports other statuses."""
     return exchange.response is not None and exchange.response.status == expect.status
 
 
@@ -202,7 +224,7 @@ def _decode(exchange: Exchange) -> bytes:
 
 
 def _differences(expected: JsonValue, actual: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:
-    """Yield the differences of a document from an expectation: JSON path, expected value, and actual value."""
+    """Yield the JSON path, expected value and actual value of each difference between a document and an expectation."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key not in actual:

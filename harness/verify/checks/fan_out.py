@@ -1,4 +1,4 @@
-"""The test type fan-out: the server calls the upstream service as often as requested, and returns the sum."""
+"""Checks of the test type ``fan-out``: the server makes the requested upstream calls and returns the sum."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ IDLE_SECONDS, MAX_POLLS = 0.1, 50
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send the load's request, and variants in a thorough verification, while the upstream service counts calls."""
+    """Send the load's request while the upstream service counts calls. A thorough verification also sends variants."""
     upstream = task.server.upstream
     if upstream:
         wait_until_idle(upstream)
@@ -33,10 +33,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait, with a time limit, until the upstream service receives no further calls.
-
-    A server with sequential calls continues to process requests of disconnected clients.
-    """
+    """Wait until the upstream service receives no more calls for disconnected clients, or until a time limit."""
     before = upstream.stats().calls
     for _ in range(MAX_POLLS):
         sleep(IDLE_SECONDS)
@@ -47,7 +44,7 @@ def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sl
 
 
 def parse_calls_and_sum(exchange: Exchange) -> tuple[int, int] | None:
-    """Return ``calls`` and ``sum`` of a response that has exactly these keys with integer values, else None."""
+    """Return ``calls`` and ``sum`` if the response has exactly these keys with integer values, otherwise None."""
     document = exchange.document
     if not isinstance(document, dict) or document.keys() != {"calls", "sum"}:
         return None
@@ -58,10 +55,10 @@ def parse_calls_and_sum(exchange: Exchange) -> tuple[int, int] | None:
 @exchange_check("fan-out.1", FAN_OUT)
 def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
     """Require an object with the integers ``calls`` and ``sum``."""
-    # The check json-valid reports invalid documents.
+    # The ``json-valid`` check reports invalid documents.
     if not isinstance(exchange.document, ValueError) and parse_calls_and_sum(exchange) is None:
         yield Finding(
-            "the body is not the object of the fan-out test. Return both keys with integers",
+            "the body is not the JSON object that the fan-out test expects. Return both keys with integers",
             expected='{"calls":…,"sum":…}',
             actual=excerpt(exchange.body),
         )
@@ -69,7 +66,7 @@ def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("fan-out.2", FAN_OUT)
 def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of calls, limited to 1..100. Without a valid number, require a single call."""
+    """Require the requested number of calls, clamped to 1..100. If the parameter is no integer, require one call."""
     reported, expected = parse_calls_and_sum(exchange), clamp_parameter(exchange.target, 1, MAX_CALLS) or 1
     if reported is not None and reported[0] != expected:
         yield Finding(
@@ -82,25 +79,26 @@ def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
 
 @check("fan-out.3", FAN_OUT, lambda evidence: evidence.upstream is not None)
 def upstream_called(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the upstream service received exactly the calls that the responses report, and that sums agree."""
+    """Require that the upstream service received as many calls as the responses report, and returned the same sum."""
     parsed, upstream = [parse_calls_and_sum(exchange) for exchange in evidence.all_exchanges], evidence.upstream
     reported = [pair for pair in parsed if pair]
     if upstream is None or len(reported) < len(parsed):
-        return  # calls-and-sum reports a response without these numbers
+        return  # the ``calls-and-sum`` check reports responses without these numbers
     delay = upstream.delay_seconds * 1000 - TIMER_RESOLUTION_MILLISECONDS
-    for took in sorted((e.received_at - e.sent_at) * 1000 for e in evidence.ok_exchanges)[:1]:
-        if took < delay:
+    for elapsed_ms in sorted((e.received_at - e.sent_at) * 1000 for e in evidence.ok_exchanges)[:1]:
+        if elapsed_ms < delay:
             yield Finding(
-                "a response was earlier than the upstream's delay. Wait for the upstream's responses",
+                "a response took less time than the upstream's delay. Wait for the upstream's responses",
                 expected=f"{delay:g} ms",
-                actual=f"{took:.1f} ms",
+                actual=f"{elapsed_ms:.1f} ms",
             )
     calls, total = sum(calls for calls, _ in reported), sum(total for _, total in reported)
-    expected, wrong = f"{calls} calls with the sum {total}", (calls, total) != (upstream.calls, upstream.sum)
-    if not evidence.complete and evidence.request_counts and reported:  # a sample in which all requests are equal
+    expected, is_wrong = f"{calls} calls with the sum {total}", (calls, total) != (upstream.calls, upstream.sum)
+    # In a load, all requests ask for the same number of calls, so any response in the sample shows the number.
+    if not evidence.complete and evidence.request_counts and reported:
         calls = evidence.request_counts.successes * reported[0][0]
-        expected, wrong = f"at least {calls} calls", upstream.calls < calls
-    if wrong:
+        expected, is_wrong = f"at least {calls} calls", upstream.calls < calls
+    if is_wrong:
         yield Finding(
             "the upstream did not receive the calls that the responses report. Make every call for the current request",
             expected,

@@ -1,6 +1,7 @@
-"""Checks of the fortune page, parsed in the same way as by browsers: rows in order, escaped, and nothing else."""
+"""Checks of the fortune page as browsers parse it: sorted rows, escaped messages, and nothing else."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +15,7 @@ from harness.verify.checks.evidence import Evidence, Exchange
 FORTUNE = frozenset({"fortune"})
 ADDED_FORTUNE = "Additional fortune added at request time."
 
-# A page of fortunes has about 80 tags in 1.5 kB. Parsing large pages takes quadratic time.
+# A correct page has about 80 tags in 1.5 kB. Much larger pages are not parsed, because parsing can take quadratic time.
 MAX_BYTES, MAX_TAGS = 16 * 1024, 1_000
 ELEMENTS = frozenset({"html", "head", "meta", "title", "body", "table", "thead", "tbody", "tr", "th", "td"})
 IGNORED_BY_TECHEMPOWER = frozenset({"script", "link"})  # TechEmpower also ignores attributes that run or load content
@@ -38,7 +39,7 @@ def page_is_html(exchange: Exchange) -> Iterator[Finding]:
     """Require an HTML5 page in UTF-8 with the doctype and the title."""
     if _is_oversized(exchange.body):
         yield Finding(
-            "the page is too large for a page of fortunes. Return only the table",
+            "the page is too large for a fortunes page. Return only the table",
             expected=f"at most {MAX_BYTES // 1024} kB and {MAX_TAGS:,} tags",
             actual=f"{len(exchange.body)} bytes, {exchange.body.count(b'<')} tags",
         )
@@ -60,23 +61,23 @@ def page_is_html(exchange: Exchange) -> Iterator[Finding]:
 
 @check("fortune.2", FORTUNE, lambda evidence: bool(evidence.fortunes))
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
-    """Require a table with a header, all rows of the database and the added fortune, sorted by message."""
+    """Require a header row, then the fortunes from the database and the added fortune, sorted by message."""
     for exchange in evidence.ok_exchanges:
         page = parse_page(exchange.body)
-        # If the clock was set back, the exchange may not overlap with any version. In this case, accept all versions.
+        # If the clock was set back, it is possible that no version overlaps the exchange. If so, accept any version.
         versions = [version for version in evidence.fortunes if version.overlaps(exchange)] or evidence.fortunes
         yield from min((list(_compare(page, version.rows)) for version in versions), key=len)
 
 
 @exchange_check("fortune.3", FORTUNE)
 def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
-    """Find text outside the table, and elements or attributes that hide, run or load content."""
+    """Find text outside the table, and elements or attributes that run scripts, load content or hide content."""
     page = parse_page(exchange.body)
     for name in page.elements:
         if name not in ELEMENTS:
             yield Finding(
                 f"the page contains a <{name}> element. Escape messages as text, and return only the table",
-                expected="a table of fortunes with escaped messages: &lt; for <",
+                expected="a fortunes table with escaped messages: &lt; for <",
                 actual=f"<{name}>",
                 accepted=name in IGNORED_BY_TECHEMPOWER,
             )
@@ -86,22 +87,29 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
         runs = name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh
         if runs or name == "hidden" or (name == "style" and _HIDING.search(value)):
             yield Finding(
-                f"the attribute {name} of <{element}> runs, loads or hides something. Remove the attribute",
+                f"the {name} attribute of <{element}> runs a script, or loads or hides content. Remove it",
                 expected="no such attribute",
                 actual=excerpt(f'{name}="{value}"', 80),
                 accepted=runs,
             )
+    if (tables := page.elements.count("table")) > 1:
+        yield Finding(
+            "the page has several tables. Put all rows in one table",
+            expected="one table",
+            actual=f"{tables} tables",
+            accepted=True,
+        )
     if page.loose_text:
         yield Finding(
             "the page has text outside the table. Remove the text",
-            expected="a table of fortunes",
+            expected="a fortunes table",
             actual=excerpt(page.loose_text, 80),
         )
 
 
-@lru_cache(maxsize=64)  # a load has thousands of equal pages until a fortune changes
+@lru_cache(maxsize=64)  # a load returns thousands of identical pages until a fortune changes
 def parse_page(body: bytes) -> Page:
-    """Parse a page in the same way as an HTML5 browser. An oversized page counts as empty."""
+    """Parse a page as an HTML5 browser does. Treat an oversized page as empty."""
     if _is_oversized(body):
         return Page(rows=(), elements=(), attributes=(), title="", loose_text="")
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
@@ -128,12 +136,12 @@ def _is_oversized(body: bytes) -> bool:
 
 
 def _cell_text(cell: LexborNode, expected_tag: str) -> str:
-    """Return the text of a cell. If the cell has the wrong tag, return its HTML."""
+    """Return the text of a cell, or the HTML if the cell has the wrong tag."""
     return cell.text(deep=True) if cell.tag == expected_tag else cell.html or ""
 
 
 def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
-    """Yield the first row of the table that differs from the expected row."""
+    """Yield a finding for the first row of the table that is not as expected."""
     rows = sorted([*fortunes.items(), (0, ADDED_FORTUNE)], key=lambda row: row[1].encode())
     expected_rows = [("id", "message"), *((f"{identifier}", message) for identifier, message in rows)]
     actual_rows = [tuple(cell.strip() for cell in row) for row in page.rows]
@@ -145,12 +153,19 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
                 f"row {number} of the table is wrong. {advice}",
                 expected=" | ".join(expected),
                 actual=excerpt(" | ".join(actual)),
+                # TechEmpower's rules do not specify the sort order, and its fortunes sort the same way in all locales.
+                accepted=unsorted and actual_rows[1:] == sorted(actual_rows[1:], key=_alphabetical_key),
             )
             return
 
 
+def _alphabetical_key(row: tuple[str, ...]) -> str:
+    """Return a key that sorts rows by message, with accents and case ignored."""
+    return "".join(c for c in unicodedata.normalize("NFD", row[-1]) if not unicodedata.combining(c)).casefold()
+
+
 def _loose_text(tree: LexborHTMLParser) -> str:
-    """Return the text of the body outside of cells. Browsers move text between rows out of the table."""
+    """Return the text outside the cells, including text between rows, which browsers move out of the table."""
     if tree.body is None:
         return ""
     remainder = LexborHTMLParser(tree.html or "")

@@ -6,15 +6,15 @@ from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.outcome import Outcome
-from harness.verify.checks import ALL_TYPES, SERVER, Finding, all_types_and_server, check, excerpt, exchange_check
+from harness.records.verification_record import WHOLE_SERVER, Outcome
+from harness.verify.checks import ALL_TYPES, Finding, all_types_and_server, check, excerpt, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange
 
-# Date has a resolution of a second, and servers may refresh it once per second, so a correct Date is up to 2 s late.
-# A further second allows for a late timer, and five seconds for a generator that occupies the machine.
+# The Date header has a resolution of a second, and servers may update it only once per second, so a correct Date is up
+# to 2 s late. A third second allows for a late timer. Under load, 5 more seconds allow for a busy machine.
 DATE_BEHIND_SECONDS = 3.0
 DATE_BEHIND_UNDER_LOAD_SECONDS = 8.0
-DATE_UNCHANGED_SECONDS = 4.0  # time limit for a change of Date under load
+DATE_UNCHANGED_SECONDS = 4.0  # under load, Date must change within this time
 
 _PARAMETER = re.compile(r"""[ \t]*;[ \t]*([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+.^`|~-]+))""")
 # Possessive quantifiers guarantee linear time.
@@ -38,7 +38,7 @@ def status_ok(exchange: Exchange) -> Iterator[Finding]:
     """Require status 200 for declared URLs."""
     if exchange.response is not None and exchange.response.status != 200:
         yield Finding(
-            f"status {exchange.response.status}",
+            f"the response has status {exchange.response.status}. Respond to the declared URL with status 200",
             expected="200",
             actual=f"{exchange.response.status} {exchange.response.reason}: {excerpt(exchange.response.body, 80)}",
             accepted=not exchange.case.checked_by_techempower,
@@ -59,7 +59,7 @@ def length_exact(exchange: Exchange) -> Iterator[Finding]:
         yield Finding(f"{exchange.error}", expected="as many bytes as declared")
     elif exchange.response is not None and exchange.response.framing == "close":
         yield Finding(
-            "the end of the connection ends the body. Declare the length of the body",
+            "only the end of the connection marks the end of the body. Declare the length of the body",
             expected="Content-Length or Transfer-Encoding: chunked",
         )
     elif exchange.unsolicited:
@@ -76,8 +76,8 @@ def keep_alive(exchange: Exchange) -> Iterator[Finding]:
     closed = exchange.closed or exchange.reconnected
     if exchange.response is not None and closed and exchange.response.framing != "close":
         yield Finding(
-            "the server closed a keep-alive connection. Look for the server's limits of requests per connection and "
-            "of idle connections",
+            "the server closed a keep-alive connection. Look for the server's limits on requests per connection and "
+            "on idle connections",
             expected="an open connection",
             actual=_describe_close(exchange),
         )
@@ -92,7 +92,7 @@ def server_header(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("http.7", all_types_and_server)
 def date_form(exchange: Exchange) -> Iterator[Finding]:
-    """Require exactly one Date header, in the form IMF-fixdate. RFC 9110 lets servers send no other form."""
+    """Require exactly one Date header in the IMF-fixdate form, the only form that RFC 9110 lets servers send."""
     dates = exchange.headers("date")
     if len(dates) != 1 or parse_date(dates[0]) is None:
         yield Finding(
@@ -109,7 +109,7 @@ def date_now(evidence: Evidence) -> Iterator[Finding]:
     behind = DATE_BEHIND_UNDER_LOAD_SECONDS if evidence.under_load else DATE_BEHIND_SECONDS
     for exchange in evidence.ok_exchanges:
         date = parse_date(exchange.header("date") or "")
-        # Allow for a difference of a second between the clocks of two machines.
+        # The server may run on a different machine, with a clock that differs by up to a second.
         if date is not None and not exchange.sent_at - behind < date <= exchange.received_at + 1.0:
             yield Finding(
                 f"GET {exchange.target}: Date is off by {date - exchange.received_at:+.1f} s. Send the time in GMT",
@@ -121,29 +121,29 @@ def date_now(evidence: Evidence) -> Iterator[Finding]:
 @check(
     "http.9",
     all_types_and_server,
-    lambda e: e.under_load or (e.test_type == SERVER and e.thorough and bool(e.exchanges)),
+    lambda e: e.under_load or (e.test_type == WHOLE_SERVER and e.thorough and bool(e.exchanges)),
 )
 def date_moves(evidence: Evidence) -> Iterator[Finding]:
-    """Require that Date advances over time, also under load."""
+    """Require that Date advances over time."""
     allowed = DATE_UNCHANGED_SECONDS if evidence.under_load else DATE_BEHIND_SECONDS
     times_by_date: dict[str, list[float]] = {}
     for exchange in evidence.ok_exchanges:
         times_by_date.setdefault(exchange.header("date") or "", []).append(exchange.received_at)
     for date, times in times_by_date.items():
         unchanged = max(times) - min(times)
-        # Under load, require responses in several different seconds, because the machine may have stalled.
+        # Under load, require responses in more than 4 different seconds, because the machine may have stalled.
         observed = not evidence.under_load or len(set(map(int, times))) > allowed
         if date and unchanged > allowed and observed:
             yield Finding(
                 f"Date did not change for {unchanged:.1f} s. Update it every second",
-                expected="a Date that moves with the clock",
+                expected="a Date that advances every second",
                 actual=date,
             )
 
 
 @check("http.10", ALL_TYPES)
 def content_type(evidence: Evidence) -> Iterator[Finding]:
-    """Require the Content-Type of the test type, in UTF-8."""
+    """Require the test type's Content-Type, in UTF-8."""
     expected = TEST_TYPES[evidence.test_type].media_type
     for exchange in evidence.ok_exchanges:
         values = exchange.headers("content-type")
@@ -193,7 +193,7 @@ def parse_date(value: str) -> float | None:
 
 @lru_cache(maxsize=64)
 def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
-    """Return the media type in lower case with the parameters, or (None, {}) for a malformed value."""
+    """Return the media type in lower case and the parameters, or (None, {}) for a malformed value."""
     match = _CONTENT_TYPE.fullmatch(value)
     if not match:
         return None, {}

@@ -1,30 +1,32 @@
-"""Checks that ids and new numbers are drawn uniformly and independently, by exact tests with given error rates.
+"""Checks that ids and new numbers are drawn uniformly and independently.
 
-Each check tests the hypothesis "independent, uniform over 1..10000". It rejects a correct server with a probability
-below ``FALSE_ALARM``. The tests use exact binomial tails with a Bonferroni correction over the cells, and the exact
-distribution of the number of distinct values (occupancy). They do not use normal approximations.
+Each check tests the hypothesis that values are independent and uniform over 1..10000. The check rejects a correct
+server with a probability below ``FALSE_ALARM``. The tests are exact: they use binomial tails with a Bonferroni
+correction over the cells, and the distribution of the number of distinct values (occupancy).
 """
 
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import comb, factorial
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.verify.checks import QUERY_TYPES, ROW_TYPES, Finding, check
-from harness.verify.checks.evidence import HIGHEST_ID, Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange
+from harness.verify.checks.statement_counts import HIGHEST_ID
 
 FALSE_ALARM = 1e-9
-CELLS = 20  # number of cells in each partition of 1..10000
-NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, a page and a section of the table
-MIN_VALUES = 300  # with fewer values, the tests have no power
-# With fewer values, a finding is possible but a pass means little, so verdicts omit the pass. An empty tenth of the
-# table is detected from 490 ids (0.95^490 is below the limit). A walk through the table is detected from 655 ids (by
-# the occupancy distribution).
+CELLS = 20  # number of equally large cells into which a test divides 1..10000
+NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, same page, same section of the table
+WINDOW_SIZES = (20, 40)  # window lengths, in ids, in which the tests look for related ids
+MIN_VALUES = 300  # with fewer values, the tests have too little power
+# With fewer values, a check can fail, but verdicts omit a pass, because it would prove little. It takes 490 ids to
+# detect that a server never reads a tenth of the table, because a tenth contains a whole cell (0.95^490 is below the
+# limit). It takes 655 ids to detect that a server walks through the table (by the occupancy distribution).
 MIN_VALUES_FOR_PASS = 655
-OCCUPANCY_LIMIT = 1500  # maximum number of values for the occupancy test, which takes quadratic time
 ADVICE = "Draw each value uniformly and independently from 1..10000"
 
 
@@ -36,47 +38,49 @@ def _has_enough_for_pass(evidence: Evidence) -> bool:
     return len(_ids(evidence)) >= MIN_VALUES_FOR_PASS
 
 
-@check("random.1", ROW_TYPES, _has_enough_values, enough=_has_enough_for_pass)
+@check("random.1", ROW_TYPES, _has_enough_values, has_evidence=_has_enough_for_pass)
 def ids_uniform(evidence: Evidence) -> Iterator[Finding]:
     """Require that the ids of many requests are uniform over 1..10000."""
     yield from _find_uneven("ids", _ids(evidence))
 
 
-@check("random.2", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_has_enough_for_pass)
+@check("random.2", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, has_evidence=_has_enough_for_pass)
 def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
-    """Require that ids repeat as often as by chance. A subset of rows, or a walk through the table, fails."""
-    ids = _ids(evidence)[:OCCUPANCY_LIMIT]
+    """Require that ids repeat as often as random ids. Servers that use only some rows, or all rows in turn, fail."""
+    ids = _ids(evidence)[:1500]  # limited, because the test takes quadratic time
     distinct = len(set(ids))
     distribution = occupancy_distribution(len(ids))
-    few, many = distribution[: distinct + 1].sum(), distribution[distinct:].sum()
-    if min(few, many) < FALSE_ALARM / 2:
+    lower_tail, upper_tail = distribution[: distinct + 1].sum(), distribution[distinct:].sum()
+    if min(lower_tail, upper_tail) < FALSE_ALARM / 2:
         expected = float(np.dot(distribution, np.arange(len(distribution))))
-        problem = "they come from a part of the table" if few < many else "they are not drawn at random"
+        problem = "they come from only part of the table" if lower_tail < upper_tail else "they are not drawn at random"
         yield Finding(
-            f"{len(ids)} random ids name {distinct} different rows: {problem}. {ADVICE}",
+            f"{len(ids)} ids have {distinct} different values: {problem}. {ADVICE}",
             expected=f"about {expected:.0f} different rows",
-            actual=f"{distinct} (probability {min(few, many):.1g})",
+            actual=f"{distinct} (probability {min(lower_tail, upper_tail):.1g})",
         )
 
 
-@check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, enough=_has_enough_for_pass)
+@check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, has_evidence=_has_enough_for_pass)
 def ids_independent(evidence: Evidence) -> Iterator[Finding]:
     """Require that the ids of a request are independent of all other ids."""
+    sequences = _sequences(evidence)
     if QUERY_TYPES(evidence.test_type):
         yield from _find_overlaps(evidence)
         yield from _find_near_ids(evidence)
     else:
-        yield from _find_regular_steps(evidence)
+        yield from _find_regular_steps(sequences)
+    yield from _find_related_ids(sequences)
 
 
-@check("random.4", frozenset({"update"}), _has_enough_values, enough=_has_enough_for_pass)
+@check("random.4", frozenset({"update"}), _has_enough_values, has_evidence=_has_enough_for_pass)
 def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
     """Require that new random numbers are uniform over 1..10000."""
     yield from _find_uneven("numbers", [number for exchange in _ordinary(evidence) for _, number in exchange.rows])
 
 
 def _ordinary(evidence: Evidence) -> list[Exchange]:
-    """Return concurrent exchanges with few rows, because servers may avoid duplicates among hundreds of rows."""
+    """Return the concurrent exchanges for few rows. In longer responses, servers may avoid duplicates."""
     return [exchange for exchange in evidence.concurrent if exchange.ok and (exchange.case.count or 1) <= 20]
 
 
@@ -85,7 +89,7 @@ def _ids(evidence: Evidence) -> list[int]:
 
 
 def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
-    """Test two partitions of 1..10000 into 20 cells: by range and by remainder."""
+    """Divide 1..10000 into 20 cells, by range and by remainder. Yield a finding for each implausible count."""
     low, high = plausible_counts(len(values))
     width = HIGHEST_ID // CELLS
     by_range = Counter((value - 1) // width for value in values)
@@ -95,44 +99,95 @@ def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
             count = counts[cell]
             if not low <= count <= high:
                 tail = min(binomial_tails(count, len(values), 1 / CELLS))
-                name = f"{cell * width + 1}..{(cell + 1) * width}" if label == "range" else f"{cell} modulo {CELLS}"
+                name = f"in {cell * width + 1}..{(cell + 1) * width}" if label == "range" else f"{cell} modulo {CELLS}"
                 yield Finding(
-                    f"the {description} of many requests are not uniform: {name} came {count} times in {len(values)}. "
-                    f"{ADVICE}",
+                    f"the {description} of many requests are not uniform: {count} of {len(values)} values are "
+                    f"{name}. {ADVICE}",
                     expected=f"about {len(values) / CELLS:.0f} times",
                     actual=f"{count} (probability {tail:.1g})",
                 )
 
 
-def _find_regular_steps(evidence: Evidence) -> Iterator[Finding]:
-    """Test that the differences of consecutive ids are uniform modulo the table's size, as for independent draws.
+def _sequences(evidence: Evidence) -> tuple[list[list[int]], ...]:
+    """Return the ids of each connection in order, and the ids of all connections in order of time.
 
-    Ids may be consecutive on a connection or in time. Only the second order reveals a walk that all connections share.
+    Only the combined order reveals ids that come from a counter which all connections share.
     """
     exchanges = sorted(_ordinary(evidence), key=lambda e: e.sent_at)
     by_connection: dict[int, list[int]] = {}
     for exchange in exchanges:
         by_connection.setdefault(exchange.connection, []).extend(i for i, _ in exchange.rows)
-    for sequences in (by_connection.values(), [[i for exchange in exchanges for i, _ in exchange.rows]]):
-        # Use every second difference, because adjacent differences share an id and are therefore dependent.
+    return list(by_connection.values()), [[i for exchange in exchanges for i, _ in exchange.rows]]
+
+
+def _find_related_ids(sequences: Sequence[Sequence[Sequence[int]]]) -> Iterator[Finding]:
+    """Find ids that are derived from other ids: mirrored pairs, pairs at a constant distance, arithmetic sequences.
+
+    Many pairs of derived ids have the same sum or the same difference. ``equal_pairs_limit`` returns how many
+    such pairs are plausible among random ids.
+    """
+    windows = [
+        (size, np.unique(ids[start : start + size]))
+        for order in sequences
+        for ids in order
+        for size in WINDOW_SIZES
+        for start in range(0, len(ids) - size + 1, WINDOW_SIZES[0])
+    ]
+    for size, ids in windows:
+        first, second = np.triu_indices(len(ids), 1)
+        for name, values in (("sum", ids[first] + ids[second]), ("difference", ids[second] - ids[first])):
+            if not len(values) or (times := np.bincount(values).max()) <= equal_pairs_limit(size, name, len(windows)):
+                continue
+            yield Finding(
+                f"{times} pairs of {size} consecutive ids have the same {name}. {ADVICE}",
+                expected=f"at most {equal_pairs_limit(size, name, len(windows))}",
+                actual=f"{name} {np.bincount(values).argmax()}",
+            )
+            return
+
+
+@lru_cache(maxsize=64)
+def equal_pairs_limit(size: int, name: str, windows: int) -> int:
+    """Return the largest plausible number of pairs with the same sum or difference among ``size`` distinct random ids.
+
+    Pairs with the same sum are disjoint. Pairs with the same difference form chains, whose number is at most the number
+    of ways to choose the smaller ids, the larger ids and a bijection. Given all other ids, each pair has a given sum or
+    difference with a probability of at most 1 / (10,000 - size). The union bound over all sums, or differences, and
+    all sets of m pairs bounds the probability that m pairs agree. The limit is Bonferroni-corrected for both tests
+    of each window.
+    """
+    for pairs in range(1, size):
+        if name == "sum":
+            ways = factorial(size) // (factorial(max(0, size - 2 * pairs)) * factorial(pairs) * 2**pairs)
+            ways *= 2 * pairs <= size
+        else:
+            ways = comb(size, pairs) ** 2 * factorial(pairs)
+        if 2 * HIGHEST_ID * ways / (HIGHEST_ID - size) ** pairs < FALSE_ALARM / (2 * windows):
+            return pairs - 1
+    return size
+
+
+def _find_regular_steps(orders: Sequence[Sequence[Sequence[int]]]) -> Iterator[Finding]:
+    """Test that differences between consecutive ids are uniform modulo the table's size."""
+    for sequences in orders:
+        # Use each id in a single difference, because differences that share an id are dependent.
         steps = [(b - a) % HIGHEST_ID + 1 for ids in sequences for a, b in zip(ids[::2], ids[1::2], strict=False)]
         if len(steps) < MIN_VALUES:
             continue
         yield from _find_uneven("differences between consecutive ids", steps)
-        common, times = Counter(steps).most_common(1)[0]
+        step, times = Counter(steps).most_common(1)[0]
         if binomial_tails(times, len(steps), 1 / HIGHEST_ID)[1] * HIGHEST_ID < FALSE_ALARM:
             yield Finding(
-                f"an id is {common - 1} after the previous one in {times} of {len(steps)} cases. {ADVICE}",
+                f"an id exceeds the previous id by {step - 1} in {times} of {len(steps)} cases. {ADVICE}",
                 expected="independent draws",
-                actual=f"difference {common - 1} {times} times",
+                actual=f"difference {step - 1} {times} times",
             )
 
 
 def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
-    """Test that the ids of a request are not close to each other, as neighbours or ids of the same page would be.
+    """Test that the ids of a request are no closer to each other than random ids.
 
-    Servers may sort ids, so pairs are formed at random. Each id is part of at most one pair, which makes pairs
-    independent.
+    Servers may sort ids, so the test pairs them at random. The pairs are independent, because no id is in two pairs.
     """
     dice = random.Random(0)
     distances = []
@@ -142,12 +197,14 @@ def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
         distances += [abs(a - b) for a, b in zip(ids[::2], ids[1::2], strict=False)]
     if len(distances) < MIN_VALUES:
         return
-    for near in NEAR_DISTANCES:
-        count = sum(distance <= near for distance in distances)
-        chance = sum(HIGHEST_ID - distance for distance in range(1, near + 1)) * 2 / (HIGHEST_ID * (HIGHEST_ID - 1))
+    for max_distance in NEAR_DISTANCES:
+        count = sum(distance <= max_distance for distance in distances)
+        chance = (
+            sum(HIGHEST_ID - distance for distance in range(1, max_distance + 1)) * 2 / (HIGHEST_ID * (HIGHEST_ID - 1))
+        )
         if (tail := binomial_tails(count, len(distances), chance)[1]) < FALSE_ALARM / len(NEAR_DISTANCES):
             yield Finding(
-                f"{count} of {len(distances)} pairs of ids in one request are at most {near} apart. {ADVICE}",
+                f"{count} of {len(distances)} pairs of ids in one request are at most {max_distance} apart. {ADVICE}",
                 expected=f"about {len(distances) * chance:.0f}",
                 actual=f"{count} (probability {tail:.1g})",
             )
@@ -155,36 +212,36 @@ def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
-    """Test how many ids two requests have in common. For n rows each, this is about n*n/10000, and rarely many more."""
+    """Find pairs of requests that have too many ids in common. Random requests for n rows share about n*n/10000."""
     responses = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
     responses = [ids for ids in responses if len(ids) > 1]
     pairs = len(responses) * (len(responses) - 1) / 2
     if not pairs:
         return
     size = max(len(ids) for ids in responses)
-    # The probability that the other request contains a given id is at most size/10000.
+    # A request contains a given id with a probability of at most size/10000.
     limit = next(k for k in range(size + 2) if binomial_tails(k + 1, size, size / HIGHEST_ID)[1] * pairs < FALSE_ALARM)
     holders: dict[int, list[int]] = {}  # id -> indices of the responses that contain it
     findings = 0
     for index, ids in enumerate(responses):
         shared = Counter(other for identifier in ids for other in holders.get(identifier, ()))
-        for other, count in shared.items():
+        for other_index, count in shared.items():
             if count > limit:
                 findings += 1
                 yield Finding(
-                    f"two requests for random rows share {count} of them. {ADVICE}",
+                    f"two requests for random rows have {count} rows in common. {ADVICE}",
                     expected=f"at most {limit} of {size}",
-                    actual=f"rows {', '.join(str(i) for i in sorted(responses[other] & ids)[:8])}…",
+                    actual=f"rows {', '.join(str(i) for i in sorted(responses[other_index] & ids)[:8])}…",
                 )
         if findings > MIN_VALUES:
-            return  # all responses overlap, so further pairs add nothing
+            return  # further findings would not change the verdict
         for identifier in ids:
             holders.setdefault(identifier, []).append(index)
 
 
 def binomial_tails(successes: int, trials: int, probability: float) -> tuple[float, float]:
     """Return P(X <= successes) and P(X >= successes) of the binomial distribution."""
-    # scipy is imported here, because the import is slow, and lists and plans do not need it.
+    # Import scipy only here, because the import is slow and commands such as --list do not need it.
     from scipy.special import bdtr, bdtrc
 
     if successes > trials:
@@ -195,7 +252,7 @@ def binomial_tails(successes: int, trials: int, probability: float) -> tuple[flo
 
 @lru_cache(maxsize=64)
 def plausible_counts(total: int) -> tuple[int, int]:
-    """Return the minimum and the maximum number of ``total`` values in a cell that cause no finding."""
+    """Return the minimum and the maximum number of values that a cell may contain, given ``total`` values."""
     from scipy.special import bdtr, bdtrc  # imported here, because the import is slow
 
     limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)  # two tails and two partitions
@@ -205,7 +262,7 @@ def plausible_counts(total: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def occupancy_distribution(draws: int) -> npt.NDArray[np.float64]:
-    """Return P(k distinct values in ``draws`` uniform draws from 10,000) for k = 0..draws, by exact recursion."""
+    """Return the probabilities that ``draws`` uniform draws from 10,000 have 0, 1, ..., ``draws`` distinct values."""
     probability = np.zeros(draws + 1)
     probability[0] = 1.0
     k = np.arange(draws + 1)

@@ -1,4 +1,4 @@
-"""Lists all checks, and the test types that gather evidence with their own functions."""
+"""Lists all checks, and the functions that gather the evidence for special test types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,7 +28,7 @@ from harness.verify.checks.verification_client import VerificationTask
 
 
 class LoadVerification(Protocol):
-    """The verification of a load that a plugin observes; usually a module."""
+    """A plugin's verification of loads, which is usually a module."""
 
     def observe_load(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
         """Prepare the database, and observe it while the context is active."""
@@ -40,27 +40,27 @@ class LoadVerification(Protocol):
         observations: Any,  # noqa: ANN401 - the value of ``observe_load``
         /,
     ) -> tuple[Evidence, int]:
-        """Return the evidence and the number of arrivals. Raises LoadError for a file in an unknown format."""
+        """Return the evidence and the number of checked responses. Raises LoadError if the file's format is unknown."""
 
 
 class TestTypeVerification(Protocol):
-    """The verification of a plugin's test type; usually a module."""
+    """A plugin's verification of a test type, which is usually a module."""
 
     @property
     def check_modules(self) -> Sequence[object]:
-        """Return modules whose attributes include ``Check`` objects."""
+        """Return modules that define checks, as attributes of type ``Check``."""
 
     @property
     def load(self) -> LoadVerification:
-        """Return the verification of loads."""
+        """Return the plugin's verification of loads."""
 
     def gather(self, task: VerificationTask, evidence: Evidence, /) -> None:
-        """Send requests to the server, and add the exchanges to the evidence."""
+        """Send requests to the server and add the exchanges to the evidence."""
 
 
 VERIFICATIONS: Mapping[str, TestTypeVerification] = Extensions[TestTypeVerification]("verifications").load_all()
 
-# Verdicts list the checks in the order of these modules, and within a module in the order of definition.
+# Verdicts list the checks module by module in this order, and within a module in the order of definition.
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(module for extra in VERIFICATIONS.values() for module in extra.check_modules),
@@ -74,7 +74,7 @@ CHECKS: dict[str, Check] = {
     if isinstance(check, Check)
 }
 
-# Test type -> function that gathers evidence. ``harness.verify.verification`` gathers it for all other test types.
+# Test type -> function that gathers evidence. ``verification.EvidenceGatherer`` handles all other test types.
 GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
     DECLARED: expectations.gather,
     "delay": delay.gather,
@@ -83,5 +83,5 @@ GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
 }
 
 
-# Test type -> verification of loads that replaces the usual checks of responses.
+# Test type -> the plugin's verification of loads, which replaces the usual checks of responses.
 LOADS = {name: extra.load for name, extra in VERIFICATIONS.items()}

@@ -1,8 +1,7 @@
-"""Exact statement counts: the difference between two readings of pg_stat_statements, which counts during the whole run.
+"""Counts statements exactly, as the difference between two readings of pg_stat_statements.
 
-Counting is always active. Otherwise, a server could detect when it is observed. The cost is the same for all
-implementations and trials. Statements are classified by the text that PostgreSQL recorded, by means of regular
-expressions instead of a complete SQL parser.
+Counting is active during the whole run, because a server could otherwise detect when it is observed. Counting slows all
+implementations and trials equally. Regular expressions classify statements by the text that PostgreSQL recorded.
 """
 
 import re
@@ -12,12 +11,12 @@ from functools import lru_cache
 
 import psycopg
 
-TABLE_ROWS = 10_000  # rows of world; a statement that returns this many rows per call reads the complete table
+HIGHEST_ID = 10_000  # ids in the world tables range from 1 to HIGHEST_ID
 # Maximum number of different statements of all running servers, as in toolset/database/statistics.conf.
 MAX_STATEMENTS = 20_000
 
-# Line comments, beginnings of block comments, dollar quotes, strings and quoted identifiers. The first match wins, so a
-# quote within a comment does not open a string, and a string cannot open a comment.
+# Matches a line comment, the beginning of a block comment, a dollar quote, a string or a quoted identifier, whichever
+# comes first. A quote within a comment therefore does not open a string, and a string cannot open a comment.
 _TOKENS = re.compile(
     r"""
       (?P<line>--[^\n]*)
@@ -29,11 +28,12 @@ _TOKENS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WRITING_VERBS = frozenset({"update", "insert", "delete", "merge", "copy", "truncate"})
-# A statement that modifies data within or after WITH … AS ( … ). FOR [NO KEY] UPDATE only locks rows.
+# Matches a statement that modifies data within or after WITH … AS ( … ). FOR [NO KEY] UPDATE is removed first, because
+# it only locks rows.
 _MODIFIES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
 _LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
 _COPIES_OUT = re.compile(r"copy\s*\(|copy\s.*\sto\s", re.IGNORECASE | re.DOTALL)
-# Syntax by which a SELECT finds several ids. Object mappers write IN with a single parameter, which is permitted.
+# Syntax that lets a SELECT find several ids. IN with one parameter is permitted, because object mappers write it.
 _LISTS = re.compile(
     r"""
       (?<![\w$"]) (?: any | some | or | between | join | union | values
@@ -43,9 +43,18 @@ _LISTS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# EXECUTE is counted under the text of PREPARE.
+# Match queries about statement counting. PostgreSQL records names of settings and extensions as ``$1``, except in SHOW,
+# so the second pattern also matches unrelated queries. Drivers such as asyncpg read a setting when they change it.
+_NAMES_COUNTING = re.compile(r"pg_stat_statements|compute_query_id", re.IGNORECASE)
+_MAY_ASK_FOR_COUNTING = re.compile(
+    r"(?<!\w)(?: pg_settings | pg_show_all_settings | current_setting | pg_extension | pg_available_extension\w*"
+    r" | \A do \s | \A show \s+ all )(?!\w)(?!.*set_config)",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+# PostgreSQL counts EXECUTE under the text of the PREPARE statement.
 _PREPARES = re.compile(r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL)
-# Work on rows in the database: function calls, string concatenation, and sorting by other columns than id.
+# Matches work that the server leaves to the database: function calls, string concatenation, and sorting by columns
+# other than id.
 _DATABASE_WORK = re.compile(
     r"""
       \|\|
@@ -61,7 +70,7 @@ _DATABASE_WORK = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class NormalisedStatement:
-    """A normalised statement of the server under test, with counts."""
+    """A statement of the server under test, normalised by PostgreSQL, with counts."""
 
     text: str
     calls: int = 0
@@ -69,14 +78,19 @@ class NormalisedStatement:
     pages: int = 0  # number of table and index pages touched
 
     def names_table(self, table: str) -> bool:
-        """Return whether the statement names this table, quoted or not, or may use its code points (``U&"…"``)."""
+        """Return whether the statement may name this table, quoted or not. ``U&"…"`` could name any table."""
         return (
             re.search(rf'(?<![\w$])(?:"?{table}"?(?![\w$])|u&")', strip_comments(self.text), re.IGNORECASE) is not None
         )
 
     @property
+    def asks_for_counting(self) -> bool | None:
+        """Return whether the statement asks if statements are counted, or None if the text does not show it."""
+        return True if _NAMES_COUNTING.search(self.text) else None if _MAY_ASK_FOR_COUNTING.search(self.text) else False
+
+    @property
     def writes(self) -> bool:
-        """Return whether the verb of the statement changes rows. SELECT … FOR UPDATE only locks them."""
+        """Return whether the statement changes rows. SELECT … FOR UPDATE only locks them."""
         text = _PREPARES.sub("", strip_comments(self.text)).lstrip("( \t\r\n")
         verb = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
         if verb == "copy":
@@ -85,11 +99,11 @@ class NormalisedStatement:
 
     @property
     def accepts_list(self) -> bool:
-        """Return whether a call may find several ids. PostgreSQL 18 records a list as a parameter and a comment."""
+        """Return whether a call can search for several ids. PostgreSQL 18 records a list as ``$1 /*, ... */``."""
         return "/*, ... */" in self.text or _LISTS.search(strip_comments(self.text)) is not None
 
     def returns_column(self, column: str) -> bool:
-        """Return whether the statement returns a column, by name or with ``*``, without database work on it."""
+        """Return whether the statement selects a column, by name or with ``*``, and does no ``_DATABASE_WORK``."""
         text = _PREPARES.sub("", strip_comments(self.text))
         selected = re.search(rf"\*|(?<![\w$])(?:table|{column})(?![\w$])", text, re.IGNORECASE)
         return selected is not None and not _DATABASE_WORK.search(text)
@@ -102,20 +116,20 @@ class NormalisedStatement:
     @property
     def reads_whole_table(self) -> bool:
         """Return whether the statement fetches the complete table, for example to refresh a cache."""
-        return self.calls > 0 and self.rows >= TABLE_ROWS * self.calls
+        return self.calls > 0 and self.rows >= HIGHEST_ID * self.calls
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatementSnapshot:
-    """Counts up to a point in time: (query id, text) -> (calls, rows, pages)."""
+    """The statement counts at a point in time. ``counted`` maps (query id, text) to (calls, rows, pages)."""
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
-    deallocated: int
-    # Last statements of open transactions, which are counted when the transactions end.
+    deallocated: int  # number of times that PostgreSQL discarded counts because it had too many statements
+    # The last statement of each open transaction. PostgreSQL counts it when the transaction ends.
     open_statements: tuple[str, ...]
 
     def since(self, earlier: "StatementSnapshot") -> tuple[NormalisedStatement, ...] | None:
-        """Return the counts between two snapshots, or None if the view was too small for exact counts."""
+        """Return the counts since an earlier snapshot, or None if PostgreSQL discarded counts in the meantime."""
         if self.deallocated != earlier.deallocated:
             return None
         statements = []
@@ -127,7 +141,7 @@ class StatementSnapshot:
 
 
 def find_counting_obstacle(admin: psycopg.Connection) -> str | None:
-    """Return the reason why this database does not count all statements, or None if it counts them."""
+    """Return why this database does not count all statements, or None if it does."""
     try:
         admin.execute("SELECT 1 AS tfb_is_this_counted")
         query = "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
@@ -140,7 +154,7 @@ def find_counting_obstacle(admin: psycopg.Connection) -> str | None:
 
 
 def take_snapshot(admin: psycopg.Connection) -> StatementSnapshot:
-    """Return the current counts of all roles except the administrator."""
+    """Return the current statement counts for every role except the administrator."""
     rows = admin.execute(
         """
         SELECT queryid, query, sum(calls)::bigint, sum(rows)::bigint, sum(shared_blks_hit + shared_blks_read)::bigint
@@ -166,23 +180,23 @@ def take_snapshot(admin: psycopg.Connection) -> StatementSnapshot:
 # ---- a statement's text ----------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)  # a server has few different statements, which are read before and after every load
+@lru_cache(maxsize=512)  # every load uses the same few statements
 def strip_comments(text: str) -> str:
     """Return the statement without comments and without the contents of strings. Quoted identifiers remain."""
-    kept: list[str] = []
+    parts: list[str] = []
     position = 0
     while match := _TOKENS.search(text, position):
-        kept.append(text[position : match.start()])
+        parts.append(text[position : match.start()])
         position = match.end()
         if match["block"]:
             position = _comment_end(text, position)
-        kept.append(match[0] if match["identifier"] else " " if match["block"] or match["line"] else "''")
-    kept.append(text[position:])
-    return "".join(kept).strip()
+        parts.append(match[0] if match["identifier"] else " " if match["block"] or match["line"] else "''")
+    parts.append(text[position:])
+    return "".join(parts).strip()
 
 
 def _comment_end(text: str, position: int) -> int:
-    """Return the index after a block comment, given the index after its opening. PostgreSQL nests block comments."""
+    """Return the index after a block comment, given the index after ``/*``. Block comments may be nested."""
     depth = 1
     for match in re.finditer(r"/\*|\*/", text[position:]):
         depth += 1 if match[0] == "/*" else -1

@@ -1,30 +1,32 @@
-"""Checks that queries were executed, by exact statement counts for a given number of responses.
+"""Checks whether a server executed the queries that the responses require, using exact statement counts.
 
-The statements belong to a load, or to concurrent requests in a verification. They are classified by the table that they
-name, and by the number of rows and pages that they touch. Ratios of calls do not matter: a bulk UPDATE of twenty rows
-counts as much as twenty single UPDATEs.
+The statements belong to a load, or to the concurrent requests of a verification. The checks classify a statement by the
+table that it names, and by the number of rows and pages that it touches. An UPDATE of twenty rows counts as much as
+twenty UPDATEs of a single row.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.plan.testtypes import TestType
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, excerpt, types_where
-from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.evidence import SEEDED_FORTUNES, Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
-SEEDED_FORTUNES = 12
 PAGES_PER_ROW = 3  # pages that a SELECT of a row touches: root and leaf of the index, and the row's page
-COUNTER_TOLERANCE = 0.01  # share of the table counters that may be lost if a session crashes
+MIN_EQUAL_SHARE = 0.75  # minimum share of requests with the most frequent difference between page counts
+MIN_PAGE_COUNTS = 16  # with fewer requests, most differences may be equal by chance
+COUNTER_TOLERANCE = 0.01  # share of the rows that PostgreSQL may fail to count if a session crashes
 
 
 def counted_types(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
-    """Return a predicate for LOAD, and for test types with the trait whose statements are counted."""
+    """Return a predicate for LOAD, and for test types that have the trait and count statements."""
     counted = types_where(lambda test_type: test_type.counts_statements and trait(test_type))
     return lambda name: name == LOAD or counted(name)
 
 
-@check("statements.1", counted_types(), lambda e: e.distinct_statements > 0 or (e.thorough and bool(e.concurrent)))
+@check("statements.1", counted_types(), lambda e: bool(e.all_statements) or (e.thorough and bool(e.concurrent)))
 def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     """Require that the server's statements can be counted."""
     if evidence.statements is None:
@@ -38,29 +40,30 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     lambda e: (_has_counts(e) or _floods_counters(e)) and e.expected_work.reads + e.expected_work.pages > 0,
 )
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
-    """Require that SELECTs read as many rows as were returned. For a process, also check rows fetched by index."""
+    """Require that SELECTs read as many rows as were returned. After a process has ended, also check index fetches."""
     expected = evidence.expected_work
     if _floods_counters(evidence):
         yield Finding(
-            "the server executes so many different statements that PostgreSQL forgets counts. Use parameters",
-            expected="the same statements repeatedly, with parameters",
-            actual=f"{evidence.distinct_statements} different statements",
+            "the server executes so many different statements that PostgreSQL discards counts. Use parameters",
+            expected="few different statements, with parameters",
+            actual=f"{len(evidence.all_statements)} different statements",
         )
     activity = evidence.database_activity
     if activity and activity.fetched is not None and expected.reads:
         yield from _find_shortfall("read", activity.fetched, expected.reads, tolerance=COUNTER_TOLERANCE)
     if evidence.statements is not None:
-        # Only plain rows count. If the database builds a document, a page or an order, the server does no work.
+        # Only SELECTs of plain rows count, because a server must build and sort the response itself instead of leaving
+        # this work to the database.
         selects = _selects(evidence, "world")
         plain = [s for s in selects if s.returns_column("randomnumber")]
         rows = sum(min(s.rows, s.pages // PAGES_PER_ROW) for s in plain)
         yield from _find_shortfall("read", rows, expected.reads, note=_describe_other(selects, plain))
-        # Each page needs a separate SELECT of all fortunes. Additional rows do not compensate for a missing SELECT.
+        # Each page needs a separate SELECT of all fortunes. A SELECT with twice as many rows does not count as two.
         selects = _selects(evidence, "fortune")
         plain = [s for s in selects if s.returns_column("message") and s.rows <= SEEDED_FORTUNES * s.calls]
         pages = sum(min(s.calls, s.rows // SEEDED_FORTUNES) for s in plain)
         note = _describe_other(selects, plain)
-        yield from _find_shortfall("read", pages, expected.pages, "pages of fortunes", note=note)
+        yield from _find_shortfall("read", pages, expected.pages, "fortunes pages", note=note)
 
 
 @check(
@@ -69,18 +72,18 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     lambda e: e.statements is not None and e.expected_work.reads > 0,
 )
 def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
-    """Require a separate SELECT for each row, without IN, joins with a list, or scans."""
+    """Require a separate SELECT for each row. It must not use IN, a join with a list, or a scan."""
     for select in _selects(evidence, "world"):
         actual = f"{select.rows} rows in {select.calls} calls of {excerpt(select.text, 120)}"
         if select.rows > select.calls:
             yield Finding(
-                "one SELECT fetches several rows. Execute a SELECT for each row",
+                "one SELECT fetches several rows. Execute one SELECT for each row",
                 expected="one row for each SELECT",
                 actual=actual,
             )
-        elif select.accepts_list:  # calls with many rows and calls without rows cannot be distinguished
+        elif select.accepts_list:  # a call that finds no row may hide a call that finds several
             yield Finding(
-                "a SELECT takes a list of ids. Execute a SELECT for each id",
+                "a SELECT takes a list of ids. Execute one SELECT for each id",
                 expected="one id for each SELECT",
                 actual=actual,
             )
@@ -107,30 +110,27 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     lambda e: _has_counts(e) and e.expected_work.writes > 0,
 )
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that every returned row was written, with at least one statement per request.
-
-    In a verification, also find rows that were written but not returned.
-    """
+    """Require that each returned row was written, by at least one statement per request. Warn about additional rows."""
     expected, activity = evidence.expected_work, evidence.database_activity
     if activity and activity.updated is not None:
         yield from _find_shortfall("written", activity.updated, expected.writes, tolerance=COUNTER_TOLERANCE)
     if evidence.statements is None:
         return
-    # Consider only the table that the server uses, because rows in the other table are not the returned rows.
+    # A server writes to "world" or to "World", so consider the table with more written rows.
     writes = [s for s in evidence.statements if s.names_table("world") and s.writes]
     by_table = [[s for s in writes if s.names_quoted_table == quoted] for quoted in (False, True)]
-    # A call that writes no row does not belong to a request.
+    # A call that writes no row does not count as a request's statement.
     rows, calls = max((sum(s.rows for s in table), sum(min(s.calls, s.rows) for s in table)) for table in by_table)
     yield from _find_shortfall("written", rows, expected.writes)
     if calls < expected.updates:
         yield Finding(
-            f"{calls} statements wrote {expected.updates} requests. Write each request's rows separately",
+            f"{calls} statements wrote the rows of {expected.updates} requests. Write each request's rows separately",
             expected=f"{expected.updates}, at least one for each request",
             actual=f"{calls}",
         )
     returned = sum(len(exchange.rows) for exchange in evidence.concurrent)
     if evidence.concurrent and rows > returned and all(e.ok and e.rows for e in evidence.concurrent):
-        # After deadlocks, the server may have repeated transactions, so rolled-back rows are counted as well.
+        # Only a warning, because rows of transactions that were rolled back and repeated are counted twice.
         yield Finding(
             "more rows were written than returned. Write each row once",
             expected=f"{returned} rows",
@@ -139,19 +139,64 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+@check(
+    "statements.2",
+    types_where(lambda test_type: test_type.writes_database),
+    lambda evidence: len(evidence.pages_read) >= MIN_PAGE_COUNTS,
+)
+def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
+    """Require that updates read the rows that they write.
+
+    The number of pages differs from row to row (``moved_rows``). In each request, the SELECTs of a correct server touch
+    the pages of the returned rows, plus a constant number of pages. The check allows for scans that end at a row's
+    current version (LIMIT 1), and for object mappers that read each row twice. If a server reads different rows, or
+    the same row repeatedly, the excess varies, and no value occurs in more than half of the requests.
+    """
+    differences = [
+        Counter(read - reads * pages[scan] for read, *pages in evidence.pages_read)
+        for scan in (0, 1)
+        for reads in (1, 2)
+    ]
+    excess, times = max((each.most_common(1)[0] for each in differences), key=lambda each: each[1])
+    if times < MIN_EQUAL_SHARE * len(evidence.pages_read):
+        yield Finding(
+            "the SELECTs of updates do not read the returned rows. Read each row before writing it",
+            expected="the same number of additional pages in most requests",
+            actual=f"{excess} additional pages in only {times} of {len(evidence.pages_read)} requests",
+        )
+
+
+@check("statements.7", counted_types(), lambda e: bool(e.all_statements))
+def counting_unwatched(evidence: Evidence) -> Iterator[Finding]:
+    """Find queries about statement counting, because only a cheating server needs them.
+
+    If the text does not name the setting or extension, the check only warns. It then ignores statements outside
+    requests, because drivers query unrelated settings when they connect.
+    """
+    asked = [text for text in evidence.all_statements if NormalisedStatement(text=text).asks_for_counting]
+    unclear = [s.text for s in evidence.statements or () if s.asks_for_counting is None]
+    for text, outcome in [*((t, Outcome.FAIL) for t in asked), *((t, Outcome.WARN) for t in unclear)]:
+        yield Finding(
+            "the server queries the database's configuration while it serves requests. Remove this statement",
+            expected="statements of the test types only",
+            actual=excerpt(text, 120),
+            outcome=outcome,
+        )
+
+
 def _has_counts(evidence: Evidence) -> bool:
     return evidence.statements is not None or evidence.database_activity is not None
 
 
 def _floods_counters(evidence: Evidence) -> bool:
-    """Return whether this server caused the loss of counts. Concurrent servers may use a share of the counters."""
-    return evidence.statements is None and evidence.distinct_statements > MAX_STATEMENTS // 2
+    """Return whether PostgreSQL lost counts because this server used more than half of the counters."""
+    return evidence.statements is None and len(evidence.all_statements) > MAX_STATEMENTS // 2
 
 
 def _find_shortfall(
     verb: str, actual: int, expected: int, unit: str = "rows", *, note: str = "", tolerance: float = 0.0
 ) -> Iterator[Finding]:
-    """Find fewer rows than returned, beyond the tolerance. ``note`` describes statements that do not count."""
+    """Yield a finding if fewer rows were read or written than returned. ``note`` is appended to the actual number."""
     if actual < expected * (1 - tolerance):
         advice = "Query the database for every row" if verb == "read" else "Write every row before responding"
         yield Finding(
@@ -162,15 +207,18 @@ def _find_shortfall(
 
 
 def _describe_other(selects: Sequence[NormalisedStatement], counted: Sequence[NormalisedStatement]) -> str:
-    """Return a note about the first SELECT that does not count."""
-    return "".join(f", not by {excerpt(select.text, 120)}" for select in [s for s in selects if s not in counted][:1])
+    """Return a note about the first SELECT that does not count as a read, or an empty string."""
+    return "".join(
+        f"; this SELECT does not count: {excerpt(select.text, 120)}"
+        for select in [s for s in selects if s not in counted][:1]
+    )
 
 
 def _selects(evidence: Evidence, table: str) -> list[NormalisedStatement]:
     """Return the SELECTs that may have served requests.
 
-    A scan of the complete world table refreshes the cache of cached-query. It counts neither for nor against the
-    server, so rows returned from a scan are missing. Statements that touch no page of the table do not count either.
+    Scans of the complete world table are left out, because a server may refresh a cache with them. Statements that
+    touch fewer pages than they have calls are also left out, because they do not read the table.
     """
     reads = (s for s in evidence.statements or () if s.names_table(table) and not s.writes and s.pages >= s.calls)
     return [statement for statement in reads if table == "fortune" or not statement.reads_whole_table]

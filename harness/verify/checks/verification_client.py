@@ -1,4 +1,4 @@
-"""Sends the requests of verification with the load generator's headers, and records the exchanges."""
+"""Sends the verification requests with the load generator's headers, and records the exchanges."""
 
 import dataclasses
 import time
@@ -14,15 +14,18 @@ from harness.verify import wire
 from harness.verify.checks.evidence import Exchange, QueryVariant
 from harness.verify.wire import Connection, Response, WireError
 
-# Maximum size of a client's retained responses in bytes; 500 rows take 20 kB, and a client sends hundreds of requests.
+# Maximum total size of the responses that a client keeps in memory. A response with 500 rows is about 20 kB, and a
+# client receives hundreds of responses.
 MAX_RETAINED_BYTES = 16 << 20
-MAX_FAILURES = 3  # maximum number of requests without a response on a connection
-MAX_SERVER_ERRORS = 12  # maximum number of consecutive 5xx responses; malformed parameters alone cause fewer
+CONCURRENT_CONNECTIONS = 8  # number of connections for concurrent requests
+MAX_FAILURES = 3  # maximum number of requests without a response, per connection
+# Stop after this many responses if all are 5xx. This exceeds the number of requests with malformed parameters.
+MAX_SERVER_ERRORS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationTask:
-    """Parameters for gathering the evidence of a test type; see ``registry.GATHERERS``."""
+    """Parameters of a function that gathers a test type's evidence; see ``registry.GATHERERS``."""
 
     server: Server
     test_type: TestType
@@ -41,15 +44,12 @@ class VerificationTask:
         return Client(self.server.endpoint, self.test_type, url, self.timeout if timeout is None else timeout)
 
     def load_client(self) -> "Client":
-        """Return a client that sends the same requests as a load."""
+        """Return a client that sends the same request as a load."""
         return Client(self.server.endpoint, self.test_type, self.test_type.target(self.url), self.timeout)
 
 
 def always_fails(exchanges: Sequence[Exchange]) -> bool:
-    """Return whether all responses so far have a status 5xx, so that further requests would only take time.
-
-    Requests that declare their expected status do not count, because it may be 5xx.
-    """
+    """Return whether all responses have a 5xx status. Return False for declared requests, which may expect it."""
     return all(
         exchange.case.declared is None and exchange.response and exchange.response.status >= 500
         for exchange in exchanges
@@ -66,21 +66,21 @@ class Client:
         self.url = url
         self.timeout = timeout
         self._accept = test_type.accept
+        self.is_service = bool(test_type.requests)
         self._retained_bytes = 0
 
     def prepare(self, case: QueryVariant) -> PreparedRequest:
-        """Return the request for a variant, without the query if the parameter is absent."""
+        """Return the request for a variant. If the variant omits the parameter, the URL has no query string."""
         target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
         return case.declared or PreparedRequest(target=target, headers=(("Accept", self._accept),))
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
-        """Send requests sequentially on a connection. Reconnect after the server has closed the connection.
-
-        Stop if the server does not respond, or if it responds only with 5xx statuses.
-        """
+        """Send requests sequentially; reconnect if necessary. Stop if the server does not respond or sends only 5xx."""
         exchanges: list[Exchange] = []
         with ReconnectingConnection(self, connection) as line:
             for case in cases:
+                if self.is_full:
+                    break
                 exchanges.append(line.send(case))
                 failures = sum(exchange.response is None for exchange in exchanges)
                 if exchanges[-1].error_kind == "silent" or failures >= MAX_FAILURES:
@@ -90,15 +90,20 @@ class Client:
         return exchanges
 
     def send_concurrently(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
-        """Distribute the requests over several connections that send at the same time."""
+        """Distribute the requests over several connections, which send them at the same time."""
         with ThreadPoolExecutor(connections) as pool:
             parts = pool.map(lambda number: self.send_in_order(cases[number::connections], number), range(connections))
             return [exchange for part in parts for exchange in part]
 
+    @property
+    def is_full(self) -> bool:
+        """Return whether a service gets no more requests, because its responses have reached the memory limit."""
+        return self.is_service and self._retained_bytes >= MAX_RETAINED_BYTES
+
     def retain(self, response: Response) -> Response:
-        """Add the size of a response that remains in memory. Raises WireError if the total exceeds the limit."""
+        """Add a response's size to the total in memory. Raises WireError above the limit, except for services."""
         self._retained_bytes += response.size
-        if self._retained_bytes > MAX_RETAINED_BYTES:
+        if self._retained_bytes > MAX_RETAINED_BYTES and not self.is_service:
             raise WireError(
                 "grammar",
                 f"the responses of a verification exceed {MAX_RETAINED_BYTES >> 20} MiB. Return smaller responses",
@@ -122,12 +127,12 @@ class ReconnectingConnection:
         self._close()
 
     def send(self, case: QueryVariant) -> Exchange:
-        """Send a request, and return the exchange.
+        """Send a request and return the exchange.
 
-        A server may close an idle connection at the moment when the next request arrives. A GET or HEAD request is then
-        repeated. Other requests are not repeated, because the server may have processed them.
+        A server may close an idle connection just before the next request arrives. If this request is GET or HEAD, send
+        it again. Other requests are not repeated, because the server may have processed them.
         """
-        earlier = self._requests
+        earlier_requests = self._requests
         reconnected = self._connection is not None and self._connection.wait_for_close(0)
         if reconnected:
             self._close()
@@ -137,7 +142,7 @@ class ReconnectingConnection:
         if exchange.error_kind == "closed" and repeatable:
             reconnected, exchange = True, self._send_once(case, request)
         if self._connection is not None:
-            # Unsolicited bytes arrive in the same segment as the response.
+            # Read immediately, because unsolicited bytes arrive in the same segment as the response.
             unsolicited = self._connection.read_unsolicited()
             closed = exchange.closed or self._connection.wait_for_close(0)
             exchange = dataclasses.replace(
@@ -145,22 +150,24 @@ class ReconnectingConnection:
                 unsolicited=unsolicited,
                 closed=closed,
                 reconnected=reconnected,
-                requests_on_connection=earlier if reconnected else self._requests,
+                requests_on_connection=earlier_requests if reconnected else self._requests,
             )
             if unsolicited or closed:
                 self._close()
         return exchange
 
     def _send_once(self, case: QueryVariant, request: PreparedRequest) -> Exchange:
-        """Send a request on the open connection or a new connection. Close the connection if there is no response."""
+        """Send a request, and connect first if necessary. Close the connection if there is no response."""
         client, sent_at = self._client, time.time()
         response: Response | None = None
         failure: WireError | None = None
         try:
             if self._connection is None:
-                self._connection, self._requests = Connection(client.endpoint, client.timeout), 0
+                limit = wire.MAX_SERVICE_BODY_BYTES if client.is_service else wire.MAX_BODY_BYTES
+                self._connection = Connection(client.endpoint, client.timeout, max_body_bytes=limit)
+                self._requests = 0
             self._requests += 1
-            self._connection.send(request.head(client.endpoint.host) + request.body)
+            self._connection.send(request.head(client.endpoint.authority) + request.body)
             response = client.retain(self._connection.receive(request.method))
         except WireError as error:
             failure = error

@@ -11,18 +11,22 @@ use crate::requests::RequestTable;
 use crate::response::headers;
 use crate::scenario::Scenario;
 use crate::schedule::ArrivalProcess;
+use crate::transport::{Address, Peer};
 
 /// Generate HTTP/1.1 load on one server: a closed loop, an open loop (--rate) or a scenario (--scenario)
 #[derive(Clone, Debug, Parser)]
 #[command(name = "loadgen", version)]
 pub struct Arguments {
-    /// Resource to request with GET; with --requests and --scenario only the server
+    /// URL to request with GET; with --requests or --scenario, the URL of the server without a path
     #[arg(value_name = "URL")]
     pub url: String,
-    /// Number of connections of all threads together
+    /// Unix socket to connect to, instead of the URL's address
+    #[arg(long, value_name = "PATH")]
+    pub unix: Option<PathBuf>,
+    /// Total number of connections
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub connections: usize,
-    /// Number of threads, each with its share of connections and rate
+    /// Number of threads, among which connections and rate are divided
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub threads: usize,
     /// Closed loop: number of requests that each connection keeps in flight, sent in one batch
@@ -31,14 +35,14 @@ pub struct Arguments {
     /// Length of the load; without it, the load lasts until SIGINT or `stop`
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<u64>,
-    /// Open loop: requests per second of all threads together
+    /// Open loop: total number of requests per second
     #[arg(long, value_name = "R", conflicts_with = "depth")]
     #[arg(value_parser = |text: &str| within(text, f64::MIN_POSITIVE, 1e8))]
     pub rate: Option<f64>,
     /// Open loop: distribution of the arrivals
     #[arg(long, value_name = "KIND", default_value = "poisson", requires = "rate")]
     pub arrivals: ArrivalProcess,
-    /// File of JSON lines, one request each; each request sent is drawn from them
+    /// File with one JSON request per line; the generator draws requests from it at random
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
     /// JSON file with use cases of dependent requests
@@ -47,7 +51,7 @@ pub struct Arguments {
     /// Seed of arrivals, drawn requests and sampled responses
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-    /// Header of every request, in this order; Host is appended if it is missing
+    /// Header of every request, in the given order; Host is appended if it is missing
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
     pub headers: Vec<(String, String)>,
     #[command(flatten)]
@@ -64,7 +68,7 @@ pub struct Arguments {
     /// Time limit for outstanding responses after the load
     #[arg(long, value_name = "SECONDS", default_value = "8", value_parser = seconds)]
     pub drain_seconds: u64,
-    /// Time to listen for unsolicited responses after that
+    /// Time to listen for unsolicited responses after the last response
     #[arg(long, value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]
     pub linger_seconds: u64,
     /// Time to busy-wait before a request is due, instead of sleeping
@@ -72,14 +76,14 @@ pub struct Arguments {
     pub spin: u64,
 }
 
-// Not a doc comment: clap would show it as the program's description.
-// Where responses are recorded, and how many of them.
+// The file for recorded responses, and the limits of recording. In a doc comment, clap would show this text as the
+// program's description.
 #[derive(Clone, Debug, Args)]
 pub struct AnswerOptions {
     /// File to which responses are written after the load, as JSON lines; a scenario writes one line per arrival
     #[arg(id = "answers", long = "answers", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Share of the responses to write, sampled by seed over the whole load
+    /// Share of the responses to write, as a random sample of the whole load that depends only on the seed
     #[arg(
         id = "answers_share",
         long = "answers-share",
@@ -89,10 +93,10 @@ pub struct AnswerOptions {
     )]
     #[arg(value_parser = |text: &str| within(text, 0.0, 1.0))]
     pub share: f64,
-    /// Maximum number of written responses; the share is reduced to it
+    /// Maximum number of written responses; the share is lowered if necessary
     #[arg(id = "answers_limit", long = "answers-limit", value_name = "N", default_value = "100000")]
     pub max_count: usize,
-    /// Maximum size in bytes of the written heads and bodies; the share is reduced to it
+    /// Maximum total size of the written heads and bodies, in bytes; the share is lowered if necessary
     #[arg(id = "answers_bytes", long = "answers-bytes", value_name = "N", default_value = "268435456")]
     pub max_bytes: usize,
 }
@@ -101,7 +105,7 @@ pub struct AnswerOptions {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub arguments: Arguments,
-    pub address: SocketAddr,
+    pub peer: Peer,
     /// Header lines of every request, each with its line end.
     pub headers: String,
     /// Requests of a closed or open loop.
@@ -110,7 +114,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Check the arguments, resolve the server and read the files. An error is one sentence for the user.
+    /// Check the arguments, resolve the server's name and read the files. Errors are messages for the user.
     pub fn new(mut arguments: Arguments) -> Result<Self, String> {
         if arguments.connections < arguments.threads {
             return Err(format!(
@@ -121,14 +125,21 @@ impl Plan {
         if arguments.timeout == 0 {
             return Err("--timeout: must be greater than 0".into());
         }
-        let (authority, target) = split_url(&arguments.url)?;
+        let (tls, authority, target) = split_url(&arguments.url)?;
         if (arguments.scenario.is_some() || arguments.requests.is_some()) && target != "/" {
             return Err(format!(
                 "{}: expected the URL of a server without a path, because the file defines the paths",
                 arguments.url
             ));
         }
-        let (address, target) = (resolve(authority)?, target.to_owned());
+        let address = match &arguments.unix {
+            Some(path) => Address::unix(path)?,
+            None => Address::Tcp(resolve(authority, if tls { 443 } else { 80 })?),
+        };
+        let host =
+            if has_port(authority) { authority.rsplit_once(':').map_or("", |(host, _)| host) } else { authority };
+        let peer = if tls { Peer::with_tls(address, host)? } else { Peer::plain(address) };
+        let target = target.to_owned();
         if !arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             arguments.headers.push(("Host".into(), authority.to_owned()));
         }
@@ -143,7 +154,7 @@ impl Plan {
             .map(|file| read("--scenario", file, Scenario::parse))
             .transpose()?
             .map(Arc::new);
-        Ok(Self { arguments, address, headers, requests, scenario })
+        Ok(Self { arguments, peer, headers, requests, scenario })
     }
 
     /// Return whether the load is a closed loop, in which each response triggers the next request.
@@ -152,26 +163,31 @@ impl Plan {
     }
 }
 
-/// Read and parse the file of an option. An error names both.
+/// Read and parse the file of an option. An error names the option and the file.
 fn read<T>(option: &str, path: &Path, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
     text.and_then(|text| parse(&text)).map_err(|error| format!("{option} {}: {error}", path.display()))
 }
 
-/// Split a URL into authority and request target.
-fn split_url(url: &str) -> Result<(&str, &str), String> {
-    let rest = url.strip_prefix("http://").ok_or_else(|| format!("{url}: expected a URL that starts with http://"))?;
+/// Return whether a URL uses TLS, its authority, and its request target.
+fn split_url(url: &str) -> Result<(bool, &str, &str), String> {
+    let tls = url.starts_with("https://");
+    let rest = url.strip_prefix(if tls { "https://" } else { "http://" });
+    let rest = rest.ok_or_else(|| format!("{url}: expected a URL that starts with http:// or https://"))?;
     let end = rest.find('/').unwrap_or(rest.len());
     let (authority, target) = rest.split_at(end);
     if authority.is_empty() || url.contains(|character: char| character.is_control() || character == ' ') {
         return Err(format!("{url}: not a valid URL"));
     }
-    Ok((authority, if target.is_empty() { "/" } else { target }))
+    Ok((tls, authority, if target.is_empty() { "/" } else { target }))
 }
 
-fn resolve(authority: &str) -> Result<SocketAddr, String> {
-    let with_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let address = if with_port { authority.to_owned() } else { format!("{authority}:80") };
+fn has_port(authority: &str) -> bool {
+    authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+}
+
+fn resolve(authority: &str, default_port: u16) -> Result<SocketAddr, String> {
+    let address = if has_port(authority) { authority.to_owned() } else { format!("{authority}:{default_port}") };
     let resolved = address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
     resolved.ok_or_else(|| format!("{address}: the host name cannot be resolved"))
 }
@@ -224,7 +240,7 @@ mod tests {
             (Some(500.0), ArrivalProcess::Uniform, 9)
         );
         assert_eq!((plan.arguments.duration, plan.arguments.spin), (Some(2_500_000_000), 10_000));
-        assert_eq!(plan.address, "127.0.0.1:81".parse().unwrap());
+        assert_eq!(plan.peer.address, Address::Tcp("127.0.0.1:81".parse().unwrap()));
         assert_eq!(plan.requests.get(0).bytes, b"GET /json?x HTTP/1.1\r\nAccept: a,b\r\nHost: 127.0.0.1:81\r\n\r\n");
         assert!(!plan.closed_loop());
     }
@@ -248,7 +264,7 @@ mod tests {
             ("--depth 0 http://127.0.0.1/", "expected an integer of 1 or more"),
             ("--depth 2 --rate 5 http://127.0.0.1/", "cannot be used with"),
             ("--threads 2 http://127.0.0.1/", "--connections 1: must be at least --threads 2"),
-            ("https://127.0.0.1/", "https://127.0.0.1/: expected a URL that starts with http://"),
+            ("ftp://127.0.0.1/", "ftp://127.0.0.1/: expected a URL that starts with http:// or https://"),
             ("--header nothing http://127.0.0.1/", "expected 'NAME: VALUE'"),
             ("--header A:b\r\nC:d http://127.0.0.1/", "expected 'NAME: VALUE'"),
             ("--answers-share 0.5 http://127.0.0.1/", "required arguments were not provided"),

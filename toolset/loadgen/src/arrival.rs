@@ -1,11 +1,11 @@
-//! An arrival of a use case: variables, progress, and line in the answers file.
+//! An arrival of a use case, with the variables, the progress and the line in the answers file.
 
 use serde_json::{Map, Value, json};
 
 use crate::scenario::Scenario;
 use crate::tally::Fault;
 
-/// Maximum number of bytes of a body in a line.
+/// Maximum number of recorded bytes of a body.
 const BODY_LIMIT: usize = 64 * 1024;
 
 /// Result of a step.

@@ -13,7 +13,7 @@ use crate::clock::timespec;
 /// Maximum length of a line on standard input, in bytes.
 const LINE_LIMIT: usize = 4096;
 
-/// A command from outside.
+/// A command from standard input or from a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     Go,         // start the load
@@ -21,7 +21,7 @@ pub enum Command {
     EndOfInput, // end of standard input: no command can follow
 }
 
-/// Waits for commands and for events of the workers.
+/// A listener that waits for commands and for events of the workers.
 #[derive(Debug)]
 pub struct CommandListener {
     signals: UnixStream,

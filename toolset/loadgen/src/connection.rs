@@ -1,13 +1,11 @@
 //! A connection with outstanding requests and buffers.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
 use crate::response::{CapturedResponse, Reader};
+use crate::transport::{Peer, Transport, is_transient};
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub enum ConnectionState {
 /// Key of a request whose response is not captured.
 pub const NOT_SAMPLED: u32 = u32::MAX;
 
-/// A request without a response yet; times in nanoseconds.
+/// A request that has no response yet. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingRequest {
     pub intended: u64, // time at which the request was due
@@ -30,11 +28,11 @@ pub struct PendingRequest {
     pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
 }
 
-/// A connection, which is reopened if it is lost.
+/// A connection to the server. If it is lost, this entry remains, and the worker reopens the connection.
 #[derive(Debug, Default)]
 pub struct Connection {
     pub number: u32, // unique across all workers
-    pub stream: Option<TcpStream>,
+    pub stream: Option<Transport>,
     pub state: ConnectionState,
     pub since: u64,                            // start of the handshake, in nanoseconds
     pub in_free_list: bool,                    // whether the pool's list of free connections contains it
@@ -56,23 +54,18 @@ pub enum WriteOutcome {
 }
 
 impl Connection {
-    /// Create a connection that is not open yet, for `depth` concurrent requests.
-    pub fn new(number: u32, depth: usize) -> Self {
-        Self { number, outstanding: VecDeque::with_capacity(depth), ..Self::default() }
+    /// Create a closed connection for `depth` concurrent requests. `body_limit` is the size limit of captured bodies.
+    pub fn new(number: u32, depth: usize, body_limit: usize) -> Self {
+        let capture = CapturedResponse::new(body_limit);
+        Self { number, outstanding: VecDeque::with_capacity(depth), capture, ..Self::default() }
     }
 
     /// Start connecting without waiting for the result.
-    pub fn open(&mut self, address: &SocketAddr, now: u64) -> Result<&TcpStream, Errno> {
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        match connect(&socket, address) {
-            Ok(()) | Err(Errno::INPROGRESS) => {}
-            Err(error) => return Err(error),
-        }
+    pub fn open(&mut self, peer: &Peer, now: u64) -> Result<&Transport, Errno> {
+        let stream = Transport::open(peer)?;
         self.state = ConnectionState::Connecting;
         self.since = now;
-        Ok(self.stream.insert(TcpStream::from(socket)))
+        Ok(self.stream.insert(stream))
     }
 
     /// Return whether a further request may be sent.
@@ -89,12 +82,16 @@ impl Connection {
             return WriteOutcome::Partial;
         }
         let Some(taken) = write_some(self.stream.as_mut(), bytes) else { return WriteOutcome::Broken };
-        if taken == bytes.len() {
+        if taken == bytes.len() && !self.wants_write() {
             return WriteOutcome::Complete;
         }
         self.out.extend_from_slice(&bytes[taken..]);
         self.written = 0;
         WriteOutcome::Partial
+    }
+
+    fn wants_write(&self) -> bool {
+        self.stream.as_ref().is_some_and(Transport::wants_write)
     }
 
     /// Write more of the buffered bytes.
@@ -103,7 +100,7 @@ impl Connection {
             return WriteOutcome::Broken;
         };
         self.written += taken;
-        if self.written < self.out.len() {
+        if self.written < self.out.len() || self.wants_write() {
             return WriteOutcome::Partial;
         }
         self.out.clear();
@@ -124,10 +121,10 @@ impl Connection {
 
 /// Return the number of bytes that the kernel accepted, or `None` if the connection is broken.
 #[inline]
-fn write_some(stream: Option<&mut TcpStream>, bytes: &[u8]) -> Option<usize> {
+fn write_some(stream: Option<&mut Transport>, bytes: &[u8]) -> Option<usize> {
     match stream?.write(bytes) {
         Ok(taken) => Some(taken),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Some(0),
+        Err(error) if is_transient(&error) => Some(0),
         Err(_) => None,
     }
 }

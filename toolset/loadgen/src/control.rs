@@ -19,7 +19,7 @@ use crate::system::raise_file_limit;
 use crate::tally::{Accumulate, LoadCounts, ScenarioTally, Tally};
 use crate::worker::{Worker, WorkerContext};
 
-/// Time between the go command and the first request, in which all workers wake up.
+/// Time between the go command and the first request, which allows all workers to wake up.
 const LEAD: u64 = 2 * MILLISECOND;
 
 struct Session {
@@ -32,7 +32,7 @@ struct Session {
     go: bool, // whether the load may start
 }
 
-/// Run the load. Print results as JSON lines on standard output; an error is one sentence.
+/// Run the load, and print the results as JSON lines. Errors are messages for the user.
 pub fn run(plan: Plan) -> Result<ExitReason, String> {
     let wake = Arc::new(new_eventfd()?);
     let commands = CommandListener::new(Arc::clone(&wake))?;
@@ -85,7 +85,8 @@ impl Session {
             "now_ns": now(),
         }))?;
         if up < requested {
-            let (address, within) = (self.plan.address, self.plan.arguments.connect_seconds as f64 / SECOND as f64);
+            let (address, within) =
+                (&self.plan.peer.address, self.plan.arguments.connect_seconds as f64 / SECOND as f64);
             eprintln!("loadgen: only {up} of {requested} connections to {address} were established within {within} s");
             return Ok(ExitReason::NotConnected);
         }
@@ -99,7 +100,7 @@ impl Session {
         self.measure()
     }
 
-    /// Return the number of established connections, or `None` if the load was stopped before.
+    /// Wait until all threads have connected. Return the number of connections, or `None` if the load was cancelled.
     fn await_connections(&mut self) -> Result<Option<usize>, String> {
         let (mut up, mut done) = (0, 0);
         loop {
@@ -178,10 +179,7 @@ impl Session {
             let result = sampling::write(file, &samples, &plan.requests).and_then(|()| {
                 for (arrival, scenario) in arrivals.iter().zip(plan.scenario.iter().cycle()) {
                     serde_json::to_writer(&mut *file, &arrival.to_json(scenario))?;
-                    file.write_all(
-                        b"
-",
-                    )?;
+                    file.write_all(b"\n")?;
                 }
                 file.flush()
             });

@@ -122,5 +122,5 @@ pub fn new_eventfd() -> Result<OwnedFd, String> {
 
 /// Wake the thread that polls this eventfd.
 pub fn notify(eventfd: &OwnedFd) {
-    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes()); // fails only if it is signalled already
+    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes()); // fails only if the eventfd is already signalled
 }

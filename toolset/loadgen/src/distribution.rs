@@ -1,4 +1,4 @@
-//! Distributions of times, and a compact form of them for merging and drawing.
+//! Distributions of times, and their compact form for merging and for charts.
 
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
@@ -50,7 +50,7 @@ impl Distribution {
 
     /// Return (nanoseconds, count) pairs in ascending order.
     ///
-    /// The grid is the same for all distributions, so that distributions of several generators merge by adding counts.
+    /// All distributions have the same bins, so the distributions of several generators are merged by adding counts.
     /// Quantiles are accurate to 1 %.
     pub fn compact(&self) -> Vec<(u64, u64)> {
         let mut cells: Vec<(u64, u64)> = Vec::new();

@@ -21,6 +21,7 @@ mod scenario_runner;
 mod schedule;
 mod system;
 mod tally;
+mod transport;
 mod worker;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! A small, reproducible generator of random numbers.
 
-/// `SplitMix64`; not for cryptography.
+/// The generator `SplitMix64`, which is not suitable for cryptography.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -20,13 +20,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Return a number uniform in 0 ≤ x < 1.
+    /// Return a uniformly distributed number x with 0 ≤ x < 1.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Return an integer uniform in 0..bound. The bias of the multiplication is below bound / 2^64.
+    /// Return a uniformly distributed integer in 0..bound. The bias of the multiplication is below bound / 2^64.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize

@@ -34,7 +34,7 @@ struct RequestLine {
     weight: f64,
 }
 
-/// A table of at least one request, drawn in proportion to their weights.
+/// A table of at least one request. Requests are drawn in proportion to their weights.
 #[derive(Clone, Debug)]
 pub struct RequestTable(Vec<Request>);
 

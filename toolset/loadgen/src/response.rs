@@ -1,4 +1,4 @@
-//! Incremental reader of HTTP/1.1 responses: grammar and framing of RFC 9112, without allocations in the steady state.
+//! An incremental parser for HTTP/1.1 responses. It follows RFC 9112 and rarely allocates memory.
 
 mod head;
 
@@ -26,14 +26,30 @@ pub struct Response {
     pub size: u64,   // bytes on the wire, including interim responses, heads and framing
 }
 
-/// Maximum number of captured bytes of a body, more than the responses of any test type have.
-const BODY_LIMIT: usize = 1 << 20;
+/// Range of the limit for captured bodies, in bytes. A body that exceeds the limit is truncated.
+const BODY_LIMITS: (usize, usize) = (1 << 20, 16 << 20);
 
 /// Head and body of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedResponse {
-    pub head: Vec<u8>, // head of the final response, with the empty line
-    pub body: Vec<u8>, // body without framing
+    pub head: Vec<u8>,   // head of the final response, with the empty line
+    pub body: Vec<u8>,   // body without framing
+    pub truncated: bool, // whether the body exceeds the limit
+    limit: usize,
+}
+
+impl CapturedResponse {
+    /// Create a capture whose body limit, in bytes, is clamped to `BODY_LIMITS`.
+    pub fn new(limit: usize) -> Self {
+        Self { limit: limit.clamp(BODY_LIMITS.0, BODY_LIMITS.1), ..Self::default() }
+    }
+
+    /// Release the memory of a long body.
+    pub fn release(&mut self) {
+        if self.body.capacity() > BODY_LIMITS.0 {
+            self.body = Vec::new();
+        }
+    }
 }
 
 /// Destination of the response being read, if it is captured.
@@ -75,7 +91,7 @@ impl Reader {
         self.start();
     }
 
-    /// Read until a response is complete or the data ends. Return the number of used bytes.
+    /// Parse until a response is complete or the data ends. Return the number of bytes consumed.
     #[inline]
     pub fn advance(
         &mut self,
@@ -112,7 +128,7 @@ impl Reader {
         response
     }
 
-    /// Read one element. Return the number of used bytes (at least 1), and whether the response is complete.
+    /// Parse one element. Return the number of bytes consumed (at least 1), and whether the response is complete.
     #[inline]
     fn step(&mut self, data: &[u8], cache: &mut HeadCache, sink: &mut Sink) -> Result<(usize, bool), Violation> {
         match self.state {
@@ -196,11 +212,11 @@ impl Reader {
         Ok((data.len(), false))
     }
 
-    /// Choose the state after a head. Return true if the response ends with it.
+    /// Choose the state after a head. Return true if the response has no body.
     #[inline]
     fn begin(&mut self, head: Head) -> Result<bool, Violation> {
         if head.status < 200 {
-            return if head.status == 101 { Err(Violation("unsolicited switch of protocols")) } else { Ok(false) };
+            return if head.status == 101 { Err(Violation("unsolicited protocol switch")) } else { Ok(false) };
         }
         self.status = head.status;
         self.close = head.close;
@@ -217,7 +233,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Pass the next line to `read`. Return `None` if the line is incomplete, after buffering the data.
+    /// Pass the next line to `read`. If the line is incomplete, buffer the data and return `None`.
     fn line<T>(
         &mut self,
         data: &[u8],
@@ -246,7 +262,8 @@ impl Reader {
 fn take(data: &[u8], left: u64, sink: &mut Sink) -> usize {
     let take = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
     if let Some(capture) = sink {
-        let room = BODY_LIMIT.saturating_sub(capture.body.len());
+        let room = capture.limit.saturating_sub(capture.body.len());
+        capture.truncated |= take > room;
         capture.body.extend_from_slice(&data[..take.min(room)]);
     }
     take
@@ -258,10 +275,11 @@ fn keep_head(sink: &mut Sink, bytes: &[u8]) {
         capture.head.clear();
         capture.head.extend_from_slice(bytes);
         capture.body.clear();
+        capture.truncated = false;
     }
 }
 
-/// Reject a head of this length if it is too long, regardless of the number of segments.
+/// Return a violation if a head of this length exceeds the limit.
 fn require_limit(length: usize) -> Result<(), Violation> {
     if length > HEAD_LIMIT { Err(Violation("header section is longer than 64 KiB")) } else { Ok(()) }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each request draws a key, and the response is stored if the key is below a limit. When the memory is full, the
 //! responses with the highest keys are dropped and the limit is lowered. The sample therefore stays uniform over the
-//! whole load regardless of the length, and no request waits for a file.
+//! whole load, however long the load is, and no request waits for a file.
 
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -88,13 +88,13 @@ impl Sampler {
         }
     }
 
-    /// Merge the samples of all workers at the lowest limit, in order of arrival.
+    /// Merge the samples of all workers in order of arrival. Keep only samples below the lowest limit of any worker.
     pub fn merge(workers: Vec<Self>) -> Vec<Sample> {
         let limit = workers.iter().map(|worker| worker.limit).min().unwrap_or_default();
-        let samples = workers.into_iter().flat_map(|worker| worker.heap.into_vec());
-        let mut kept: Vec<Sample> = samples.filter(|sample| sample.key < limit).collect();
-        kept.sort_unstable_by_key(|sample| (sample.received, sample.connection, sample.sequence));
-        kept
+        let candidates = workers.into_iter().flat_map(|worker| worker.heap.into_vec());
+        let mut samples: Vec<Sample> = candidates.filter(|sample| sample.key < limit).collect();
+        samples.sort_unstable_by_key(|sample| (sample.received, sample.connection, sample.sequence));
+        samples
     }
 }
 
@@ -140,7 +140,9 @@ mod tests {
     /// Offer `count` responses of 100 bytes to a sampler.
     fn filled(mut sampler: Sampler, count: u64, seed: u64) -> Sampler {
         let mut random = Random::new(seed);
-        let capture = CapturedResponse { head: vec![b'h'; 40], body: vec![b'b'; 60] };
+        let mut capture = CapturedResponse::new(0);
+        capture.head = vec![b'h'; 40];
+        capture.body = vec![b'b'; 60];
         for number in 0..count {
             let key = sampler.key(|| random.bits());
             sampler.add(Sample { key, sequence: number, received: number, ..Sample::default() }, &capture);
@@ -194,10 +196,9 @@ mod tests {
 
     #[test]
     fn line_preserves_headers_and_body() {
-        let capture = CapturedResponse {
-            head: b"HTTP/1.1 200 OK\r\nServer: a\xe9\r\nContent-Length: 2\r\n\r\n".to_vec(),
-            body: vec![0, 255],
-        };
+        let mut capture = CapturedResponse::new(0);
+        capture.head = b"HTTP/1.1 200 OK\r\nServer: a\xe9\r\nContent-Length: 2\r\n\r\n".to_vec();
+        capture.body = vec![0, 255];
         let sample =
             Sample { connection: 3, sequence: 7, status: 200, size: 50, ..Sample::default() }.with_capture(&capture);
         let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! A scenario: use cases with their rates, and the dependent requests of each arrival.
 //!
-//! A scenario is parsed and checked once. Requests are then written quickly from the parsed form.
+//! A scenario is parsed and checked before the load, so that requests are written quickly.
 
 mod template;
 mod variables;
@@ -21,7 +21,7 @@ const MAX_RATE: f64 = 1e6;
 #[derive(Clone, Debug, Default)]
 pub struct Scenario {
     pub use_cases: Vec<UseCase>,    // in the order of the file
-    pub operations: Vec<Operation>, // each operation of each use case, which is counted separately
+    pub operations: Vec<Operation>, // operations of all use cases, which are counted separately
 }
 
 /// The steps of one use case that share a name.
@@ -31,7 +31,7 @@ pub struct Operation {
     pub name: String,
 }
 
-/// The requests of one kind of customer.
+/// A sequence of requests, with the rate of its arrivals.
 #[derive(Clone, Debug)]
 pub struct UseCase {
     pub name: String,
@@ -148,7 +148,7 @@ impl UseCase {
         }
         if entry.method == "HEAD" || !(200..1000).contains(&entry.status) {
             return Err(format!(
-                "{} with status {}: its response has no body or is not final",
+                "{} with status {}: expected a method other than HEAD, and a status from 200 to 999",
                 entry.method, entry.status
             ));
         }
@@ -164,7 +164,7 @@ impl UseCase {
         for (name, pointer) in entry.capture {
             if Source::from_name(&name).is_some() || !(pointer.is_empty() || pointer.starts_with('/')) {
                 return Err(format!(
-                    "capture {name:?} from {pointer:?}: expected a name that is not drawn, and a JSON pointer"
+                    "capture {name:?} from {pointer:?}: expected a name other than that of a drawn variable, and a JSON pointer"
                 ));
             }
             let variable = find_or_push(&mut self.variables, Variable { name, source: None });

@@ -26,7 +26,7 @@ pub struct Schedule {
 impl Schedule {
     /// Create the schedule of one of `workers` workers, which together send `rate` requests per second.
     ///
-    /// `start` is in nanoseconds. The workers' uniform schedules interleave to equal gaps.
+    /// `start` is in nanoseconds. If the gaps are uniform, the requests of all workers together also have equal gaps.
     pub fn new(process: ArrivalProcess, rate: f64, start: u64, worker: usize, workers: usize, seed: u64) -> Self {
         Self {
             process,

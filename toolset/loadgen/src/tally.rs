@@ -56,7 +56,7 @@ accumulating! {
         sent: u64,
         /// Complete responses to requests, of any status.
         received: u64,
-        /// Responses with the expected status, or any 2xx if none is defined.
+        /// Responses with the expected status, or with any 2xx status if the request does not define a status.
         successes: u64,
         /// Responses without an outstanding request.
         unasked_responses: u64,
@@ -75,11 +75,11 @@ accumulating! {
         errors: FaultCounts,
         /// Complete responses by status.
         statuses: StatusCounts,
-        /// From the intended send time to the last byte of a successful response; not for a closed loop.
+        /// Time from the intended send time to the last byte of a successful response; not for a closed loop.
         latency: Distribution,
-        /// From the write of the request to the last byte of a successful response.
+        /// Time from the write of the request to the last byte of a successful response.
         service: Distribution,
-        /// Delay by the generator itself; not for a closed loop.
+        /// Delay that the generator itself caused; not for a closed loop.
         lag: Distribution,
     }
 
@@ -106,13 +106,13 @@ accumulating! {
     /// Counts of a use case: `due` is the sum of `done`, `failed` and `unfinished`.
     UseCaseTally {
         due: u64,
-        /// Arrivals with a last response.
+        /// Arrivals whose last response was received.
         done: u64,
         /// Arrivals with a failed step.
         failed: u64,
         /// Arrivals in progress at the end.
         unfinished: u64,
-        /// From the arrival to the last byte of the last response.
+        /// Time from the arrival to the last byte of the last response.
         latency: Distribution,
     }
 

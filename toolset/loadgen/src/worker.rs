@@ -26,12 +26,14 @@ use crate::tally::{LoadCounts, Tally};
 
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
-/// Maximum number of concurrent handshakes of a thread. More would overflow the server's accept queue, and the kernel
-/// would repeat them a second later.
+/// Memory for captured bodies, in bytes, which is divided among the connections. Longer bodies are not sampled.
+const CAPTURE_MEMORY: usize = 256 * 1024 * 1024;
+/// Maximum number of concurrent handshakes of a thread. More handshakes would overflow the server's accept queue. The
+/// kernel would repeat them only after a second.
 const MAX_HANDSHAKES: usize = 128;
 /// Delay before a failed connection is opened again, in nanoseconds.
 const RETRY_DELAY: u64 = 100 * MILLISECOND;
-/// Retry time of a connection that was closed while idle: it is reopened when a request waits for a connection.
+/// Retry time of a connection that was closed while idle. It is reopened only when a request waits for a connection.
 const WHEN_NEEDED: u64 = u64::MAX;
 /// Epoll identifier of the wake-up descriptor; connections use their index.
 const WAKE: u64 = u64::MAX;
@@ -53,10 +55,10 @@ pub struct WorkerContext {
     pub wake: OwnedFd, // eventfd that interrupts the worker's wait
 }
 
-/// Which connections can take a request, and which have to be opened.
+/// The connections that can take a request, and the connections to open.
 #[derive(Debug)]
 struct ConnectionPool {
-    free: VecDeque<u32>, // open and scenario loads: connections with room, longest free first
+    free: VecDeque<u32>, // open loops and scenarios: connections with room, longest free first
     down: BinaryHeap<Reverse<(u64, u32)>>, // closed connections by the time of the next attempt
     handshakes: usize,
 }
@@ -98,8 +100,9 @@ impl Worker {
         let plan = Arc::clone(&context.plan);
         let arguments = &plan.arguments;
         let first_connection = |worker: usize| arguments.connections * worker / arguments.threads;
+        let body_limit = CAPTURE_MEMORY / arguments.connections;
         let connections: Vec<Connection> = (first_connection(index)..first_connection(index + 1))
-            .map(|number| Connection::new(number as u32, arguments.depth))
+            .map(|number| Connection::new(number as u32, arguments.depth, body_limit))
             .collect();
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &context.wake, EventData::new_u64(WAKE), EventFlags::IN)?;
@@ -131,7 +134,7 @@ impl Worker {
         })
     }
 
-    /// Connect, wait for the start, generate the load, wait for outstanding responses.
+    /// Connect, wait for the start, generate the load, and wait for outstanding responses.
     fn run(mut self) {
         disable_timer_slack();
         self.establish();
@@ -231,6 +234,7 @@ impl Worker {
             self.wait(time, deadline.min(next_check).min(self.next_retry().max(time + MILLISECOND)));
             time = now();
         }
+        self.check_timeouts(time); // timeouts since the last check
         let drained = time;
         let unsent = self.backlog.len();
         self.backlog.clear();

@@ -10,7 +10,7 @@ use upstream::control::{print_line, serve};
 use upstream::server::{Responder, Server};
 
 const USAGE: &str = "\
-upstream [OPTIONS]    answer every GET with a number after a delay, and count
+upstream [OPTIONS]    respond to every GET with a number after a delay, and count the requests
 
   --bind ADDRESS      address to listen on (127.0.0.1)
   --port N            port to listen on (0: chosen by the kernel and printed in the ready line)

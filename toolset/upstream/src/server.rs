@@ -21,7 +21,7 @@ const LISTENER: u64 = u64::MAX;
 /// First epoll identifier of the descriptors added by `watch`.
 const WATCHED: u64 = u64::MAX - 16;
 
-/// Decides the contents and the time of each response.
+/// An object that decides the contents and the time of each response.
 pub trait Responder {
     /// Return when the response to a request received at `time` is due, in monotonic nanoseconds. If the result is in
     /// the past, the response is sent immediately.
@@ -47,7 +47,7 @@ struct Client {
     generation: u32, // distinguishes connections that reuse an index, so that stale timers are ignored
 }
 
-/// A server. `poll` does the work.
+/// A server. The caller calls `poll` repeatedly.
 pub struct Server {
     listener: TcpListener,
     epoll: OwnedFd,

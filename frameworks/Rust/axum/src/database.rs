@@ -1,5 +1,5 @@
-//! A pipelined PostgreSQL connection: statements do not wait for the results of earlier statements, and each statement
-//! has a separate Sync. If the connection is lost, it is retried every second.
+//! A pipelined PostgreSQL connection. Statements do not wait for the results of earlier statements. Each has a separate
+//! Sync. If the connection is lost, the server tries to reconnect every second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};

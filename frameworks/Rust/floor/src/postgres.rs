@@ -1,5 +1,5 @@
-//! PostgreSQL's protocol: a blocking handshake on a separate thread, hand-written messages of the three statements, and
-//! parsing of results.
+//! The PostgreSQL protocol: a blocking handshake on a separate thread, hand-written messages for the three statements,
+//! and a parser for the results.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -27,7 +27,7 @@ pub struct World {
     pub number: i32,
 }
 
-/// A connection on which the three statements are prepared as `w`, `f` and `u`.
+/// Opens a connection and prepares the three statements as `w`, `f` and `u`.
 pub fn connect(database: &Database) -> io::Result<TcpStream> {
     let address = (database.host.as_str(), database.port)
         .to_socket_addrs()?
@@ -125,7 +125,7 @@ impl Handshake<'_> {
 // ---- messages to the server: Bind, Execute and Sync ----------------------------------------------------------------
 
 const EXECUTE_AND_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
-// Portal "", the statement, then: formats of the parameters, parameters, formats of the results (1 is binary).
+// Portal name (empty), statement name, parameter formats, parameters, result formats. Format 1 is binary.
 const BIND_WORLD: [u8; 18] = [b'B', 0, 0, 0, 25, 0, b'w', 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 4];
 const BIND_FORTUNES: [u8; 16] = [b'B', 0, 0, 0, 15, 0, b'f', 0, 0, 0, 0, 0, 0, 1, 0, 1];
 const BINARY_RESULTS: [u8; 4] = [0, 1, 0, 1];
@@ -165,14 +165,14 @@ pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
 
 // ---- messages from the server --------------------------------------------------------------------------------------
 
-/// Returns type, body and total length of the first message in `bytes`, or None if it is incomplete.
+/// Returns the type, body and total length of the first message in `bytes`, or None if the message is incomplete.
 pub fn message(bytes: &[u8]) -> Option<(u8, &[u8], usize)> {
     let (kind, rest) = bytes.split_first()?;
     let length = i32::from_be_bytes(*rest.first_chunk()?) as usize;
     Some((*kind, rest.get(4..length)?, length + 1))
 }
 
-/// Returns the two columns of a DataRow, or None if it has a different form.
+/// Returns the first two columns of a DataRow, or None if the row is malformed or a column is NULL.
 pub fn columns(row: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = column(row.get(2..)?)?;
     let (second, _) = column(rest)?;

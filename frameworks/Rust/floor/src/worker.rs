@@ -1,5 +1,6 @@
 //! A thread's event loop: clients, their requests, and the jobs that wait for PostgreSQL, a timer or the upstream.
 
+mod calls;
 mod jobs;
 
 use std::cmp::Reverse;
@@ -59,11 +60,11 @@ impl Shared {
 
 struct Client {
     connection: Connection,
-    /// Distinguishes clients that reuse an index.
+    /// A number that identifies the client. Unlike the client's index, it is never reused.
     serial: u64,
     /// Whether a request is running as a job. Later requests wait, so that responses keep their order.
     busy: bool,
-    /// Whether the connection closes after the pending output.
+    /// Whether to close the connection after writing the pending output.
     close: bool,
 }
 
@@ -169,7 +170,7 @@ impl Worker {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
-                    eprintln!("a connection was not accepted: {error}");
+                    eprintln!("cannot accept a connection: {error}");
                     return Ok(());
                 }
             };
@@ -212,7 +213,7 @@ impl Worker {
         self.advance(index);
     }
 
-    /// Starts received requests until a request must wait, and writes finished responses.
+    /// Handles buffered requests until one of them has to wait, and writes the finished responses.
     fn advance(&mut self, index: usize) {
         let input = std::mem::take(&mut self.clients[index].connection.input);
         let mut used = 0;

@@ -1,4 +1,4 @@
-// The frame of every page: header, the page that the route selects, and dropped files.
+// The frame of every page. It shows the header and the page that the route selects, and opens files that are dropped.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { href, Provider, useRoute } from "./hooks";
 import { ClaimsPage } from "./pages/claims";
@@ -64,7 +64,15 @@ export function App({ source }: { source: Source }) {
         <a class="brand" href={source instanceof EmbeddedSource ? href({ page: "run", run: source.id }) : href({})}>
           tfb <span>web-framework benchmark</span>
         </a>
-        {source instanceof EmbeddedSource ? (
+        {source instanceof EmbeddedSource && source.links.length > 0 ? (
+          <nav aria-label="Site">
+            {source.links.map(([title, address]) => (
+              <a key={title} href={address}>
+                {title}
+              </a>
+            ))}
+          </nav>
+        ) : source instanceof EmbeddedSource ? (
           <p class="saved-run">Saved run: this file contains all data</p>
         ) : (
           <nav aria-label="Main">

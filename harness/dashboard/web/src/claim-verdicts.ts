@@ -1,4 +1,4 @@
-// Texts, counts and chart positions of the verdicts on claims, separate from their presentation.
+// Labels, counts and chart positions for claim verdicts, kept apart from the components that render them.
 import type { ClaimVerdict, StatementVerdict } from "./documents";
 import { times, timesWithInterval } from "./format";
 
@@ -17,7 +17,7 @@ export const VERDICT_MEANINGS: Record<Verdict, string> = {
   "direction only": "The direction is as claimed, but the size differs or is undecided.",
   refuted: "The interval excludes the claimed direction or equality.",
   "needs a larger machine": "The claim concerns a rate that needs more CPUs than this machine has.",
-  undecided: "The interval does not decide the claim; the statement says what would decide it.",
+  undecided: "The interval neither supports nor refutes the claim; the statement says what would settle it.",
 };
 
 /** Count the claims by verdict, in the order of VERDICTS. */
@@ -28,7 +28,7 @@ export function countByVerdict(verdicts: readonly { verdict: Verdict }[]): [Verd
   ]);
 }
 
-/** Return the claimed value, with the value that theory predicts for this machine's CPUs if it differs. */
+/** Return the claimed value. If the claim implies another value for this machine's CPUs, append that value. */
 export function claimedValue(statement: StatementVerdict): string {
   const here = statement.expected;
   if (here === null || !statement.theory || Math.abs(parseFloat(statement.said) - here) < 0.01 * here)
@@ -36,7 +36,7 @@ export function claimedValue(statement: StatementVerdict): string {
   return `${statement.said}, here ${times(here)}`;
 }
 
-/** Return the ratio with its interval, or a count if nothing is compared. */
+/** Return the ratio with the interval. If nothing is compared, return the count. */
 export function measuredValue(statement: StatementVerdict): string {
   const { value, low, high } = statement;
   if (value === null) return "–";
@@ -52,8 +52,8 @@ export function groupByTalk(verdicts: readonly ClaimVerdict[]): [string, ClaimVe
 }
 
 /**
- * Return the positions (0 to 1) of interval, value, 1 and claimed range on a logarithmic line, or null without an
- * interval.
+ * Return the positions (0 to 1) of the interval, the value, the number 1 and the claimed range on a logarithmic line.
+ * Return null if there is no interval.
  */
 export function intervalPositions(statement: StatementVerdict) {
   const { value, low, high, least, most } = statement;
@@ -64,4 +64,24 @@ export function intervalPositions(statement: StatementVerdict) {
   const at = (ratio: number) => (Math.log(ratio) - first) / span;
   const claimed: [number, number] | null = least || most ? [least ? at(least) : 0, most ? at(most) : 1] : null;
   return { unity: at(1), value: at(value), low: at(low), high: at(high), claimed };
+}
+
+/** Return the claims with this verdict (any, if empty) whose title, talk, quotation or statements contain all words. */
+export function filterClaims(
+  verdicts: readonly ClaimVerdict[],
+  { text, verdict }: { text: string; verdict: string },
+): ClaimVerdict[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return verdicts.filter((item) => {
+    if (verdict && item.verdict !== verdict) return false;
+    const names = item.statements.flatMap((statement) => [statement.name, statement.of, statement.to]);
+    const all = [item.claim, item.title, item.talk, item.said, ...names].join(" ").toLowerCase();
+    return words.every((word) => all.includes(word));
+  });
+}
+
+/** Return the statement that determined the claim's verdict: the first judged statement with that verdict. */
+export function leadingStatement({ verdict, statements }: ClaimVerdict): StatementVerdict | null {
+  const judged = statements.filter((statement) => !statement.context);
+  return judged.find((statement) => statement.verdict === verdict) ?? judged[0] ?? statements[0] ?? null;
 }

@@ -8,8 +8,8 @@ export type Outcome = "pass" | "warn" | "fail";
 export interface Documents {
   RunSummary?: RunSummary;
   BrokenRun?: BrokenRun;
+  PreparingRun?: PreparingRun;
   RunList?: RunList;
-  VerdictSummary?: VerdictSummary;
   RunDocument?: RunDocument;
   CellLatency?: CellLatency;
   TestDocument?: TestDocument;
@@ -28,7 +28,7 @@ export interface Documents {
 export interface RunSummary {
   run_id: string;
   title: string;
-  example: boolean;
+  published: string;
   lead: string;
   status: "running" | "complete" | "incomplete" | "failed" | "interrupted";
   profile: string;
@@ -41,14 +41,14 @@ export interface RunSummary {
   problems: ReadProblem[];
 }
 /**
- * A file of a run that cannot be read completely.
+ * A problem with a file of a run, for example an unreadable line.
  */
 export interface ReadProblem {
   file: string;
   message: string;
 }
 /**
- * A folder in results/ whose run.json cannot be read.
+ * A folder in results/ with an unreadable run.json.
  */
 export interface BrokenRun {
   run_id: string;
@@ -56,43 +56,32 @@ export interface BrokenRun {
   message: string;
 }
 /**
+ * A run that has not written run.json so far.
+ */
+export interface PreparingRun {
+  run_id: string;
+  stage: string;
+  elapsed: number;
+  silent_for: number | null;
+}
+/**
  * All runs, newest first, and the folders that could not be read.
  */
 export interface RunList {
   runs: RunSummary[];
+  preparing: PreparingRun[];
   broken: BrokenRun[];
   views: {
     [k: string]: string;
   };
 }
 /**
- * The worst outcome over the processes of an implementation and test type, and the checks that did not pass.
- */
-export interface VerdictSummary {
-  implementation: string;
-  test_type: string;
-  outcome: Outcome;
-  findings: CheckResult[];
-}
-/**
- * The result of one check on a response or on the state of a server.
- */
-export interface CheckResult {
-  check: string;
-  rule: string;
-  outcome: Outcome;
-  message: string;
-  expected: string | null;
-  actual: string | null;
-  waived: boolean;
-}
-/**
- * A run without details: its settings, and the headline table of each test type.
+ * The main document about a run. It has the settings and the main table of each test type, but no details.
  */
 export interface RunDocument {
   run: RunInfo;
   title: string;
-  example: boolean;
+  published: string;
   sentences: {
     [k: string]: {
       [k: string]: string[];
@@ -101,6 +90,7 @@ export interface RunDocument {
   ranking: Ranking;
   problems: ReadProblem[];
   source_base: string | null;
+  network_path: string;
 }
 /**
  * Settings, machine, implementations and status of a run.
@@ -143,12 +133,13 @@ export interface RunInfo {
   noise_floor: NoiseFloor | null;
   problems: string[];
   sets: MachineSet[];
+  part: Part | null;
   left_out: string[];
   machines: RoleMachine[];
   links: MachineLink[];
 }
 /**
- * Facts about a machine, and a grade for likely sources of noise.
+ * Facts about a machine, and a grade of its suitability for measurements.
  */
 export interface Machine {
   hostname: string;
@@ -218,7 +209,7 @@ export interface BuildRecord {
   stand_ins: string[];
 }
 /**
- * A closed loop: each connection has ``depth`` outstanding requests and sends the next one after each response.
+ * A closed loop: each connection has ``depth`` outstanding requests, and sends the next one after each response.
  */
 export interface ClosedLoop {
   kind: "closed";
@@ -237,9 +228,7 @@ export interface OpenLoop {
   depth: 1;
 }
 /**
- * Poisson arrivals of use cases at ``factor`` times their base rates.
- *
- * A use case is a sequence of dependent requests.
+ * Poisson arrivals of use cases (sequences of dependent requests) at ``factor`` times their base rates.
  */
 export interface Scenario {
   kind: "scenario";
@@ -249,9 +238,9 @@ export interface Scenario {
   depth: 1;
 }
 /**
- * The difference between two copies of an implementation on this machine with a profile (``compare --copy``).
+ * The difference that ``compare --copy`` measured between two copies of an implementation.
  *
- * Comparisons report smaller differences as no difference.
+ * The noise floor depends on the machine and the profile. Comparisons do not report differences below it.
  */
 export interface NoiseFloor {
   implementation: string;
@@ -262,13 +251,21 @@ export interface NoiseFloor {
   cpu_per_request: number;
 }
 /**
- * A set of machines (server, database, clients) on which some processes of a merged run were measured.
+ * The machines (server, database, clients) of a deployment that contributed processes to a merged run.
  */
 export interface MachineSet {
   name: string;
   machine: Machine;
   runs: string[];
   processes: number[];
+}
+/**
+ * A part of a selection. All parts contain the baseline, and every other implementation is in exactly one part.
+ */
+export interface Part {
+  number: number;
+  count: number;
+  selection: string[];
 }
 /**
  * A machine and its role in a run on several machines.
@@ -281,7 +278,7 @@ export interface RoleMachine {
   machine: Machine;
 }
 /**
- * The network link between the machines of two roles, measured by TCP before the run.
+ * The network link between two machines, measured over TCP before the run.
  */
 export interface MachineLink {
   of: string;
@@ -290,7 +287,7 @@ export interface MachineLink {
   throughput: number;
 }
 /**
- * The ranking of one run.
+ * The ranking of a run.
  */
 export interface Ranking {
   run_id: string;
@@ -305,7 +302,7 @@ export interface Ranking {
   latency: {
     [k: string]: LatencyTable;
   };
-  orders: OrderResults | null;
+  orders: ScenarioResults | null;
   noise_floor: NoiseFloor | null;
   notes: string[];
 }
@@ -318,7 +315,7 @@ export interface TestTypeRanking {
   tables: Table[];
 }
 /**
- * The ranking of a test type at a load, or at each implementation's best load if ``load`` is None.
+ * The ranking of a test type at a load, or at the best load of each implementation if ``load`` is None.
  */
 export interface Table {
   test_type: string;
@@ -341,13 +338,16 @@ export interface Row {
   reason: string;
   trials: number;
   dropped: number;
+  checks: number;
+  responses_checked: number;
   latency: ClosedLoopLatency | null;
   response_time: number | null;
   throughput_per_memory: number | null;
   threads: number | null;
+  cpu_to_floor: number | null;
 }
 /**
- * Estimate, position and tie group of a row for a quantity. Tie groups are numbered from 1, best first.
+ * Estimate, position and tie group of a row. Tie groups are numbered from 1, best first.
  */
 export interface Standing {
   estimate: Estimate;
@@ -358,7 +358,7 @@ export interface Standing {
   to_best: Ratio | null;
 }
 /**
- * A quantity of a cell: the median over its processes, with the interval of its typical value.
+ * An estimate of a quantity: the median over processes, with a confidence interval.
  */
 export interface Estimate {
   median: number;
@@ -368,16 +368,14 @@ export interface Estimate {
   values: number[];
 }
 /**
- * Ranks that the data does not exclude; ``low`` is the best and ``high`` the worst (1-based, inclusive).
+ * The ranks that the data does not exclude, from ``low`` (the best) to ``high`` (the worst), 1-based.
  */
 export interface RankInterval {
   low: number;
   high: number;
 }
 /**
- * A ratio with its 95 % interval, such as ``1.12x [1.08, 1.17]``.
- *
- * The ratio compares geometric means over common rounds, so it can differ slightly from the ratio of medians.
+ * A ratio of geometric means over common rounds, with its 95 % interval, such as ``1.12x [1.08, 1.17]``.
  */
 export interface Ratio {
   value: number;
@@ -385,7 +383,7 @@ export interface Ratio {
   high: number | null;
 }
 /**
- * Service times of a closed loop at the row's load, in seconds.
+ * Latency of a closed loop at the row's load, in seconds.
  */
 export interface ClosedLoopLatency {
   mean: Estimate;
@@ -397,8 +395,8 @@ export interface ClosedLoopLatency {
 /**
  * The geometric mean of ratios to the baseline over the scored test types; higher is better.
  *
- * ``throughput`` is the ratio of requests/s to the baseline. ``cpu`` is the ratio of the baseline's CPU per request to
- * the implementation's.
+ * ``throughput`` compares the implementation's requests/s with the baseline's. ``cpu`` divides the baseline's CPU per
+ * request by the implementation's.
  */
 export interface Score {
   implementation: string;
@@ -418,14 +416,14 @@ export interface LatencyTable {
   rows: GoalRow[];
 }
 /**
- * The largest acceptable latency at a percentile: percentile 99 and 0.01 s is ``p99=10ms``.
+ * The largest acceptable latency at a percentile. ``p99=10ms`` is a limit of 0.01 s for the 99th percentile.
  */
 export interface LatencyGoal {
   percentile: number;
   seconds: number;
 }
 /**
- * Capacity of an implementation at the latency goal, and its latency over load.
+ * An implementation's capacity at the latency goal, and its latency at several rates.
  */
 export interface GoalRow {
   implementation: string;
@@ -438,7 +436,7 @@ export interface GoalRow {
   points: RatePoint[];
 }
 /**
- * An implementation at a rate: a share of its throughput, or the same rate for all implementations.
+ * An implementation's latency at a share of the throughput, or at a rate common to all implementations.
  */
 export interface RatePoint {
   purpose: "share" | "common";
@@ -451,27 +449,27 @@ export interface RatePoint {
   flags: string[];
 }
 /**
- * Results of the order service: tables by factor, capacity at the goal, and every operation.
+ * Results of a scenario: tables by factor, capacities at the latency goal, and response times of all operations.
  */
-export interface OrderResults {
-  tables: OrderTable[];
+export interface ScenarioResults {
+  tables: ScenarioTable[];
   goal: LatencyGoal | null;
   capacities: GoalRow[];
   points: {
-    [k: string]: OrderPoint[];
+    [k: string]: ScenarioPoint[];
   };
 }
 /**
- * The order service at one factor, by the response time of "create order".
+ * The ranking of a scenario at a load factor, by the response time of the ranked operation.
  */
-export interface OrderTable {
+export interface ScenarioTable {
   factor: number;
-  rows: OrderRow[];
+  rows: ScenarioRow[];
 }
 /**
- * A row of the order service at a factor. Its requests are arrivals.
+ * A row in a scenario table. Each arrival counts as a request.
  */
-export interface OrderRow {
+export interface ScenarioRow {
   implementation: string;
   load: (ClosedLoop | OpenLoop | Scenario) | null;
   throughput: Standing | null;
@@ -484,10 +482,13 @@ export interface OrderRow {
   reason: string;
   trials: number;
   dropped: number;
+  checks: number;
+  responses_checked: number;
   latency: ClosedLoopLatency | null;
   response_time: number | null;
   throughput_per_memory: number | null;
   threads: number | null;
+  cpu_to_floor: number | null;
   response: Standing | null;
   percentiles: {
     [k: string]: Estimate;
@@ -495,9 +496,9 @@ export interface OrderRow {
   database_cpu_per_arrival: Estimate | null;
 }
 /**
- * Response times of an operation of a use case, for an implementation at a factor of the arrivals.
+ * An implementation's response times for an operation of a use case, at a load factor.
  */
-export interface OrderPoint {
+export interface ScenarioPoint {
   factor: number;
   use_case: string;
   operation: string;
@@ -530,16 +531,15 @@ export interface CellLatency {
   trials: number;
 }
 /**
- * A test type with a table for every load, and its verification results.
+ * A test type with a table for every load.
  */
 export interface TestDocument {
   test_type: string;
   tables: Table[];
-  verdicts: VerdictSummary[];
   problems: ReadProblem[];
 }
 /**
- * The latency of every cell of a test type; empty if requests were pipelined.
+ * The latency of every cell of a test type. There are no cells if requests were pipelined.
  */
 export interface LatencyDocument {
   test_type: string;
@@ -567,6 +567,7 @@ export interface Comparison {
   run_b: string;
   threshold: number;
   interleaved: boolean;
+  across: string[];
   confidence: number;
   cells: CellComparison[];
   noise_floor: NoiseFloor | null;
@@ -582,16 +583,17 @@ export interface CellComparison {
   throughput: Effect;
   cpu_per_request: Effect;
   reason: string;
+  only_in: "" | "A" | "B";
 }
 /**
- * Ratio and verdict of a metric of a cell, B relative to A.
+ * The ratio of run B to run A for a metric of a cell, and the verdict.
  */
 export interface Effect {
   ratio: Ratio | null;
   verdict: "failed" | "slower" | "cannot tell" | "faster" | "same" | "not in base";
 }
 /**
- * All records of an implementation and test type; trials have no histograms and no operations of arrivals.
+ * All records of an implementation and test type, without histograms and scenario arrivals.
  */
 export interface CellDocument {
   implementation: string;
@@ -659,9 +661,11 @@ export interface ServerUsage {
   throttled_seconds: number | null;
   pids: number[];
   threads_peak: number | null;
+  idle_seconds: number | null;
+  compiler_cpu_seconds: number | null;
 }
 /**
- * About one second of a load; times are offsets from the start of the trial.
+ * About one second of a load.
  */
 export interface Window {
   start: number;
@@ -671,9 +675,10 @@ export interface Window {
   wait_share: number | null;
   rss: number | null;
   connections: number | null;
+  compiler_cpu: number | null;
 }
 /**
- * The share of one client machine in a load that several machines generate.
+ * The part of a load that one of several client machines generated.
  */
 export interface ClientUsage {
   client: string;
@@ -712,7 +717,7 @@ export interface Latency {
   histogram: [unknown, unknown][];
 }
 /**
- * Results of the arrivals of a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``.
+ * Results of a scenario's arrivals: ``due`` is ``done`` + ``failed`` + ``unfinished``.
  */
 export interface Arrivals {
   due: number;
@@ -735,7 +740,7 @@ export interface OperationTimes {
   service: Latency | null;
 }
 /**
- * Results of one use case in a scenario; latency is from the arrival to its last response.
+ * Results of one use case in a scenario.
  */
 export interface UseCaseTimes {
   use_case: string;
@@ -755,7 +760,7 @@ export interface WarmUp {
   windows: Window[];
 }
 /**
- * Result of the checks on responses of the trial itself.
+ * Result of the checks on responses that the server sent during the trial.
  */
 export interface TrialEvidence {
   judged: number;
@@ -763,7 +768,19 @@ export interface TrialEvidence {
   objections: CheckResult[];
 }
 /**
- * A validity check of a trial: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables.
+ * The result of a check, for example of a response or of the database.
+ */
+export interface CheckResult {
+  check: string;
+  rule: string;
+  outcome: Outcome;
+  message: string;
+  expected: string | null;
+  actual: string | null;
+  waived: boolean;
+}
+/**
+ * Result of a trial's validity check: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables.
  */
 export interface ValidityCheck {
   name: string;
@@ -773,9 +790,7 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * The check results of an implementation and a test type in one process.
- *
- * A later record with the same implementation, test type and process replaces an earlier one.
+ * The check results of an implementation and a test type in a process. Later records replace earlier records.
  */
 export interface VerificationRecord {
   implementation: string;
@@ -794,7 +809,7 @@ export interface VerificationRecord {
   };
 }
 /**
- * A fresh start of an implementation.
+ * The record of a fresh start of an implementation.
  */
 export interface ProcessRecord {
   implementation: string;
@@ -803,6 +818,7 @@ export interface ProcessRecord {
   startup_time: number | null;
   status: "ok" | "failed" | "interrupted";
   reason: string;
+  exit_reason: string;
   log: string | null;
   trials: number;
   failed_loads: {
@@ -813,7 +829,7 @@ export interface ProcessRecord {
   };
 }
 /**
- * The latest verdict on every claim in these results. ``problem`` says why the verdicts cannot be read.
+ * The latest verdict on every claim, or in ``problem`` the reason why the verdicts cannot be read.
  */
 export interface ClaimsDocument {
   verdicts: ClaimVerdict[];
@@ -848,7 +864,7 @@ export interface ClaimVerdict {
   }[];
 }
 /**
- * The verdict on a comparison of a claim, with its measurements.
+ * The verdict on one of a claim's comparisons, with the measured values.
  */
 export interface StatementVerdict {
   name: string;
@@ -875,7 +891,7 @@ export interface StatementVerdict {
   remarks: string[];
 }
 /**
- * The end of a log; ``skipped`` is the number of bytes omitted at its start.
+ * The end of a log. ``skipped`` is the number of bytes omitted at the beginning.
  */
 export interface LogDocument {
   path: string;
@@ -893,7 +909,7 @@ export interface LiveDocument {
   silent_for: number | null;
 }
 /**
- * The progress of a run: progress.json.
+ * The progress of a run, which is the content of progress.json.
  */
 export interface RunProgress {
   status: string;
@@ -904,6 +920,7 @@ export interface RunProgress {
   test_type: string;
   load: string;
   elapsed: number;
+  preparation: number;
   remaining: number | null;
   windows: Window[];
 }
@@ -923,4 +940,7 @@ export interface Embedded {
     [k: string]: LogDocument;
   };
   left_out: string[];
+  links: {
+    [k: string]: string;
+  };
 }

@@ -46,14 +46,14 @@ export function rankingCells(list: readonly RankedRow[]): Cells {
   };
 }
 
-/** Return the values of the overall table. */
-export function scoreCells(list: readonly ScoreRow[], tests: readonly string[]): Cells {
+/** Return the content of the overall table, with values or ratios of the test types. */
+export function scoreCells(list: readonly ScoreRow[], tests: readonly string[], absolute: boolean): Cells {
   return {
     columns: ["implementation", "language", "rank_low", "rank_high", "score", "score_low", "score_high", ...tests],
     rows: list.map((entry) => [
       ...[entry.name, entry.info?.language ?? "", entry.rank?.low ?? null, entry.rank?.high ?? null],
       ...[entry.score, entry.low, entry.high],
-      ...tests.map((test) => entry.ratios[test] ?? null),
+      ...tests.map((test) => (absolute ? entry.values : entry.ratios)[test] ?? null),
     ]),
   };
 }

@@ -5,7 +5,7 @@ import { FACETS, type Facet, noFacets, type Route } from "./route";
 /** Key of an empty fact. TechEmpower writes "None" for no database or web server. */
 export const NO_FACT = "none";
 
-/** Return the values of a facet that an implementation has, as written. */
+/** Return an implementation's values of a facet, in their original spelling. */
 export function facetValues(info: ImplementationInfo | null, facet: Facet): string[] {
   if (!info) return [NO_FACT];
   const values = (facet === "tags" ? info.tags : [info[facet]]).map((value) => value.trim());
@@ -13,7 +13,7 @@ export function facetValues(info: ImplementationInfo | null, facet: Facet): stri
   return nonEmpty.length > 0 ? nonEmpty : [NO_FACT];
 }
 
-/** Normalize a value for comparison: C++ and c++ are equal. */
+/** Normalise a value for comparison, so that C++ and c++ are equal. */
 export function foldCase(value: string): string {
   return value.trim().toLowerCase();
 }
@@ -49,7 +49,7 @@ function valuesOf(infos: readonly ImplementationInfo[], facet: Facet): FacetValu
 export type Filter = Pick<Route, "text" | "facets" | "hidden">;
 
 /**
- * Return a predicate for implementations. All words of the text must occur in name or facts; commas separate
+ * Return a predicate for implementations. All words of the text must occur in the name or the facts. Commas separate
  * alternatives.
  */
 export function matcher(filter: Filter): (name: string, info: ImplementationInfo | null) => boolean {
@@ -72,7 +72,7 @@ export function matcher(filter: Filter): (name: string, info: ImplementationInfo
   };
 }
 
-const texts = new WeakMap<ImplementationInfo, string>(); // cached, because filtering runs at each key stroke
+const texts = new WeakMap<ImplementationInfo, string>(); // a cache, because the filter runs at each key stroke
 
 function searchText(name: string, info: ImplementationInfo | null): string {
   if (!info) return name.toLowerCase();

@@ -4,7 +4,8 @@ const MEANINGS: Record<string, string> = {
   "cpu contention":
     "The server's threads waited for a CPU for more than 5 % of their runnable time, because other programs were running.",
   provisional: "Few processes were measured, so the interval is wide.",
-  "not warmed up": "CPU time per request was still falling during the measurement. A warm server would need less.",
+  "not warmed up":
+    "CPU time per request was still falling during the measurement, or the just-in-time compiler was still busy. CPU time per request includes the compiler. A warm server would need less, so the value is an upper bound, and the rank may be better.",
   "warm-up unsettled": "The warm-up reached its time limit before CPU time per request was stable.",
   errors: "Some requests failed or timed out. They do not count as throughput.",
   connections: "Fewer connections were established than requested.",
@@ -17,8 +18,10 @@ const MEANINGS: Record<string, string> = {
   "client lags": "The load generator of a client waited for a CPU and sent requests late.",
   "limited by the network": "The network between clients and server was saturated; the server may be faster.",
   throttled: "The control group throttled the server's CPU time.",
+  "not saturated":
+    "The server left CPUs idle, so a lock, a pool or another program limited the throughput, not its CPU time per request.",
   steal: "The hypervisor took CPU time away.",
-  "delayed ack": "The CPU was idle, and throughput matches the 40 ms of delayed TCP acknowledgements.",
+  "delayed ack": "The CPU was idle, and the throughput matches the 40 ms delay of TCP's delayed acknowledgements.",
   "little's law": "Connections, throughput and latency contradict Little's law.",
   "single measurement": "There is only one trial, so the rank is based on a point estimate without an interval.",
   "the two generators disagree": "The two load generators measured different CPU times per request.",
@@ -32,6 +35,26 @@ const MEANINGS: Record<string, string> = {
   "a few requests sent late": "The load generator sent a few requests late.",
   "idle servers busy": "Other running servers used CPU time during the measurement.",
 };
+
+/** What a flag says about a row's values: wrong or incomplete ("fail"), doubtful ("warn"), or less certain ("info"). */
+export const SEVERITIES = ["fail", "warn", "info"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+const FAILURES = new Set(["errors", "wrong answers", "unasked responses", "response size", "restarted"]);
+const INFORMATION = new Set([
+  "provisional",
+  "cpu contention",
+  "single measurement",
+  "lower bound",
+  "no requests",
+  "idle servers busy",
+  "a few requests sent late",
+]);
+
+export function severity(flag: string): Severity {
+  const key = flag.toLowerCase();
+  return FAILURES.has(key) ? "fail" : INFORMATION.has(key) ? "info" : "warn";
+}
 
 /** Return the explanation of a flag. */
 export function flagMeaning(flag: string): string {

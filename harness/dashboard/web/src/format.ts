@@ -39,6 +39,11 @@ export function seconds(value: number | null | undefined): string {
   return `${grouped.format(Math.floor(minutes / 60))} h ${String(minutes % 60).padStart(2, "0")} min`;
 }
 
+/** Format the time since an event, which changes every second: 42 s, 3 min 05 s. */
+export function duration(value: number): string {
+  return value < 59.5 ? `${Math.max(0, Math.round(value))} s` : seconds(value);
+}
+
 /** Format bytes in binary units: 512 B, 3.4 KiB, 131 MiB. */
 export function bytes(value: number | null | undefined): string {
   if (!isNumber(value)) return UNKNOWN;
@@ -61,7 +66,7 @@ export function times(value: number | null | undefined): string {
   return isNumber(value) ? `${factor(value)}×` : UNKNOWN;
 }
 
-/** Format the number of a ratio: two decimals below 10, otherwise three significant digits; two below 0.1. */
+/** Format a ratio without a sign: two decimals below 10, otherwise three significant digits; two digits below 0.1. */
 export function factor(value: number): string {
   const size = Math.abs(value);
   return size < 10 && size >= 0.095 ? value.toFixed(2) : significant(value, size < 0.095 ? 2 : 3);
@@ -73,7 +78,7 @@ export function percent(value: number | null | undefined): string {
   return `${Math.abs(value) < 0.0995 ? (value * 100).toFixed(1) : (value * 100).toFixed(0)} %`;
 }
 
-/** Format an interval as ``[1.08, 1.17]``; an empty text without an interval or for a single point. */
+/** Format an interval as ``[1.08, 1.17]``, or as an empty string if there is no interval or if it is a point. */
 export function span(
   low: number | null | undefined,
   high: number | null | undefined,

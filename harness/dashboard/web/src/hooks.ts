@@ -1,4 +1,4 @@
-// The page's state: the route in the URL, and documents that are being loaded.
+// Hooks for the route in the URL and for documents that are being loaded.
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { emptyRoute, format, parse, type Route } from "./route";
@@ -63,7 +63,7 @@ export function usePage(): Context {
   return context;
 }
 
-/** Return a link to a route with only these parts. */
+/** Return a link to a route. Parts that are not given have their defaults. */
 export function href(parts: Partial<Route>): string {
   return format({ ...emptyRoute(), ...parts });
 }
@@ -73,7 +73,7 @@ export type Loaded<Value> =
 
 const NOTHING: Loaded<null> = { state: "ready", value: null };
 
-/** Load a document if `load` is given; otherwise return null at once. See `useDocument`. */
+/** Load a document as `useDocument` does. If `load` is null, return null immediately. */
 export function useOptionalDocument<Value>(
   key: string,
   load: (() => Promise<Value | null>) | null,
@@ -82,7 +82,7 @@ export function useOptionalDocument<Value>(
   return load ? loaded : NOTHING;
 }
 
-/** Load a document again when the key changes. The previous document stays visible meanwhile. */
+/** Load a document again when the key changes. The previous document stays visible until then. */
 export function useDocument<Value>(key: string, load: () => Promise<Value>, enabled = true): Loaded<Value> {
   const [latest, setLatest] = useState<{ key: string; loaded: Loaded<Value> }>({
     key: "",

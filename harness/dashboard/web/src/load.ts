@@ -1,5 +1,7 @@
-// Names of loads, test types and trials: short labels as in URLs and in Python, and names for display.
+// Names of loads, test types and trials. Short labels appear in URLs and in Python, and longer names on the page.
 import type { ClosedLoop, OpenLoop, Scenario, Trial } from "./documents";
+import { percent } from "./format";
+import titles from "./test-titles.json";
 
 export type Load = ClosedLoop | OpenLoop | Scenario;
 
@@ -34,32 +36,40 @@ export function position(load: Load, parameter: "queries" | "connections"): numb
   return parameter === "queries" ? (load.queries ?? 0) : load.connections;
 }
 
-/** Return the name of a trial within its cell: ``process 2``, ``process 1, round 3``, ``process 1, by wrk``. */
+/** Return the name of a trial within its cell: process and round, as in ``P1 R3`` or ``P1 R1, check by wrk``. */
 export function trialName(trial: Trial): string {
-  const purposes = { measure: "", witness: `by ${trial.generator}`, share: "", common: "", search: "search" };
-  const parts = [
-    `process ${trial.process + 1}`,
-    trial.round ? `round ${trial.round + 1}` : "",
-    purposes[trial.purpose],
-  ];
-  return parts.filter(Boolean).join(", ");
+  const purposes = { measure: "", witness: `check by ${trial.generator}`, share: "", common: "", search: "search" };
+  return [`P${trial.process + 1} R${trial.round + 1}`, purposes[trial.purpose]].filter(Boolean).join(", ");
 }
 
-const TEST_NAMES: Record<string, string> = {
-  json: "JSON",
-  plaintext: "Plaintext",
-  db: "Single query",
-  query: "Multiple queries",
-  fortune: "Fortunes",
-  update: "Updates",
-  "cached-query": "Cached queries",
-  hello: "Hello",
-  delay: "Delay",
-  "fan-out": "Fan-out",
-  order: "Order service",
-};
+/**
+ * Describe the trials by the independent load generator, as in ``wrk, independent check: CPU per request agrees within
+ * 3 %``. Return null if there are no witnesses. Each is compared with the previous trial at the same load.
+ */
+export function describeWitness(trials: readonly Trial[]): string | null {
+  const witnesses = trials.filter((trial) => trial.purpose === "witness");
+  const differences = witnesses.flatMap((witness) => {
+    const compared = trials
+      .filter((trial) => trial.purpose === "measure" && label(trial.load) === label(witness.load))
+      .filter((trial) => trial.process === witness.process && trial.started_at < witness.started_at)
+      .sort((a, b) => a.started_at - b.started_at)
+      .at(-1);
+    const [own, other] = [witness.cpu_per_request, compared?.cpu_per_request];
+    return own && other ? [Math.abs(own / other - 1)] : [];
+  });
+  const generator = witnesses[0]?.generator;
+  if (!generator) return null;
+  if (differences.length === 0) return `${generator}, independent check: CPU per request is unknown`;
+  const disagrees = witnesses.some((trial) => trial.validity.some(({ flag }) => flag === DISAGREEMENT));
+  const largest = percent(Math.max(...differences));
+  return `${generator}, independent check: CPU per request ${disagrees ? "differs by" : "agrees within"} ${largest}`;
+}
+
+const DISAGREEMENT = "the two generators disagree"; // flag of the validity check that compares the load generators
+
+const TITLES: Partial<Record<string, string>> = titles;
 
 /** Return the display name of a test type. */
 export function testName(testType: string): string {
-  return (Object.hasOwn(TEST_NAMES, testType) ? TEST_NAMES[testType] : undefined) ?? testType;
+  return (Object.hasOwn(TITLES, testType) && TITLES[testType]) || testType;
 }

@@ -1,7 +1,7 @@
 // The metrics by which a table can be ranked. The selected metric determines bars, order, ratios and which direction is
 // better.
 import type { Row, Standing } from "./documents";
-import { bytes, count, isNumber, micros, rate, seconds, significant, UNKNOWN } from "./format";
+import { bytes, count, isNumber, micros, rate, seconds, significant, times, UNKNOWN } from "./format";
 import type { Metric } from "./route";
 
 export interface MetricSpec {
@@ -9,7 +9,8 @@ export interface MetricSpec {
   name: string; // name within a sentence
   column: string; // column header
   title: string; // explanation
-  unit: string; // unit after a value outside of the column
+  unit: string; // unit that follows a value outside the column
+  tickUnit?: number; // ticks of axes are round multiples of it
   lowerIsBetter: boolean;
   always: boolean; // whether the column is also shown if another metric is selected
   processes: boolean; // whether there are estimates with intervals and ranks
@@ -53,6 +54,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
     column: "Peak memory",
     title: "Peak resident memory of the server's processes: median of the processes",
     unit: "",
+    tickUnit: 2 ** 20,
     lowerIsBetter: true,
     always: true,
     processes: false,
@@ -102,6 +104,19 @@ export const SPECS: Record<Metric, MetricSpec> = {
     value: (row) => finiteOrNull(row.threads),
     standing: () => null,
   },
+  floor: {
+    id: "floor",
+    name: "CPU per request relative to the floor",
+    column: "CPU × floor",
+    title: "CPU per request divided by that of the floor, an implementation that shows what the machine allows",
+    unit: "",
+    lowerIsBetter: true,
+    always: true,
+    processes: false,
+    figure: times,
+    value: (row) => finiteOrNull(row.cpu_to_floor),
+    standing: () => null,
+  },
 };
 
 /** Create the metric for a latency percentile of the closed loop. */
@@ -126,7 +141,7 @@ export function availableMetrics(rows: readonly Row[]): MetricSpec[] {
   return Object.values(SPECS).filter((spec) => rows.some((row) => spec.value(row) !== null));
 }
 
-/** Return a value as a share of the best: 1 for the best, less for all others, whichever direction is better. */
+/** Return a value as a share of the best. The best value has the share 1, and all others have less. */
 export function shareOfBest(spec: MetricSpec, value: number | null, best: number | null): number | null {
   if (!isNumber(value) || !isNumber(best) || value <= 0 || best <= 0) return null;
   return spec.lowerIsBetter ? best / value : value / best;

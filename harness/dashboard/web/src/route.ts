@@ -1,11 +1,21 @@
-// The state of the view, as the URL fragment. A link shows the same view, also for a file on disk.
+// The selected view, which the URL fragment contains. A link shows the same view, also for a file on disk.
 
 export type Page = "runs" | "run" | "compare" | "claims";
-const VIEWS = ["table", "groups", "load", "latency", "pairs", "cell", "about"] as const;
+const VIEWS = ["table", "groups", "load", "latency", "pairs", "scatter", "selected", "cell", "about"] as const;
 export type View = (typeof VIEWS)[number];
 export const FACETS = ["language", "platform", "approach", "classification", "database", "orm", "tags"] as const;
 export type Facet = (typeof FACETS)[number];
-export const METRICS = ["throughput", "cpu", "memory", "response", "density", "threads", "p50", "p99"] as const;
+export const METRICS = [
+  "throughput",
+  "cpu",
+  "memory",
+  "response",
+  "density",
+  "threads",
+  "floor",
+  "p50",
+  "p99",
+] as const;
 export type Metric = (typeof METRICS)[number];
 export const SORTS = ["rank", "name", "share", "ratio", "first", "errors", ...METRICS] as const;
 export type Sort = (typeof SORTS)[number];
@@ -21,15 +31,20 @@ export interface Route {
   metricChosen: boolean; // whether the URL names the metric; otherwise the run's leading metric is shown
   sort: Sort;
   descending: boolean | null; // null for the column's default direction
+  baseline: string; // implementation to which ratios refer, or "" for the run's baseline
+  absolute: boolean; // whether Overall shows values instead of ratios
   text: string;
   facets: Record<Facet, string[]>;
   pinned: string[];
   hidden: string[];
+  selected: string[]; // implementations to compare with each other
   excludedTests: string[]; // test types that do not count in the overall score
-  bestVariantsOnly: boolean; // of each framework
+  bestVariantsOnly: boolean; // whether to show only the best variant of each framework
   group: Facet; // facet of the summary by group
   implementation: string; // implementation of a cell page
-  process: number | null; // process whose time series a cell page shows
+  process: number | null; // the process whose time series the cell page shows
+  claim: string; // claim whose details are open
+  verdict: string; // verdict to which the list of claims is limited, or ""
 }
 
 /** Return an empty selection of facets. */
@@ -49,15 +64,20 @@ export function emptyRoute(): Route {
     metricChosen: false,
     sort: "rank",
     descending: null,
+    baseline: "",
+    absolute: false,
     text: "",
     facets: noFacets(),
     pinned: [],
     hidden: [],
+    selected: [],
     excludedTests: [],
     bestVariantsOnly: false,
     group: "language",
     implementation: "",
     process: null,
+    claim: "",
+    verdict: "",
   };
 }
 
@@ -84,21 +104,26 @@ export function parse(hash: string): Route {
   const sort = first("sort");
   route.sort = parseOption(SORTS, sort.replace(/^-/, "").replace(/-asc$/, ""), "rank");
   route.descending = sort.startsWith("-") ? true : sort.endsWith("-asc") ? false : null;
+  route.baseline = first("base");
+  route.absolute = first("figures") === "absolute";
   route.text = first("q");
   for (const facet of FACETS) route.facets[facet] = values.getAll(facet);
   route.pinned = values.getAll("pin");
   route.hidden = values.getAll("hide");
+  route.selected = values.getAll("select");
   route.excludedTests = values.getAll("without");
   route.bestVariantsOnly = first("variants") === "best";
   route.group = parseOption(FACETS, first("group"), "language");
   route.implementation = first("impl");
   route.process = /^\d+$/.test(first("process")) ? Number(first("process")) : null;
+  route.claim = first("claim");
+  route.verdict = first("verdict");
   return route;
 }
 
 /**
- * Format a route as a hash. Only differences from the defaults appear, in a fixed order, so that equal views have equal
- * links.
+ * Format a route as a hash. It contains only differences from the defaults, in a fixed order. Equal views therefore
+ * have equal links.
  */
 export function format(route: Route): string {
   const values = new URLSearchParams();
@@ -118,15 +143,20 @@ export function format(route: Route): string {
       "sort",
       route.descending === true ? `-${route.sort}` : route.descending === false ? `${route.sort}-asc` : route.sort,
     );
+  put("base", route.baseline);
+  if (route.absolute) put("figures", "absolute");
   put("q", route.text);
   for (const facet of FACETS) for (const value of route.facets[facet]) values.append(facet, value);
   for (const value of route.pinned) put("pin", value);
   for (const value of route.hidden) put("hide", value);
+  for (const value of route.selected) put("select", value);
   for (const value of route.excludedTests) put("without", value);
   if (route.bestVariantsOnly) put("variants", "best");
   if (route.group !== "language") put("group", route.group);
   put("impl", route.implementation);
   if (route.process !== null) put("process", String(route.process));
+  put("claim", route.claim);
+  put("verdict", route.verdict);
   const path = route.page === "runs" ? "" : route.page === "run" ? `run/${encodeURIComponent(route.run)}` : route.page;
   const query = values.toString();
   return `#/${path}${query ? `?${query}` : ""}`;

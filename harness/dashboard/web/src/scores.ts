@@ -1,5 +1,5 @@
-// The overall score: the geometric mean of ratios over the selected test types. Intervals and ranks always come from
-// harness/stats and only exist for the test types that it scored.
+// Computes the overall score, which is the geometric mean of ratios over the selected test types. Intervals and ranks
+// come from harness/stats, and are available only for the selection of test types that harness/stats has scored.
 import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
 import { isNumber } from "./format";
 import { SPECS, shareOfBest } from "./metrics";
@@ -14,14 +14,15 @@ export interface ScoreRow {
   rank: RankInterval | null;
   position: number | null;
   share: number | null; // share of the best score
-  ratios: Record<string, number>; // by test type, advantage over the reference; above 1 is better
+  ratios: Record<string, number>; // by test type, advantage over the baseline; above 1 is better
+  values: Record<string, number>; // by test type, value of the metric
   shares: Record<string, number>; // by test type, share of the best
   missing: string[];
   tieGroup: number | null; // tie group by harness/stats
   flags: string[]; // flags of the counted test types
 }
 
-/** Return the geometric mean over these test types, or null if one is missing or there are none. */
+/** Return the geometric mean of the test types' ratios, or null if a ratio is missing or there are no test types. */
 export function geometricMean(ratios: Readonly<Record<string, number>>, tests: readonly string[]): number | null {
   let sum = 0;
   for (const test of tests) {
@@ -32,7 +33,7 @@ export function geometricMean(ratios: Readonly<Record<string, number>>, tests: r
   return tests.length > 0 ? Math.exp(sum / tests.length) : null;
 }
 
-/** Return the test types that can be scored: those with a value of the reference, or all without a reference. */
+/** Return the test types that can be scored. If there is a baseline, it must have a value in the test type. */
 export function scorable(ranking: Ranking): string[] {
   return Object.entries(ranking.test_types)
     .filter(([, { headline }]) =>
@@ -44,8 +45,8 @@ export function scorable(ranking: Ranking): string[] {
 }
 
 /**
- * Return the scores, best first, followed by implementations without a score. ``served`` are the scores by
- * harness/stats for ``counting``.
+ * Return the scores, best first, followed by implementations without a score. ``served`` contains the scores that
+ * harness/stats computed for the test types in ``counting``.
  */
 export function scoreRows(
   ranking: Ranking,
@@ -68,11 +69,13 @@ export function scoreRows(
   const names = new Set([...infos.keys(), ...tests.flatMap((test) => [...(byTest.get(test)?.keys() ?? [])])]);
   const list = [...names].map((name): ScoreRow => {
     const ratios: Record<string, number> = {};
+    const values: Record<string, number> = {};
     const shares: Record<string, number> = {};
     for (const test of tests) {
       const ofTest = byTest.get(test)?.get(name);
       if (isNumber(ofTest?.ratio)) ratios[test] = ofTest.ratio;
       if (isNumber(ofTest?.share)) shares[test] = ofTest.share;
+      if (isNumber(ofTest?.value)) values[test] = ofTest.value;
     }
     const servedScore = servedScores.get(name);
     return {
@@ -85,6 +88,7 @@ export function scoreRows(
       position: null,
       share: null,
       ratios,
+      values,
       shares,
       missing: counting.filter((test) => !Object.hasOwn(ratios, test)),
       tieGroup: servedScore?.tie_group ?? null,
@@ -104,11 +108,14 @@ export function scoreRows(
   });
 }
 
-/**
- * Return the advantage of each implementation in a test type: over the reference, or as a share of the best without a
- * reference.
- */
-function advantages(ranking: Ranking, test: string, metric: Metric): Map<string, { ratio: number; share: number }> {
+interface Advantage {
+  ratio: number; // advantage over the baseline; without a baseline, the share
+  share: number; // share of the best
+  value: number | null;
+}
+
+/** Return the advantage of each implementation in a test type. */
+function advantages(ranking: Ranking, test: string, metric: Metric): Map<string, Advantage> {
   const rows = ranking.test_types[test]?.headline.rows ?? [];
   const spec = SPECS[metric];
   const ranked = rows.filter((row) => row.ranked && isNumber(spec.value(row)));
@@ -120,7 +127,9 @@ function advantages(ranking: Ranking, test: string, metric: Metric): Map<string,
     ranked.flatMap((row) => {
       const share = shareOfBest(spec, spec.value(row), best);
       const ratio = ranking.reference === null ? share : reference ? advantage(row, reference, metric) : null;
-      return isNumber(ratio) && isNumber(share) ? [[row.implementation, { ratio, share }] as const] : [];
+      return isNumber(ratio) && isNumber(share)
+        ? [[row.implementation, { ratio, share, value: spec.value(row) }] as const]
+        : [];
     }),
   );
 }

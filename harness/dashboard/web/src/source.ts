@@ -13,21 +13,25 @@ import type {
   Score,
   TestDocument,
 } from "./documents";
+import { rebase, rebaseTable } from "./baseline";
 import { convert } from "./techempower/convert";
 
-/** Access to the documents of runs. All methods reject with an Error whose message is for the user. */
+/**
+ * Access to the documents of runs. If a method fails, it rejects with an Error whose message is for the user. Ratios
+ * refer to `baseline`. If it is "", they refer to the run's baseline.
+ */
 export interface Source {
   readonly offline: boolean;
   runs(): Promise<RunList>;
-  run(id: string): Promise<RunDocument>;
-  test(id: string, testType: string): Promise<TestDocument>;
+  run(id: string, baseline?: string): Promise<RunDocument>;
+  test(id: string, testType: string, baseline?: string): Promise<TestDocument>;
   latency(id: string, testType: string): Promise<LatencyDocument>;
   cell(id: string, implementation: string, testType: string): Promise<CellDocument>;
   log(id: string, path: string): Promise<LogDocument>;
   /** Return the latest verdict on each claim. */
   claims(): Promise<ClaimsDocument>;
   /** Return scores with intervals and ranks over these test types, or null if the source has none. */
-  overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null>;
+  overall(id: string, testTypes: readonly string[], baseline?: string): Promise<readonly Score[] | null>;
   /** Compare the second run with the first. */
   compare(before: string, after: string): Promise<ComparisonDocument>;
   /** Return the progress of a running run. */
@@ -50,16 +54,21 @@ export class EmbeddedSource implements Source {
     return this.content.left_out;
   }
 
+  get links(): [title: string, address: string][] {
+    return Object.entries(this.content.links);
+  }
+
   async runs(): Promise<RunList> {
     throw new Error("a saved file contains only one run");
   }
 
-  async run(): Promise<RunDocument> {
-    return this.content.document;
+  async run(_id?: string, baseline = ""): Promise<RunDocument> {
+    return baseline ? rebase(this.content.document, baseline) : this.content.document;
   }
 
-  async test(_id: string, testType: string): Promise<TestDocument> {
-    return ownValue(this.content.tests, testType) ?? { test_type: testType, tables: [], verdicts: [], problems: [] };
+  async test(_id: string, testType: string, baseline = ""): Promise<TestDocument> {
+    const test = ownValue(this.content.tests, testType) ?? { test_type: testType, tables: [], problems: [] };
+    return baseline ? { ...test, tables: test.tables.map((table) => rebaseTable(table, baseline)) } : test;
   }
 
   async latency(_id: string, testType: string): Promise<LatencyDocument> {
@@ -83,12 +92,12 @@ export class EmbeddedSource implements Source {
     return { verdicts: [], problem: "" };
   }
 
-  async overall(_id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
-    return scoresFor(this.content.document, testTypes);
+  async overall(id: string, testTypes: readonly string[], baseline = ""): Promise<readonly Score[] | null> {
+    return scoresFor(await this.run(id, baseline), testTypes);
   }
 
   async compare(): Promise<ComparisonDocument> {
-    throw new Error("a saved file contains no second run to compare with");
+    throw new Error("a saved file contains a single run, so there is nothing to compare it with");
   }
 
   async live(): Promise<LiveDocument> {
@@ -115,15 +124,15 @@ export class ServerSource implements Source {
     return this.get("api/runs", false);
   }
 
-  async run(id: string): Promise<RunDocument> {
-    return this.file(id)?.run() ?? this.get<RunDocument>(`api/runs/${encodeURIComponent(id)}`);
+  async run(id: string, baseline = ""): Promise<RunDocument> {
+    const file = this.file(id);
+    return file ? file.run(id, baseline) : this.get(`api/runs/${encodeURIComponent(id)}${baselineQuery(baseline)}`);
   }
 
-  async test(id: string, testType: string): Promise<TestDocument> {
+  async test(id: string, testType: string, baseline = ""): Promise<TestDocument> {
     const file = this.file(id);
-    return file
-      ? file.test(id, testType)
-      : this.get(`api/runs/${encodeURIComponent(id)}/tests/${encodeURIComponent(testType)}`);
+    const path = `api/runs/${encodeURIComponent(id)}/tests/${encodeURIComponent(testType)}`;
+    return file ? file.test(id, testType, baseline) : this.get(`${path}${baselineQuery(baseline)}`);
   }
 
   async latency(id: string, testType: string): Promise<LatencyDocument> {
@@ -148,13 +157,14 @@ export class ServerSource implements Source {
     return this.get("api/claims", false);
   }
 
-  async overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
+  async overall(id: string, testTypes: readonly string[], baseline = ""): Promise<readonly Score[] | null> {
     const file = this.file(id);
-    if (file) return file.overall(id, testTypes);
-    const run = await this.run(id);
+    if (file) return file.overall(id, testTypes, baseline);
+    const run = await this.run(id, baseline);
     const local = scoresFor(run, testTypes);
     if (local) return local;
     const query = new URLSearchParams(testTypes.map((test) => ["test_type", test]));
+    if (baseline) query.append("baseline", baseline);
     const response = await this.get<OverallDocument>(`api/runs/${encodeURIComponent(id)}/overall?${query}`);
     return response.scores;
   }
@@ -169,8 +179,10 @@ export class ServerSource implements Source {
 
   forget(id: string): void {
     const prefix = `api/runs/${encodeURIComponent(id)}`;
-    for (const key of this.cache.keys())
-      if (key === prefix || key.startsWith(`${prefix}/`) || key.startsWith("api/compare")) this.cache.delete(key);
+    for (const key of this.cache.keys()) {
+      const isOfRun = key === prefix || key.startsWith(`${prefix}/`) || key.startsWith(`${prefix}?`);
+      if (isOfRun || key.startsWith("api/compare")) this.cache.delete(key);
+    }
   }
 
   /** Return a TechEmpower file that was dropped on this page. */
@@ -191,6 +203,10 @@ export class ServerSource implements Source {
     }
     return promise;
   }
+}
+
+function baselineQuery(baseline: string): string {
+  return baseline ? `?${new URLSearchParams({ baseline })}` : "";
 }
 
 /**
@@ -222,7 +238,7 @@ function errorIn(text: string): string | null {
   }
 }
 
-/** Return an own property of an object. Names of implementations may be arbitrary, even __proto__. */
+/** Return an object's own property. This is safe for any name of an implementation, even __proto__. */
 function ownValue<Value>(values: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
   return values && Object.hasOwn(values, key) ? values[key] : undefined;
 }
@@ -233,7 +249,7 @@ export function scoresFor({ ranking }: RunDocument, testTypes: readonly string[]
   return scored.size === testTypes.length && testTypes.every((test) => scored.has(test)) ? ranking.overall : null;
 }
 
-/** Return the run embedded in this page, or null on a served page. It is gzip in base64 in a script element. */
+/** Return the run that a script element of this page contains as gzip in base64. Return null on a served page. */
 export async function embedded(page: Document): Promise<EmbeddedSource | null> {
   const element = page.getElementById("run-data");
   if (!element?.textContent) return null;

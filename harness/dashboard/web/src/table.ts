@@ -1,6 +1,6 @@
-// The rows of the ranking table: joined with facts of the implementations, filtered and sorted. Intervals, ranks and
-// ratios come from harness/stats. Pure functions.
-import type { ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
+// Pure functions that join, filter and sort the rows of the ranking table. Intervals, ranks and ratios come from
+// harness/stats.
+import type { ImplementationInfo, Ranking, Ratio, Row, RunInfo, Standing, Table } from "./documents";
 import { bestVariants, matcher } from "./filter";
 import { isNumber } from "./format";
 import { bestValue, type MetricSpec, SPECS, shareOfBest } from "./metrics";
@@ -17,9 +17,9 @@ export interface RankedRow {
   name: string;
   row: Row;
   info: ImplementationInfo | null;
-  figure: Figure | null; // of the selected metric, as are the following fields
+  figure: Figure | null; // value of the selected metric; the following fields also refer to this metric
   standing: Standing | null; // null if harness/stats does not rank the metric
-  position: number | null; // by the selected metric
+  position: number | null; // place in the order of the metric
   share: number | null; // share of the table's best value
   ratio: Ratio | null; // to the reference, or to the best without a reference
 }
@@ -160,6 +160,7 @@ function sortKey(entry: RankedRow, sort: Sort): number | string | null {
     case "response":
     case "density":
     case "threads":
+    case "floor":
     case "p50":
     case "p99":
       return SPECS[sort].value(row);
@@ -175,6 +176,12 @@ export function commonFlags([first, ...rest]: readonly string[][]): string[] {
   return first && rest.length > 0 ? first.filter((flag) => rest.every((flags) => flags.includes(flag))) : [];
 }
 
+/** Return the flags that all measured rows of a run share, over all test types. */
+export function flagsOfRun(ranking: Ranking): string[] {
+  const rows = Object.values(ranking.test_types).flatMap(({ headline }) => headline.rows);
+  return commonFlags(rows.filter((row) => row.throughput).map((row) => row.flags));
+}
+
 /** The position of a row in a group of tied neighbours, or null without a tied neighbour. */
 export type Tie = { parity: 0 | 1; first: boolean; last: boolean } | null;
 
@@ -183,7 +190,7 @@ export function rowTies(list: readonly RankedRow[], inRankOrder: boolean): Tie[]
   return groupTies(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
 }
 
-/** Return the tie of each position from the tie groups; null belongs to no group. */
+/** Return the tie of each position, given its tie group. Null means that a position belongs to no group. */
 export function groupTies(groups: readonly (number | false | null)[]): Tie[] {
   let parity: 0 | 1 = 1;
   return groups.map((group, index) => {

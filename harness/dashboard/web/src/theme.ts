@@ -1,4 +1,4 @@
-// The theme: light, dark or the system's. The browser stores it if it permits storage.
+// The colour theme: light, dark, or as the system. The browser remembers the choice if storage is available.
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];

@@ -1,4 +1,4 @@
-// A small shop. BURN is how many turns of a loop `item` wastes: the planted slowdown.
+// A small shop. BURN is the number of loop iterations that `item` wastes: the injected slowdown.
 'use strict';
 
 const express = require('express');

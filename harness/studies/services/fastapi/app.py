@@ -1,4 +1,4 @@
-"""A small shop. BURN is the number of loop turns that ``item`` wastes: the planted slowdown."""
+"""A small shop. To inject a slowdown, set BURN to the number of loop iterations that each ``item`` request wastes."""
 
 import os
 
@@ -10,7 +10,7 @@ app = FastAPI()
 
 
 class Item(BaseModel):
-    """An item of the shop."""
+    """A shop item."""
 
     id: int
     name: str
@@ -19,7 +19,7 @@ class Item(BaseModel):
 
 
 class OrderLine(BaseModel):
-    """A line of an order."""
+    """An order line."""
 
     id: int
     count: int
@@ -35,7 +35,7 @@ ITEMS = [Item(id=i + 1, name=f"item {i + 1}", price=i * 37 % 900 + 99, tags=["ne
 
 
 def waste(turns: int) -> int:
-    """Use CPU time."""
+    """Waste CPU time."""
     state = 1
     for _ in range(turns):
         state = (state * 1664525 + 1013904223) & 0xFFFFFFFF

@@ -42,16 +42,19 @@ def close_each(self: ReferenceServer, session: ClientSession, request: ReceivedR
 
 
 def close_after(requests: int, beside: int = 0) -> Callable[[ReferenceServer, ClientSession, ReceivedRequest], Reply]:
-    """Close a connection after ``requests`` requests if more than ``beside`` connections have sent at least two requests."""
+    """Return a method that closes each connection after ``requests`` requests.
+
+    It closes no connection until more than ``beside`` connections have sent at least two requests.
+    """
 
     def reply(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-        made = ReferenceServer.reply(self, session, request)
+        response = ReferenceServer.reply(self, session, request)
         with self.lock:
-            asked = self.state.setdefault("asked", {})
-            asked[session.number] = asked.get(session.number, 0) + 1
-            busy = sum(number > 1 for number in asked.values()) > beside
-            made.close = made.close or (busy and asked[session.number] >= requests)
-        return made
+            counts = self.state.setdefault("asked", {})
+            counts[session.number] = counts.get(session.number, 0) + 1
+            busy = sum(number > 1 for number in counts.values()) > beside
+            response.close = response.close or (busy and counts[session.number] >= requests)
+        return response
 
     return reply
 
@@ -112,18 +115,18 @@ ROGUES = (
     Rogue("length-too-long", "json", "length-exact", "declares two bytes more than it sends", bytes_changed(longer)),
     Rogue("stray-line-end", "json", "length-exact", "sends a line end after the body", bytes_changed(lambda data: data + b"\r\n")),
     Rogue("closes-each-time", "json", "keep-alive", "closes after each response", {"reply": close_each}),
-    Rogue("closes-after-hundred", "http", "keep-alive", "closes after 100 requests of a connection", {"reply": close_after(100)}),
-    Rogue("closes-for-others", "http", "keep-alive", "closes after 10 requests while more than 8 connections are open", {"reply": close_after(10, beside=8)}),
+    Rogue("closes-after-hundred", "http", "keep-alive", "closes a connection after 100 requests", {"reply": close_after(100)}),
+    Rogue("closes-for-others", "http", "keep-alive", "closes a connection after 10 requests if more than 8 are in use", {"reply": close_after(10, beside=8)}),
     Rogue("nameless", "http", "server-header", "sends no Server header", field("Server", None)),
     Rogue("dateless", "http", "date-form", "sends no Date header", field("Date", None)),
     Rogue("date-in-local-time", "json", "date-now", "writes local time as GMT", {"date": partialmethod(date_off, 3600)}),
-    Rogue("date-fixed", "http", "date-moves", "makes Date once", {"date": lambda self: str(self.state.setdefault("date", formatdate(time.time(), usegmt=True)))}),
+    Rogue("date-fixed", "http", "date-moves", "never updates the Date header", {"date": lambda self: str(self.state.setdefault("date", formatdate(time.time(), usegmt=True)))}),
     Rogue("json-as-text", "json", "content-type", "calls JSON text/plain", field("Content-Type", "text/plain")),
     Rogue("compresses-unasked", "http", "no-compression", "sends gzip without Accept-Encoding", {"reply": compress}),
     Rogue("sets-cookies", "http", "no-state", "starts a session", field("Set-Cookie", "session=1; Path=/")),
     Rogue("never-closes", "http", "connection-close", "ignores Connection: close", {"honours_close": lambda *_: False}),
     Rogue("one-spelling", "http", "header-names-any-case", "accepts header names only in title case", {"parse_headers": one_spelling}),
-    Rogue("one-of-many", "http", "pipelining", "responds only to the first of pipelined requests", {"split": first_of_many}),
+    Rogue("one-of-many", "http", "pipelining", "responds only to the first of several pipelined requests", {"split": first_of_many}),
     Rogue("last-come-first-served", "http", "pipelining", "responds to pipelined requests in reverse order", {"arrange": lambda self, answers: answers[::-1]}),
     Rogue("forgets-halves", "http", "request-across-segments", "drops half a request", {"split": drop_the_rest}),
     Rogue("one-segment-only", "http", "request-in-segments", "requires a line in a single segment", {"split": lambda self, data: ReferenceServer.split(self, data) if b"\r\n" in data else ([], b"", 400)}),
@@ -132,8 +135,9 @@ ROGUES = (
     Rogue("head-with-body", "http", "head-request", "sends a body after HEAD", {"encode": lambda self, request, reply: ReferenceServer.encode(self, None, reply)}),
     Rogue("head-fails", "http", "head-request", "responds to HEAD with 500", {"reply": lambda self, session, request: Reply(status=500) if request.method == "HEAD" else ReferenceServer.reply(self, session, request)}),
     Rogue("everything-exists", "http", "unknown-path", "200 on every path", {"unknown": lambda *_: Reply(body=b"welcome")}),
+    Rogue("prefixes-suffice", "http", "unknown-path", "serves any path that starts with a declared path", {"parse": lambda self, head: ReferenceServer.parse(self, re.sub(rb"\A(GET /[a-z]+)-\w+", rb"\1", head))}),
     Rogue("any-method", "http", "unsupported-method", "accepts DELETE", {"unsupported": lambda *_: Reply(content_type="application/json", body=b'{"deleted":true}')}),
-    Rogue("dies-of-oversized", "http", "oversized-header", "exits on a header of a megabyte", {"refuse": partialmethod(die_of, 431)}),
+    Rogue("dies-of-oversized", "http", "oversized-header", "exits on a 1 MB header", {"refuse": partialmethod(die_of, 431)}),
     Rogue("dies-of-garbage", "http", "garbage", "exits on bytes that are not HTTP", {"refuse": partialmethod(die_of, 400)}),
     Rogue("hangs-on-garbage", "http", "garbage", "neither responds nor closes on bytes that are not HTTP", {"refuse": say_nothing}),
 )  # fmt: skip

@@ -28,8 +28,8 @@ def current_load(self: ReferenceServer) -> tuple[int, float]:
 
 
 def old_connection(self: ReferenceServer, session: ClientSession) -> bool:
-    begun: float = session.state.setdefault("begun", time.monotonic())
-    return busy(self) and time.monotonic() - begun > OLD_SECONDS
+    started_at: float = session.state.setdefault("begun", time.monotonic())
+    return busy(self) and time.monotonic() - started_at > OLD_SECONDS
 
 
 def after_seconds(self: ReferenceServer, _session: ClientSession) -> bool:

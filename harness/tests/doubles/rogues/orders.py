@@ -110,7 +110,7 @@ def answers_before(self: OrderServer, db: Db, order: int, item: int, quantity: i
 
 
 def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
-    found = self.read(db, order)
+    stored_order = self.read(db, order)
 
     def write() -> None:
         time.sleep(0.02)
@@ -118,7 +118,7 @@ def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
             OrderServer.change(self, another, order, card)
 
     threading.Thread(target=write).start()
-    return {**found, "card": card}
+    return {**stored_order, "card": card}
 
 
 def early_commit(self: OrderServer, db: Db, new: New) -> Document:
@@ -205,22 +205,22 @@ def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 def cached_order(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
     """Cache orders when they are read. Only writes through this server invalidate them."""
-    kept = self.state.setdefault("kept", {})
+    cache = self.state.setdefault("kept", {})
     key = tuple(path)
     if request.method == "GET" and len(path) == 1:
-        if key not in kept:
-            kept[key] = OrderServer.route(self, db, request, path)
-        return kept[key]  # type: ignore[no-any-return]
+        if key not in cache:
+            cache[key] = OrderServer.route(self, db, request, path)
+        return cache[key]  # type: ignore[no-any-return]
     reply = OrderServer.route(self, db, request, path)
-    kept.pop(key[:1], None)
+    cache.pop(key[:1], None)
     return reply
 
 
 def list_of_a_second(self: OrderServer, db: Db, limit: int) -> list[Document]:
-    kept = self.state.setdefault("lists", {})
-    if limit not in kept or time.monotonic() - kept[limit][0] > 1:
-        kept[limit] = time.monotonic(), OrderServer.newest(self, db, limit)
-    return kept[limit][1]  # type: ignore[no-any-return]
+    cached = self.state.setdefault("lists", {})
+    if limit not in cached or time.monotonic() - cached[limit][0] > 1:
+        cached[limit] = time.monotonic(), OrderServer.newest(self, db, limit)
+    return cached[limit][1]  # type: ignore[no-any-return]
 
 
 def rogue(name: str, caught_by: str, does: str, **methods: Any) -> Rogue:

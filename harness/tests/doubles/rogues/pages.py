@@ -1,6 +1,7 @@
 """Rogues of the test type fortune."""
 
 import html
+import unicodedata
 
 from harness.tests.doubles.reference import DatabaseConnection, ReferenceServer
 from harness.tests.doubles.rogues import Change, Rogue, every
@@ -12,15 +13,15 @@ def replaced(old: bytes, new: bytes) -> Change:
 
 def cached(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
     with self.lock:
-        kept: list[tuple[int, str]] | None = self.state.pop("fortunes", None)
-    if kept is None:
-        kept = ReferenceServer.fortunes(self, connection)
-        self.state["fortunes"] = kept
-    return kept
+        rows: list[tuple[int, str]] | None = self.state.pop("fortunes", None)
+    if rows is None:
+        rows = ReferenceServer.fortunes(self, connection)
+        self.state["fortunes"] = rows
+    return rows
 
 
 def made_up(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Read once for four requests, and let a join produce the rows of the other three."""
+    """Read the fortunes for every fourth request only. A join makes up the row counts of the other requests."""
     if every(self, 4) or "fortunes" not in self.state:
         self.state["fortunes"] = ReferenceServer.fortunes(self, connection)
         connection.execute("SELECT FROM fortune, generate_series(1, 3)")
@@ -33,9 +34,18 @@ def sorted_in_sql(self: ReferenceServer, connection: DatabaseConnection) -> list
     return connection.execute(text, ("Additional fortune added at request time.",)).fetchall()
 
 
+def alphabetically(message: str) -> str:
+    """Return a key that sorts as most locales do: letters by their base letter, in upper and lower case alike."""
+    return unicodedata.normalize("NFD", message).casefold()
+
+
 ROGUES = (
     Rogue("no-doctype", "fortune", "page-is-html", "leaves the doctype out", replaced(b"<!DOCTYPE html>", b"")),
     Rogue("sorted-by-id", "fortune", "fortunes-in-order", "sorts by id", {"order": lambda self, fortunes: sorted(ReferenceServer.order(self, fortunes))}),
+    Rogue("ignores-case", "fortune", "fortunes-in-order", "sorts ignoring case", {"order": lambda self, fortunes: sorted(ReferenceServer.order(self, fortunes), key=lambda row: row[1].upper())}),
+    Rogue("sorted-by-locale", "fortune", "fortunes-in-order", "sorts accents beside their base letters", {"order": lambda self, fortunes: sorted(ReferenceServer.order(self, fortunes), key=lambda row: alphabetically(row[1]))}),
+    Rogue("two-tables", "fortune", "fortunes-in-order", "spreads the rows over two tables", {"page": lambda self, fortunes: ReferenceServer.page(self, fortunes).replace(b"</tr><tr><td>7<", b"</tr></table><table><tr><td>7<")}),
+    Rogue("one-table-more", "fortune", "nothing-else-on-the-page", "adds a second table", replaced(b"</table>", b"</table><table><tr><td>1</td><td>more</td></tr></table>")),
     Rogue("none-added", "fortune", "fortunes-in-order", "adds no fortune at request time", {"order": lambda self, fortunes: sorted(fortunes, key=lambda row: row[1])}),
     Rogue("escapes-twice", "fortune", "fortunes-in-order", "escapes twice", {"escape": lambda self, message: html.escape(html.escape(message))}),
     Rogue("does-not-escape", "fortune", "nothing-else-on-the-page", "does not escape", {"escape": lambda _, message: message}),

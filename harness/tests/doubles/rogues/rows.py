@@ -1,7 +1,7 @@
 """Rogues of the test types that read rows: shapes, counts, values, random draws and statements."""
 
 from collections.abc import Callable
-from functools import partialmethod
+from functools import partial, partialmethod
 
 from harness.tests.doubles.http_double import ClientSession
 from harness.tests.doubles.reference import ROWS, DatabaseConnection, Ids, ReferenceServer, WorldRow, WorldRows
@@ -35,6 +35,65 @@ def strict(self: ReferenceServer, text: str | None) -> int:
 def every_integer(text: str | None, count: int) -> int:
     digits = "".join(c for c in text or "" if c.isdigit())
     return min(max(int(digits), 1), 500) if digits and text != "-1" else count
+
+
+def lenient(parse: Callable[[str], float]) -> Change:
+    """Read numbers in more notations than decimal integers."""
+
+    def count(self: ReferenceServer, text: str | None) -> int:
+        try:
+            return min(max(int(parse(text or "")), 1), 500)
+        except (ValueError, OverflowError):
+            return 1
+
+    return {"count": count}
+
+
+def octal(text: str) -> int:
+    return int(text, 8 if text.startswith("0") else 10)
+
+
+def mirrored(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
+    """Draw half of the ids, and mirror them. A single id mirrors that of the previous request."""
+    if count == 1:
+        last = session.state.pop("last", None)
+        if last is None:
+            last = session.state["last"] = session.dice.randint(1, ROWS)
+            return [last]
+        return [ROWS + 1 - last]
+    drawn = ReferenceServer.draw(self, session, (count + 1) // 2)
+    return [i for one in drawn for i in (one, ROWS + 1 - one)][:count]
+
+
+def at_a_distance(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
+    """Draw half of the ids, and the same distance from each to its neighbour, which differs between requests."""
+    step = session.dice.randint(1000, ROWS - 1)
+    drawn = ReferenceServer.draw(self, session, (count + 1) // 2)
+    return [i for one in drawn for i in (one, (one + step) % ROWS + 1)][:count]
+
+
+def in_steps(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
+    first, step = session.dice.randint(1, ROWS), session.dice.randint(1, ROWS)
+    return [(first + step * one) % ROWS + 1 for one in range(count)]
+
+
+def shuffled_list(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
+    """Deal the ids of a list of 800 in random order, so that each id repeats in its turn."""
+    remaining: list[int] = session.state.setdefault("left", [])
+    ids = self.state.setdefault("ids", session.dice.sample(range(1, ROWS + 1), 800))
+    while len(remaining) < count:
+        remaining += session.dice.sample(ids, len(ids))
+    return [remaining.pop(0) for _ in range(count)]
+
+
+def watching(question: str) -> Change:
+    """Ask the database before each request whether statements are counted."""
+
+    def rows(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
+        counted = connection.execute(question.encode()).fetchall()
+        return ReferenceServer.rows(self, session, connection, ids) if counted else [(i, 1) for i in ids]
+
+    return {"rows": rows}
 
 
 def invented(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
@@ -96,12 +155,24 @@ ROGUES = (
     Rogue("no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)),
     Rogue("reads-fractions", "query", "count-exact", "reads 1.5 as 15", count_with(every_integer)),
     Rogue("int32-overflow", "query", "count-exact", "one row for a 20-digit number", count_with(signed_32_bits)),
+    Rogue("reads-floats", "query", "count-exact", "reads 5e1 and 5.0 as numbers", lenient(float)),
+    Rogue("reads-literals", "query", "count-exact", "reads 0x10 and 5_0 as numbers", lenient(partial(int, base=0))),
+    Rogue("reads-any-digits", "cached-query", "count-exact", "strips blanks, and reads the digits of all alphabets", lenient(int)),
+    Rogue("reads-octal", "update", "count-exact", "reads 010 as eight", lenient(octal)),
     Rogue("strict-numbers", "query", "answered", "fails on queries=foo", {"count": strict}),
     Rogue("invents-numbers", "db", "equals-row", "reads rows, but returns other numbers", {"rows": invented}),
     Rogue("off-by-one", "cached-query", "equals-row", "returns the number plus one", {"rows": off_by_one}),
     Rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": lambda self, session, count: [42] * count}),
     Rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
     Rogue("dependent-draws", "db", "ids-independent", "every second id follows from the last", {"draw": opposite}),
+    Rogue("mirrored-pairs", "query", "ids-independent", "every second id mirrors the one before it", {"draw": mirrored}),
+    Rogue("mirrored-requests", "db", "ids-independent", "every second request mirrors the one before it", {"draw": mirrored}),
+    Rogue("pairs-at-a-distance", "query", "ids-independent", "pairs of ids have the same distance", {"draw": at_a_distance}),
+    Rogue("arithmetic-sequences", "query", "ids-independent", "ids with equal steps", {"draw": in_steps}),
+    Rogue("mirrored-updates", "update", "ids-independent", "half of the written ids mirror the other half", {"draw_different": lambda self, session, count: [i for one in session.dice.sample(range(1, ROWS // 2 + 1), (count + 1) // 2) for i in (one, ROWS + 1 - one)][:count]}),
+    Rogue("deals-a-short-list", "db", "ids-repeat-by-chance", "deals 800 ids in random order", {"draw": shuffled_list}),
+    Rogue("watches-the-counting", "db", "counting-unwatched", "asks whether statements are counted", watching("SHOW pg_stat_statements.track")),
+    Rogue("watches-the-settings", "query", "counting-unwatched", "asks for a setting before each request", watching("SELECT current_setting('pg_stat_statements.track')")),
     Rogue("caches-rows", "db", "rows-read", "reads each row once", {"rows": remembering}),
     Rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),
     Rogue("spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}),

@@ -8,10 +8,10 @@ from harness.tests.doubles.rogues import Rogue
 
 
 def decoy_reads(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    kept: dict[int, WorldRow] = self.state.setdefault("kept", {})
+    cached: dict[int, WorldRow] = self.state.setdefault("kept", {})
     for row in ReferenceServer.rows(self, session, connection, ids):
-        kept.setdefault(row[0], row)
-    return [kept[i] for i in ids]
+        cached.setdefault(row[0], row)
+    return [cached[i] for i in ids]
 
 
 def old_snapshot(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:

@@ -77,6 +77,19 @@ def unread(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
     return rows
 
 
+def reads(choose: Callable[[ReferenceServer, ClientSession, list[int]], list[int]]) -> Callable[..., WorldRows]:
+    """Write the drawn rows after reading others, as many as the rows that are written."""
+
+    def update(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
+        ids = sorted(self.draw_different(session, count))
+        self.rows(session, connection, choose(self, session, ids))
+        rows = [(i, session.dice.randint(1, ROWS)) for i in ids]
+        self.write(session, connection, rows)
+        return rows
+
+    return update
+
+
 def nothing(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
     """Write nothing."""
 
@@ -92,5 +105,8 @@ ROGUES = (
     Rogue("small-numbers", "update", "numbers-uniform", "new numbers up to 5000 only", {"new_number": small}),
     Rogue("writes-twice", "update", "rows-written", "writes every row twice", {"write": twice}),
     Rogue("does-not-read", "update", "rows-read", "writes without reading", {"update": unread}),
+    Rogue("reads-other-rows", "update", "returned-rows-read", "reads other rows than it writes", {"update": reads(lambda self, session, ids: self.draw_different(session, len(ids)))}),
+    Rogue("reads-row-1-only", "update", "returned-rows-read", "reads row 1 for each row", {"update": reads(lambda self, session, ids: [1] * len(ids))}),
+    Rogue("reads-one-row-repeatedly", "update", "returned-rows-read", "reads the first row as often as it writes rows", {"update": reads(lambda self, session, ids: ids[:1] * len(ids))}),
     Rogue("spoils-when-busy", "update", "table-sound", "writes zeros under load", while_busy({"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, [(i, 0) for i, _ in rows])}), under_load=True),
 )  # fmt: skip

@@ -29,20 +29,20 @@ def claim_of(*compare: Mapping[str, object], **more: Any) -> Claim:
     return Claim.model_validate({**words, "compare": compare, **more})
 
 
-def trials(values: Mapping[str, Sequence[float]], load: Load = made.JSON, **more: Any) -> list[Trial]:
+def trials(values: Mapping[str, Sequence[float]], load: Load = made.JSON, **fields: Any) -> list[Trial]:
     """Return trials with the given throughputs: a value for each process, measured in three rounds."""
     return [
-        made.trial(name, process, value * wobble, load, round=number, **more)
+        made.trial(name, process, value * wobble, load, round=number, **fields)
         for name, row in values.items()
         for process, value in enumerate(row)
         for number, wobble in enumerate(ROUNDS)
     ]
 
 
-def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **more: Any) -> RunRecords:
+def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **fields: Any) -> RunRecords:
     measured = trials(found) if isinstance(found, Mapping) else found
     names = tuple(dict.fromkeys(trial.implementation for trial in measured))
-    return RunRecords(info=made.info(names), trials=measured, **more)
+    return RunRecords(info=made.info(names), trials=measured, **fields)
 
 
 def judged(said: Claim, records: RunRecords) -> ClaimVerdict:

@@ -4,9 +4,9 @@ import pytest
 
 from harness.extras.claims import assessment, show
 from harness.records.measurements import ErrorCounts
-from harness.records.outcome import Outcome
-from harness.records.process_record import ProcessRecord
+from harness.records.run_records import ProcessRecord
 from harness.records.verdicts import ClaimConclusion
+from harness.records.verification_record import Outcome
 from harness.stats.ranking_model import Ratio
 from harness.tests.doubles.records import verdict
 from harness.tests.extras.claims.claim_records import STEADY, claim, claim_of, judged, run_of, side, trials
@@ -14,14 +14,14 @@ from harness.tests.report import made
 
 
 def test_context_does_not_affect_the_verdict() -> None:
-    said = {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5}
-    wrong = {**said, "name": "more", "ratio": None, "order": "lower"}
-    found = judged(claim_of(said, {**wrong, "context": True}), run_of(STEADY))
-    assert [each.verdict for each in found.statements] == ["supported", "refuted"]
-    sentence = f"Holds here: {show.measured(found.statements[0])}, claimed 2.5×."
-    assert (found.verdict, found.sentence) == ("supported", sentence)
-    assert judged(claim_of(said, wrong), run_of(STEADY)).verdict == "refuted"
-    assert judged(claim_of(said, wrong, can=True), run_of(STEADY)).verdict == "supported"
+    fields = {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5}
+    wrong = {**fields, "name": "more", "ratio": None, "order": "lower"}
+    result = judged(claim_of(fields, {**wrong, "context": True}), run_of(STEADY))
+    assert [each.verdict for each in result.statements] == ["supported", "refuted"]
+    sentence = f"Holds here: {show.measured(result.statements[0])}, claimed 2.5×."
+    assert (result.verdict, result.sentence) == ("supported", sentence)
+    assert judged(claim_of(fields, wrong), run_of(STEADY)).verdict == "refuted"
+    assert judged(claim_of(fields, wrong, can=True), run_of(STEADY)).verdict == "supported"
 
 
 def test_unreachable_rate_needs_a_larger_machine() -> None:
@@ -33,7 +33,7 @@ def test_unreachable_rate_needs_a_larger_machine() -> None:
     for rate, word in ((1.9 / cost, "supported"), (5.5 / cost, "needs a larger machine")):
         (statement,) = judged(claim(ratio=2.5, needs={"of": 1.0, "to": rate, "why": "queues"}), measured).statements
         assert statement.verdict == word
-    assert "6 CPUs; here are 2" in statement.reason
+    assert "need 6 CPUs" in statement.reason
     assert statement.theory == "queues"
     assert statement.value == pytest.approx(2.5, rel=0.01)
 
@@ -65,9 +65,9 @@ def test_verdict_records_its_runs_and_their_concerns() -> None:
     old = records.info.model_copy(update={"machine": made.machine("D", ("busy", "small")), "revision": "old"})
     own = {"started_at": 2000.0, "completed_at": None, "revision": "new", "run_id": "2"}
     new = old.model_copy(update={"machine": made.machine("C", ("small", "hot")), **own})
-    found = assessment.judge_by_runs(claim(ratio=2.5), records, [new, old])
-    assert (found.measured_at, found.revision, found.runs) == (2000.0, "new", ("2", old.run_id))
-    assert (found.grade, found.concerns) == ("D", ("small", "hot", "busy"))
+    result = assessment.judge_by_runs(claim(ratio=2.5), records, [new, old])
+    assert (result.measured_at, result.revision, result.runs) == (2000.0, "new", ("2", old.run_id))
+    assert (result.grade, result.concerns) == ("D", ("small", "hot", "busy"))
 
 
 def test_the_startup_time_is_of_processes() -> None:
@@ -76,8 +76,8 @@ def test_the_startup_time_is_of_processes() -> None:
         for name, seconds in (("a", 1.0), ("b", 2.0))
         for i in range(5)
     ]
-    found = judged(claim(metric="startup-time", ratio=0.5), run_of(trials(STEADY), processes=starts))
-    assert (found.verdict, found.statements[0].processes) == ("supported", 5)
+    result = judged(claim(metric="startup-time", ratio=0.5), run_of(trials(STEADY), processes=starts))
+    assert (result.verdict, result.statements[0].processes) == ("supported", 5)
 
 
 def test_errors_are_counted_in_excluded_trials_too() -> None:
@@ -85,9 +85,9 @@ def test_errors_are_counted_in_excluded_trials_too() -> None:
     clean = trials(STEADY)
     assert judged(errors, run_of(clean)).statements[0].verdict == "supported"
     bad = made.trial("a", 0, 1000.0, errors=ErrorCounts(read=2), validity=[made.validity_check("errors", Outcome.FAIL)])
-    found = judged(errors, run_of([bad])).statements[0]
-    assert (found.verdict, found.value) == ("refuted", 2.0)
-    assert found.remarks == ("errors",)
+    result = judged(errors, run_of([bad])).statements[0]
+    assert (result.verdict, result.value) == ("refuted", 2.0)
+    assert result.remarks == ("errors",)
     nothing = judged(errors, run_of([made.trial("a", 0, 0.0)])).statements[0]
     assert (nothing.verdict, nothing.reason) == ("undecided", "0 in 0 requests")
 
@@ -100,18 +100,18 @@ def test_programs_are_judged_by_printed_figures() -> None:
         program=["java", "Threads.java"],
     )
     starts = [{"slow": 0.18 + i / 1000, "quick": 0.02, "refused": 0.0} for i in range(5)]
-    found = assessment.judge_by_program(
+    result = assessment.judge_by_program(
         threads, starts, made.machine(), measured_at=0.0, profile="claims", runtime="local"
     )
-    assert [statement.verdict for statement in found.statements] == ["supported", "refuted", "undecided"]
-    assert found.statements[0].value == pytest.approx(9.1, abs=0.01)
-    assert found.statements[2].reason == "a start printed zero"
-    assert (found.verdict, found.figures[0]["slow"]) == ("refuted", 0.18)
+    assert [statement.verdict for statement in result.statements] == ["supported", "refuted", "undecided"]
+    assert result.statements[0].value == pytest.approx(9.1, abs=0.01)
+    assert result.statements[2].reason == "one start printed zero"
+    assert (result.verdict, result.figures[0]["slow"]) == ("refuted", 0.18)
     differently = [*starts, {**starts[0], "refused": 1.0}]
-    found = assessment.judge_by_program(
+    result = assessment.judge_by_program(
         threads, differently, made.machine(), measured_at=0.0, profile="claims", runtime="local"
     )
-    assert (found.statements[1].verdict, found.statements[1].reason) == ("undecided", "1 in 6 starts")
+    assert (result.statements[1].verdict, result.statements[1].reason) == ("undecided", "1 in 6 starts")
 
 
 def between(low: float, high: float) -> Ratio:
@@ -138,9 +138,9 @@ def between(low: float, high: float) -> Ratio:
 def test_intervals_are_compared_with_tolerance_and_1(
     expected: float, low: float, high: float, word: ClaimConclusion
 ) -> None:
-    found = assessment.judge_claimed_ratio(expected, 0.15, between(low, high), processes=5)
-    assert found.conclusion == word
-    assert bool(found.more) == (word == "undecided" or (low, high) == (1.5, 2.5))
+    result = assessment.judge_claimed_ratio(expected, 0.15, between(low, high), processes=5, smallest_relevant=0.05)
+    assert result.conclusion == word
+    assert bool(result.more_processes) == (word == "undecided" or (low, high) == (1.5, 2.5))
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_intervals_are_compared_with_tolerance_and_1(
     ],
 )
 def test_order_is_decided_by_the_interval(order: str, low: float, high: float, word: ClaimConclusion) -> None:
-    found = assessment.judge_claimed_order(order, 0.05, between(low, high), processes=5)
-    assert found.conclusion == word
-    assert bool(found.more) == (word == "undecided")
+    result = assessment.judge_claimed_order(order, 0.05, between(low, high), processes=5)
+    assert result.conclusion == word
+    assert bool(result.more_processes) == (word == "undecided")
 
 
 @pytest.mark.parametrize(
@@ -175,15 +175,17 @@ def test_substantial_difference_has_the_declared_minimum(low: float, high: float
 
 
 def test_one_process_each_decides_nothing() -> None:
-    found = assessment.judge_claimed_ratio(2.5, 0.15, Ratio(value=2.5, low=None, high=None), processes=1)
-    assert (found.conclusion, found.more) == ("undecided", 1)
+    result = assessment.judge_claimed_ratio(
+        2.5, 0.15, Ratio(value=2.5, low=None, high=None), processes=1, smallest_relevant=0.05
+    )
+    assert (result.conclusion, result.more_processes) == ("undecided", 1)
 
 
 def test_further_processes_grow_with_squared_width() -> None:
     # With 5 processes, the half-width of the logarithm is 0.2. The edge 1 is at a distance of 0.1, so four times as
     # many processes are necessary.
-    found = assessment.judge_claimed_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5)
-    assert found.more == pytest.approx(15, abs=1)
+    result = assessment.judge_claimed_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5, smallest_relevant=0.05)
+    assert result.more_processes == pytest.approx(15, abs=1)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from harness import cli
 from harness.extras.claims import cli as claims_cli
-from harness.extras.claims.claim import read
-from harness.extras.claims.measure import keep, merge_cells
+from harness.extras.claims.claim import read_claims
+from harness.extras.claims.measure import merge_cells, record_verdicts
 from harness.tests.doubles.records import stored
 from harness.tests.extras.claims.claim_records import STEADY, claim, judged, run_of
 from harness.tests.report import made
@@ -16,7 +16,9 @@ from harness.tests.report import made
 
 @pytest.fixture
 def results(tmp_path: Path) -> str:
-    keep(tmp_path, [judged(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), run_of(STEADY))])
+    record_verdicts(
+        tmp_path, [judged(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), run_of(STEADY))]
+    )
     return str(tmp_path)
 
 
@@ -25,7 +27,7 @@ def test_list_shows_claims_with_latest_verdicts(results: str, capsys: pytest.Cap
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("multiple-queries"))
     assert "supported" in row
-    assert [name for name in read() if not any(line.startswith(name) for line in lines)] == []
+    assert [name for name in read_claims() if not any(line.startswith(name) for line in lines)] == []
     assert cli.main(["claims", "multiple-queries", "--results", results]) == 0
     assert "●" in (whole := capsys.readouterr().out)
     assert "a-thousand-threads" not in whole
@@ -44,7 +46,7 @@ def test_dry_run_shows_cells_and_duration_of_claims(tmp_path: Path, capsys: pyte
 def test_decided_claims_are_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = read()["multiple-queries"]
+    known = read_claims()["multiple-queries"]
     cells = known.cells
     trials = [
         made.trial(cell.implementation, number, value, cell.load, cell.test_type)
@@ -70,14 +72,14 @@ def test_decided_claims_are_not_measured_again(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["multiple-queries", "--resume"], "always continues with earlier measurements"),
         (["multiple-querys"], "did you mean multiple-queries?"),
     ],
 )
 def test_resume_and_unknown_claims_are_usage_errors(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["claims", "run", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err

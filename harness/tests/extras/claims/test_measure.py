@@ -10,7 +10,14 @@ import pytest
 
 from harness.errors import StartError, StoreError
 from harness.extras.claims.claim import Claim
-from harness.extras.claims.measure import evidence, groups, keep, measurement_settings, open_part, run_program
+from harness.extras.claims.measure import (
+    evidence,
+    groups,
+    measurement_settings,
+    open_part,
+    record_verdicts,
+    run_program,
+)
 from harness.plan import profile as profiles
 from harness.plan.run_settings import Settings
 from harness.records import claims as recorded
@@ -50,11 +57,11 @@ def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: s
 
 
 def test_evidence_accumulates_over_runs_of_equal_builds(tmp_path: Path) -> None:
-    results, said = tmp_path / "results", claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)
+    results, statement = tmp_path / "results", claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)
     assert evidence(results) is None
-    first = run_of(tmp_path, said, seed=1)
-    alone = judged(said, first).statements[0]
-    again = run_of(tmp_path, said, seed=2)
+    first = run_of(tmp_path, statement, seed=1)
+    alone = judged(statement, first).statements[0]
+    again = run_of(tmp_path, statement, seed=2)
     together = evidence(results)
     assert together is not None
     pooled, behind = together
@@ -62,7 +69,7 @@ def test_evidence_accumulates_over_runs_of_equal_builds(tmp_path: Path) -> None:
         name: [first.info.run_id, again.info.run_id] for name in ("a", "b")
     }
     assert {trial.process for trial in pooled.trials} == set(range(12))
-    more = judged(said, pooled).statements[0]
+    more = judged(statement, pooled).statements[0]
     assert (alone.processes, more.processes) == (6, 12)
     assert width(more) < width(alone)
 
@@ -71,7 +78,7 @@ def test_evidence_of_other_machines_or_builds_is_excluded(tmp_path: Path) -> Non
     results, said = tmp_path / "results", claim(ratio=2.5)
     first, again = (run_of(tmp_path, said, seed=seed) for seed in (1, 2))
     file = results / first.info.run_id / "run.json"
-    whole = json.loads(file.read_text())
+    document = json.loads(file.read_text())
 
     def runs(changed: dict[str, Any]) -> dict[str, list[str]]:
         file.write_text(json.dumps(changed))
@@ -79,17 +86,17 @@ def test_evidence_of_other_machines_or_builds_is_excluded(tmp_path: Path) -> Non
         assert found is not None
         return {name: [run.run_id for run in own] for name, own in found[1].items() if len(own) > 1}
 
-    assert set(runs(whole)) == {"a", "b"}
-    assert runs(whole | {"machine": whole["machine"] | {"cpus_usable": [0]}}) == {}
-    assert runs(whole | {"tools": {"postgres": "another"}}) == {}
-    assert runs(whole | {"dirty": True}) == {}
-    assert runs(whole | {"settings": whole["settings"] | {"cpuset_cpus": "0"}}) == {}
-    assert runs(whole | {"sets": [{"name": "n", "machine": whole["machine"], "runs": [], "processes": []}]}) == {}
+    assert set(runs(document)) == {"a", "b"}
+    assert runs(document | {"machine": document["machine"] | {"cpus_usable": [0]}}) == {}
+    assert runs(document | {"tools": {"postgres": "another"}}) == {}
+    assert runs(document | {"dirty": True}) == {}
+    assert runs(document | {"settings": document["settings"] | {"cpuset_cpus": "0"}}) == {}
+    assert runs(document | {"sets": [{"name": "n", "machine": document["machine"], "runs": [], "processes": []}]}) == {}
     file.with_name("trials.jsonl").touch()
     assert runs({}) == {}  # an unreadable run is ignored
-    a, b = sorted(whole["implementations"], key=lambda each: str(each["name"]))
-    assert set(runs(whole | {"implementations": [{**a, "digest": "other"}, b]})) == {"b"}
-    assert again.info.run_id not in runs(whole | {"revision": "a commit that git does not know"})
+    a, b = sorted(document["implementations"], key=lambda each: str(each["name"]))
+    assert set(runs(document | {"implementations": [{**a, "digest": "other"}, b]})) == {"b"}
+    assert again.info.run_id not in runs(document | {"revision": "a commit that git does not know"})
 
 
 def test_claims_with_shared_servers_are_measured_together() -> None:
@@ -101,18 +108,20 @@ def test_claims_with_shared_servers_are_measured_together() -> None:
     assert [[each.name for each in group] for group in groups(claims)] == [["apart"], ["one", "two", "joins"]]
 
 
-@pytest.mark.parametrize(("more", "found"), [(0.0, False), (3.0, True), (1000.0, False)])
-def test_claim_is_open_while_processes_could_decide(more: float, found: bool) -> None:
-    said = claim_of(
+@pytest.mark.parametrize(("more", "is_open"), [(0.0, False), (3.0, True), (1000.0, False)])
+def test_claim_is_open_while_processes_could_decide(more: float, is_open: bool) -> None:
+    claim_text = claim_of(
         {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
         {"name": "shown", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher", "context": True},
     )
-    known = judged(said, claim_records.run_of(claim_records.STEADY))
+    known = judged(claim_text, claim_records.run_of(claim_records.STEADY))
     own, shown = known.statements
-    assert open_part(said, None) == said
+    assert open_part(claim_text, None) == claim_text
     assert shown.value is None
-    left = open_part(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)}))
-    assert [each.name for each in (left.compare if left else ())] == ["rate"] * found
+    open_claim = open_part(
+        claim_text, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)})
+    )
+    assert [each.name for each in (open_claim.compare if open_claim else ())] == ["rate"] * is_open
 
 
 def width(statement: StatementVerdict) -> float:
@@ -122,20 +131,20 @@ def width(statement: StatementVerdict) -> float:
 
 
 def test_invalid_output_of_a_program_is_quoted() -> None:
-    told = {"name": "n", "figures": ["slow", "quick"], "ratio": 4.0}
+    fields = {"name": "n", "figures": ["slow", "quick"], "ratio": 4.0}
     printed = '{"slow": 2, "quick": 0.5}'
-    assert run_program(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
+    assert run_program(claim_of(fields, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
     for command in (("printf", "no"), ("printf", '{"slow": "2"}'), ("printf", '{"slow": 2}'), ("false",)):
-        with pytest.raises(StartError, match=r"claim name: .* has to print a JSON object of numbers"):
-            run_program(claim_of(told, program=command))
+        with pytest.raises(StartError, match=r"claim name: .* must print a JSON object with the numbers"):
+            run_program(claim_of(fields, program=command))
 
 
 def test_newer_verdicts_replace_older_and_published_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "PUBLISHED", tmp_path / "published")
     theirs = judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))
-    keep(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])
+    record_verdicts(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])
     for name in ("older", "newer"):
-        keep(tmp_path / "own", [theirs.model_copy(update={"runs": (name,)})])
+        record_verdicts(tmp_path / "own", [theirs.model_copy(update={"runs": (name,)})])
     found = recorded.latest_verdicts(tmp_path / "own")
     assert {name: each.runs for name, each in found.items()} == {"name": ("newer",), "other": theirs.runs}
 
@@ -144,5 +153,5 @@ def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path) -> None:
     file = tmp_path / recorded.CLAIMS_FILE
     file.write_text('{"verdicts": {"x": {}}}', encoding="utf-8")
     with pytest.raises(StoreError, match=r"claims\.json: .*Move the file away"):
-        keep(tmp_path, [judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))])
+        record_verdicts(tmp_path, [judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))])
     assert file.read_text(encoding="utf-8") == '{"verdicts": {"x": {}}}'

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from harness.extras.claims import show
-from harness.extras.claims.claim import Claim, read
+from harness.extras.claims.claim import Claim, read_claims
 from harness.paths import REPOSITORY
 from harness.records import claims as recorded
 from harness.records.claims import ClaimVerdict
@@ -39,19 +39,18 @@ def test_open_ratios_and_missing_intervals_are_shown() -> None:
     still_open = exact.model_copy(update={"value": 5.0, "low": 3.75, "high": 6.67, "more": 12.0, "takes": "more"})
     assert show.sentence("direction only", [still_open]).startswith("Order as claimed, ratio undecided: 5.00× [")
     both = show.sentence("direction only", [still_open, exact])
-    assert both.startswith("Order as claimed, ratio not, or undecided: ")
+    assert both.startswith("Order as claimed, ratio different or undecided: ")
     assert show.picture(exact.model_copy(update={"low": None})) == ""
 
 
 def test_the_terminal_lists_what_was_never_measured_too() -> None:
     out = io.StringIO()
-    show.show([SAID, NEVER_TRIED], {"name": verdict()}, Console(file=out, width=140), whole=True)
+    show.show([SAID, NEVER_TRIED], {"name": verdict()}, Console(file=out, width=140), with_statements=True)
     for said in ("undecided", "not measured yet", "c json c64: not measured", "●"):
         assert said in out.getvalue()
 
 
 @pytest.mark.needs_extra("orders")
 def test_docs_page_matches_the_published_verdicts() -> None:
-    """The command ``./tfb claims --results results/rounds/1 --output docs/claims.md`` writes this page."""
-    page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")
-    assert page == show.page(list(read().values()), recorded.read_claims(recorded.PUBLISHED).verdicts)
+    page = (REPOSITORY / "docs" / "reference" / "claim-verdicts.md").read_text(encoding="utf-8")
+    assert page == show.page(list(read_claims().values()), recorded.read_claims(recorded.PUBLISHED).verdicts)

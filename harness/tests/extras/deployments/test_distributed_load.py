@@ -28,7 +28,7 @@ def test_shares_add_up_and_clients_have_threads() -> None:
 
 def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine, ClientShare, Sequence[str]]]:
     """Run a script as the load generator of each client; this machine acts as all clients."""
-    machines = [ConnectedMachine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
+    machines = [ConnectedMachine(name=f"c{n}", address="", engine=()) for n, _ in enumerate(scripts, 1)]
     parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
     commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {WAIT_FOR_GO}", "sh", "-c", script] for script in scripts]
     return [*zip(machines, parts, commands, strict=True)]
@@ -37,13 +37,13 @@ def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine,
 def test_generators_begin_together_and_record_their_start(tmp_path: Path) -> None:
     quick = clients(f"date +%s.%N > {tmp_path}/quick")
     slow = clients("", f"date +%s.%N > {tmp_path}/slow", before="sleep 0.3")[1:]
-    with start_generators([*quick, *slow], tell=True) as running:
-        began = time.time()
+    with start_generators([*quick, *slow], reports_start=True) as running:
+        started_at = time.time()
         running.begin()
         assert running.wait(10) == 0
         first, second = running.starts()
     times = [float((tmp_path / name).read_text()) for name in ("quick", "slow")]
-    assert all(each >= began + 0.2 for each in times)
+    assert all(each >= started_at + 0.2 for each in times)
     assert [(each.client, each.connections) for each in (first, second)] == [("c1", 10), ("c2", 11)]
     assert first.start_seen_at is not None
     assert first.go_sent_at <= second.go_sent_at <= first.start_seen_at
@@ -57,18 +57,18 @@ def test_failure_of_one_generator_ends_the_others() -> None:
         assert [line for line in running.output().splitlines() if len(line) == 1] == ["a", "b"]
     with start_generators(clients("exit 7", "exec sleep 60")) as running:
         running.begin()
-        began = time.monotonic()
+        started_at = time.monotonic()
         while (status := running.wait(0.1)) is None:
             pass
         assert status == 7
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started_at < 20
 
 
 def test_ended_ssh_session_is_a_lost_machine() -> None:
     with process.running(process.Child(["true"])) as link, start_generators(clients("exec sleep 60")) as running:
         running.begin()
         link.wait(5)
-        lost = ConnectedMachine(name="db", address="", at=(), link=link)
+        lost = ConnectedMachine(name="db", address="", engine=(), link=link)
         with start_generators(clients("exec sleep 60"), [lost]) as other:
             other.begin()
             with pytest.raises(MachineLostError, match="the machine db is lost: the ssh session ended"):

@@ -67,20 +67,20 @@ def server() -> Iterator[process.Child]:
 
 
 def there(child: process.Child, place: Path) -> RemoteContainer:
-    machine = ConnectedMachine(name="app", address="127.0.0.1", at=("--context", "app"))
+    machine = ConnectedMachine(name="app", address="127.0.0.1", engine=("--context", "app"))
     return RemoteContainer("express", str(child.pid), place / "log", machine, "run", port=1)
 
 
 def test_killed_container_is_reported_with_its_machine(place: Path, server: process.Child) -> None:
-    found = there(server, place)
+    error = there(server, place)
     server.kill()
     server.wait(5)
     deadline = time.monotonic() + 20
-    while found.alive() and time.monotonic() < deadline:
+    while error.alive() and time.monotonic() < deadline:
         time.sleep(0.1)
     with pytest.raises(ServerDiedError, match="express: its container on app has exited: killed by SIGKILL"):
-        found.require_alive()
-    found.close()
+        error.require_alive()
+    error.close()
     with pytest.raises(StartError, match="exited at once: killed by SIGKILL"):
         there(server, place)
 
@@ -99,7 +99,10 @@ def test_connection_lasts_as_long_as_its_session(place: Path) -> None:
         (place / "gone").touch()
         with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not respond: no engine"):
             machine.require_response()
-    for name, said in (("app", "is reached, but no Docker engine responds"), ("other", "Host key verification failed")):
+    for name, said in (
+        ("app", "is reachable over ssh, but no Docker engine responds"),
+        ("other", "Host key verification failed"),
+    ):
         with pytest.raises(EnvironmentLacksError, match=said), reached(parse_host(name, "--server-host"), place):
             pass
 
@@ -127,7 +130,7 @@ def test_doctor_shows_machines_roles_and_links(place: Path, capsys: pytest.Captu
 
 def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
     (place / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
-    machine = ConnectedMachine(name="app", address="", at=("--context", "app"))
+    machine = ConnectedMachine(name="app", address="", engine=("--context", "app"))
     with pytest.raises(MachineLostError, match="the engine of the machine app has not responded for 1 s"):
         machine.docker("version", seconds=1)
     with pytest.raises(MachineLostError):

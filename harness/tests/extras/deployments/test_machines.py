@@ -36,7 +36,11 @@ def lab() -> Iterator[Lab]:
 
 
 def left(lab: Lab) -> dict[str, str]:
-    return {name: found for name in machines.NAMES if (found := lab.docker(name, "ps", "--all", "--quiet"))}
+    return {
+        name: progress_files
+        for name in machines.NAMES
+        if (progress_files := lab.docker(name, "ps", "--all", "--quiet"))
+    }
 
 
 def test_smoke_run_measures_all_cells_and_cleans_up(lab: Lab, tmp_path: Path) -> None:
@@ -156,14 +160,15 @@ def test_full_remote_disk_is_named_with_machine(tmp_path: Path) -> None:
         done = lab.tfb("--test", "express", "--type", "json", "--profile", "smoke", *alone,
                        "--results", str(tmp_path), seconds=500)  # fmt: skip
         assert done.returncode == 3, done.stderr[-3000:]
-        assert "could not be sent to full" in done.stderr
+        assert "cannot send the image" in done.stderr
+        assert " to full: " in done.stderr
         assert "no space left on device" in done.stderr
 
 
 def _measuring(results: Path) -> bool:
     """Return whether the run has completed the warm-up."""
-    found = list(results.glob("*/progress.json"))
-    return bool(found) and '"c32"' in found[0].read_text()
+    progress_files = list(results.glob("*/progress.json"))
+    return bool(progress_files) and '"c32"' in progress_files[0].read_text()
 
 
 def _until(ready: Callable[[], bool], seconds: float, log: Path) -> None:

@@ -10,7 +10,7 @@ from harness import cli
 from harness.errors import Exit, UsageError
 from harness.extras.deployments.merge import merge_runs
 from harness.records import store
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.tests.doubles import records
 
 
@@ -34,13 +34,13 @@ def test_merged_run_records_its_deployments(tmp_path: Path, capsys: pytest.Captu
     assert cli.main(["report", str(near), "far", "--deployments", "--results", str(tmp_path)]) == Exit.OK
     (folder,) = tmp_path.glob("*-merged")
     assert f"merged the runs of 2 deployments into {folder}" in capsys.readouterr().err
-    found = store.read_run(folder)
-    assert [(each.name, each.processes) for each in found.info.sets] == [(str(near), (0, 1)), ("far", (2, 3))]
+    merged = store.read_run(folder)
+    assert [(each.name, each.processes) for each in merged.info.sets] == [(str(near), (0, 1)), ("far", (2, 3))]
     every = {(name, number) for name in ("ref", "a") for number in range(4)}
-    assert {(each.implementation, each.process) for each in found.trials} == every
-    assert store.finished_processes(found) == every
-    assert found.problems == ()
-    assert found.info.problems == ("far: the run is interrupted; completed measurements count",)
+    assert {(each.implementation, each.process) for each in merged.trials} == every
+    assert store.finished_processes(merged) == every
+    assert merged.problems == ()
+    assert merged.info.problems == ("far: the run is interrupted; its completed measurements are included",)
 
 
 @pytest.mark.parametrize("runs", [["one"], ["one", "one"], ["one", "copy"]])
@@ -65,15 +65,15 @@ def test_one_run_is_none_of_several_deployments(
 )
 def test_incompatible_runs_cannot_be_merged(tmp_path: Path, other: dict[str, object], differs: str) -> None:
     runs = {"x": prepared(tmp_path / "1"), "y": prepared(tmp_path / "2", **other)}  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=rf"y was measured differently \({differs}\)"):
+    with pytest.raises(UsageError, match=rf"y differs from the first run in {differs}:"):
         merge_runs(runs, tmp_path)
 
 
 def test_a_verdict_of_any_deployment_is_kept(tmp_path: Path) -> None:
     runs = {"x": prepared(tmp_path / "1", fails="a"), "y": prepared(tmp_path / "2")}
-    found = store.read_run(merge_runs(runs, tmp_path))
-    assert {(each.implementation, each.process, each.outcome) for each in found.verdicts} == {
+    merged = store.read_run(merge_runs(runs, tmp_path))
+    assert {(each.implementation, each.process, each.outcome) for each in merged.verdicts} == {
         *(("ref", 0, Outcome.PASS), ("ref", 1, Outcome.PASS)),
         *(("a", 0, Outcome.FAIL), ("a", 1, Outcome.PASS)),
     }
-    assert found.info.processes_expected == 2
+    assert merged.info.processes_expected == 2

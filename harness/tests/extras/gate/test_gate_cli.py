@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from harness import cli
+from harness.cli.flags import RunFlags
 from harness.cli.output import VerdictOutputs
-from harness.errors import EnvironmentLacksError, Exit
-from harness.extras.gate.cli import fit_processes_to_time, publish_result
-from harness.extras.gate.judge import RequestVerdict
+from harness.errors import BuildError, EnvironmentLacksError, Exit, StoreError, TfbError
+from harness.extras.gate import cli as gate_cli
+from harness.extras.gate.cli import compare, confirm, fit_processes_to_time, publish_result
+from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.plan import profile
+from harness.plan.run_settings import Settings
 from harness.plan.service import ServiceFile
+from harness.records.verdicts import Verdict
 from harness.stats.ranking_model import Ratio
 from harness.tests.extras.gate.test_judge import judged, session
 
@@ -55,14 +59,14 @@ def test_page_is_escaped_and_self_contained(tmp_path: Path) -> None:
     publish_result(result, VerdictOutputs(html=str(tmp_path / "page.html")))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;&amp;" in text
-    assert '<h1 class="slower">slower: item' in text
+    assert '<h1 class="verdict-slower">slower: item' in text
     assert text.count("●") == len(result.requests)
     assert "<script" not in text
     assert "http" not in text.replace("http-equiv", "")
 
 
 def test_full_disk_is_reported_after_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(EnvironmentLacksError, match="/dev/full: cannot be written: No space left on device"):
+    with pytest.raises(EnvironmentLacksError, match="cannot write /dev/full: No space left on device"):
         publish_result(judged(session(np.random.default_rng(1), 1.2)), VerdictOutputs(html="/dev/full"))
     assert "slower: item" in capsys.readouterr().out
 
@@ -89,6 +93,128 @@ def test_time_determines_processes_and_short_times_warn(
     chosen = fit_processes_to_time(gate.model_copy(update={"interleaved": timed}), file, notes)
     assert (chosen.processes.minimum, chosen.processes.maximum) == (processes, processes)
     assert notes == ([note] if note else [])
+    budget = [each | {"budget_p99": "1s"} for each in asked]
+    file = ServiceFile.model_validate({"service": {"start": "x", "language": language}, "request": budget})
+    chosen = fit_processes_to_time(gate.model_copy(update={"interleaved": timed}), file, notes)
+    assert chosen.processes.minimum == max(4, processes)
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "0%", "-0", "nan", "inf", "-inf", "1e400", "101", "five", "", "5%%"])
+def test_thresholds_outside_the_range_are_refused(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "--base", "dir:.", f"--threshold={value}"]) == Exit.USAGE
+    assert f"--threshold: {value!r} is not a percentage above 0 and at most 100" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("found", "usual", "bisect"),
+    [
+        ("same", Exit.OK, 0),
+        ("faster", Exit.OK, 0),
+        ("slower", Exit.FAILED, 1),
+        ("failed", Exit.FAILED, 125),
+        ("cannot tell", Exit.CANNOT_TELL, 125),
+    ],
+)
+def test_bisect_skips_commits_without_an_answer(found: Verdict, usual: int, bisect: int) -> None:
+    one = RequestVerdict(request="item", verdict=found, reason="why", minutes_more=1.0)
+    result = judged(session(np.random.default_rng(1), 1.0)).model_copy(update={"verdict": found, "requests": (one,)})
+    assert publish_result(result, VerdictOutputs()) == usual
+    assert publish_result(result, VerdictOutputs(bisect=True)) == bisect
+    interrupted = result.model_copy(update={"interrupted": True})
+    assert publish_result(interrupted, VerdictOutputs(bisect=True)) == Exit.INTERRUPTED  # git bisect run stops
+
+
+@pytest.mark.parametrize("text", [None, "[service", '[service]\nstart = "x"\n', '[service]\nbiuld = "x"\n'])
+def test_bisect_skips_commits_without_a_valid_file(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        (tmp_path / "tfb.toml").write_text(text, encoding="utf-8")
+    arguments = ["compare", "--service", str(tmp_path), "--head", f"dir:{tmp_path}", "--base", f"dir:{tmp_path}"]
+    assert cli.main([*arguments, "--bisect"]) == Exit.UNTESTABLE
+    assert "tfb.toml" in capsys.readouterr().err
+    assert cli.main(arguments) == Exit.USAGE
+    assert cli.main([*arguments, "--bisect", "--strict"]) == Exit.USAGE
+    absent = ["compare", "--service", str(tmp_path), "--head", "dir:/none", "--base", f"dir:{tmp_path}"]
+    assert (cli.main([*absent, "--bisect"]), cli.main(absent)) == (Exit.UNTESTABLE, Exit.USAGE)
+
+
+@pytest.mark.parametrize("error", [EnvironmentLacksError("no engine"), StoreError("disk full"), BuildError("no")])
+def test_bisect_skips_commits_after_every_error(
+    error: TfbError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("harness.extras.gate.cli.run_session", fail)
+    assert cli.main(["compare", "--service", str(tmp_path), "--base", "main", "--bisect"]) == Exit.UNTESTABLE
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("slower", "slower", "slower"),
+        ("slower", "same", "cannot tell"),
+        ("slower", "faster", "cannot tell"),
+        ("slower", "cannot tell", "cannot tell"),
+        ("slower", None, "cannot tell"),
+        ("slower", "failed", "failed"),
+        ("same", "same", "same"),
+        ("same", "slower", "cannot tell"),
+        ("same", "failed", "failed"),
+        ("faster", "faster", "faster"),
+        ("faster", "same", "faster"),
+        ("not in base", "not in base", "not in base"),
+    ],
+)
+def test_only_repeated_slowdowns_are_confirmed(first: Verdict, second: Verdict | None, expected: Verdict) -> None:
+    template = judged(session(np.random.default_rng(1), 1.0))
+
+    def of(verdict: Verdict | None) -> GateResult:
+        item = () if verdict is None else (RequestVerdict(request="item", verdict=verdict, reason="why"),)
+        other = RequestVerdict(request="other", verdict="same")
+        return template.model_copy(update={"requests": (*item, other), "verdict": verdict or "same", "minutes": 2.0})
+
+    confirmed = confirm(of(first), of(second))
+    assert [one.verdict for one in confirmed.requests] == [expected, "same"]
+    assert confirmed.verdict == ("same" if expected == "not in base" else expected)
+    assert confirmed.minutes == 4.0
+    assert any("both sessions" in note for note in confirmed.notes) is (expected == "slower")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "asked", "sessions", "code"),
+    [
+        (("slower", "slower"), True, 2, Exit.FAILED),
+        (("slower", "same"), True, 2, Exit.CANNOT_TELL),
+        (("slower",), False, 1, Exit.FAILED),
+        (("same",), True, 1, Exit.OK),
+        (("failed",), True, 1, Exit.FAILED),
+        (("cannot tell",), True, 1, Exit.CANNOT_TELL),
+    ],
+)
+def test_a_second_session_follows_only_slower(
+    verdicts: tuple[Verdict, ...], asked: bool, sessions: int, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template, seeds = judged(session(np.random.default_rng(1), 1.0)), []
+
+    def run(_: object, settings: Settings, __: object) -> GateResult:
+        seeds.append(settings.seed)
+        verdict = verdicts[len(seeds) - 1]
+        one = RequestVerdict(request="item", verdict=verdict, reason="why")
+        return template.model_copy(update={"requests": (one,), "verdict": verdict})
+
+    monkeypatch.setattr(gate_cli, "run_session", run)
+    assert compare(Path(), "main", None, RunFlags(), 0.05, VerdictOutputs(confirm=asked)) == code
+    assert len(set(seeds)) == len(seeds) == sessions
+
+
+def test_an_interrupted_session_enters_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = judged(session(np.random.default_rng(1), 1.2)).model_copy(update={"interrupted": True})
+    kept = tmp_path / "history"
+    assert publish_result(result, VerdictOutputs(history=str(kept))) == Exit.INTERRUPTED
+    assert not kept.exists()
+    assert "slower: item" in capsys.readouterr().out
 
 
 def test_missing_tfb_toml_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,14 +236,14 @@ def test_flags_without_meaning_for_services_are_refused(words: str, capsys: pyte
     assert "leave" in said or "remove" in said
 
 
-@pytest.mark.parametrize(("text", "said"), [(None, "creates a history"), ("{}\n", "line 1 is not a session")])
+@pytest.mark.parametrize(("text", "expected"), [(None, "To create a history"), ("{}\n", "line 1 is not a session")])
 def test_what_is_no_history_is_said(
-    tmp_path: Path, text: str | None, said: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, text: str | None, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if text is not None:
         (tmp_path / "h").write_text(text, encoding="utf-8")
     assert cli.main(["history", str(tmp_path / "h")]) == Exit.USAGE
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_unwritable_outputs_are_reported_before_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from harness.errors import StartError
 from harness.runtime.database import connect, restore
 from harness.runtime.database.embedded import EmbeddedDatabase
-from harness.runtime.database.state import read_server_state
+from harness.verify.checks.after_load import read_server_state
 from harness.verify.checks.statement_counts import MAX_STATEMENTS
 
 LOOKS = (
@@ -34,21 +34,21 @@ def test_server_cannot_connect_to_database_of_another(postgres: EmbeddedDatabase
 
 
 def test_copy_is_refilled_while_server_is_connected(postgres: EmbeddedDatabase) -> None:
-    both = 'SELECT * FROM world JOIN "World" USING (id) ORDER BY id'
+    join = 'SELECT * FROM world JOIN "World" USING (id) ORDER BY id'
     change = 'UPDATE world SET randomnumber = 7; UPDATE "World" SET randomnumber = 8'
     order = "INSERT INTO orders (customer_id, card, total) VALUES (1, '4111111111111111', 1) RETURNING id"
     with postgres.private_database("one") as one, connect(one.address) as measured:
-        seed = measured.execute(both).fetchall()
+        seed = measured.execute(join).fetchall()
         measured.execute(change)
         assert measured.execute(order, prepare=True).fetchone() == (1,)
         one.restore()
-        assert measured.execute(both).fetchall() == seed
+        assert measured.execute(join).fetchall() == seed
         assert measured.execute(order).fetchone() == (1,)
         measured.execute(change)
         measured.execute("BEGIN; SELECT * FROM world")
         one.restore()
         measured.execute("COMMIT")
-        assert measured.execute(both).fetchall() == seed
+        assert measured.execute(join).fetchall() == seed
 
 
 def test_service_may_create_tables_in_empty_database(postgres: EmbeddedDatabase) -> None:

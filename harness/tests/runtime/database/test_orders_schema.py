@@ -1,4 +1,4 @@
-"""Tables of the order service: rights of the role, and restored state."""
+"""Tests of the order service's tables: the rights of the role, and the restored state."""
 
 import psycopg
 import pytest

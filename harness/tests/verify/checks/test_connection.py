@@ -1,15 +1,16 @@
-"""Checks of unusual requests, and of bytes that are not HTTP."""
+"""Tests of the checks that send unusual requests, or bytes that are not HTTP."""
 
+import re
 import socket
 from dataclasses import replace
 
 import pytest
 
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.tests.approve import approve
 from harness.tests.doubles.http_double import ClientSession
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.verify.subjects import Listening, exchange, said
+from harness.tests.verify.subjects import Listening, exchange, finding_lines
 from harness.verify.checks.connection import GARBAGE, gather
 from harness.verify.checks.evidence import Evidence, ProbeResult
 from harness.verify.verification import run_checks
@@ -31,7 +32,7 @@ LENGTHS = answered(200, 200, 404)
 
 
 def test_findings_for_unusual_requests_are_as_approved() -> None:
-    seen: dict[str, list[ProbeResult]] = {
+    probes: dict[str, list[ProbeResult]] = {
         ODD: [*map(answered, (399, 400, 499, 500, 501, 503, 505)), CLOSED, SILENT, replace(CLOSED, alive=False)],
         "oversized": [*map(answered, (200, 431, 500)), replace(answered(200), alive=False), SILENT],
         "unknown": [answered(404), answered(405), CLOSED],
@@ -47,24 +48,24 @@ def test_findings_for_unusual_requests_are_as_approved() -> None:
     }
     beside = {"plain": PLAIN, "halves-expected": PLAIN, "pipeline-expected": LENGTHS, "close": ENDED}
     failing = {"pipeline-expected": CLOSED, "pipeline": CLOSED, "garbage: a line": CLOSED}
-    found = {}
-    for name, place, one in ((name, *each) for name, several in seen.items() for each in enumerate(several)):
+    findings = {}
+    for name, place, one in ((name, *each) for name, several in probes.items() for each in enumerate(several)):
         evidence = Evidence(test_type="http", probes={**beside, name: one})
-        found[f"{name} {place}"] = said(*run_checks(evidence))
+        findings[f"{name} {place}"] = finding_lines(*run_checks(evidence))
         theirs = run_checks(replace(evidence, rules="techempower"))
         assert {result.outcome for result in theirs} <= {Outcome.PASS, Outcome.WARN}
-    assert said(*run_checks(Evidence(test_type="http", probes=failing))) == []
-    approve("verify-odd", found)
+    assert finding_lines(*run_checks(Evidence(test_type="http", probes=failing))) == []
+    approve("verify-odd", findings)
 
 
 def test_probes_of_the_reference_server_are_as_approved() -> None:
     with Listening() as server:
-        found = gather(server.endpoint, ["/json", "/plaintext"], timeout=10.0)
-        asked = server.told
-    del found["oversized"]  # the server may close the connection before the response is read
-    shown = {name: " ".join(f"{r.status} {r.body.decode()}" for r in one.responses) for name, one in found.items()}
-    after = {name: f"{one.error} {one.closed} {one.alive}" for name, one in found.items()}
-    approve("verify-odd-asked", {"asked": asked, "answers": shown, "after": after})
+        exchanges = gather(server.endpoint, ["/json", "/plaintext"], timeout=10.0)
+        requests = [re.sub("-[0-9a-f]{8}", "-SUFFIX", line) for line in server.take_requests()]
+    del exchanges["oversized"]  # the server may close the connection before the response is read
+    shown = {name: " ".join(f"{r.status} {r.body.decode()}" for r in one.responses) for name, one in exchanges.items()}
+    after = {name: f"{one.error} {one.closed} {one.alive}" for name, one in exchanges.items()}
+    approve("verify-odd-asked", {"asked": requests, "answers": shown, "after": after})
 
 
 @pytest.mark.parametrize(

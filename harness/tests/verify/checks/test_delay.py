@@ -1,4 +1,4 @@
-"""Verification blames a delay of all requests on the machine, and a delay of waiting requests on the server."""
+"""Verification attributes a delay of all requests to the machine, and a delay of waiting requests to the server."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import Endpoint
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import delay
-from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
+from harness.verify.checks.evidence import NOT_INTEGERS, Evidence, Exchange, QueryVariant
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.verification_client import Client, VerificationTask
 
@@ -72,10 +72,10 @@ def test_late_concurrent_responses_are_requested_again() -> None:
     evidence, script = gathered(lambda case, place, earlier: 0.4 if case.suffix == "foo" else 0.01)
     assert objections(evidence) == []
     assert script.sequential == ["plain"] * 3 + ["foo"]
-    suffixes = ("=", "=foo", "=1.5", "=-1", "=0", "=20", "=1000", "=2000", "=12345678901234567890")
+    suffixes = ("=", "=foo", "=1.5", "=-1", "=0", "=20", "=1000", "=2000", "=12345678901234567890", "=010")
     assert {one.target for one in evidence.exchanges} == {
         "/delay",
-        *(f"/delay?ms{number}" for number in suffixes),
+        *(f"/delay?ms{number}" for number in (*suffixes, *(f"={text}" for text in NOT_INTEGERS))),
     }
 
 

@@ -9,13 +9,13 @@ from harness.verify.checks.evidence import Evidence, RequestCounts
 from harness.verify.checks.fan_out import upstream_called
 
 
-def judged(made: UpstreamStats, *sums: int, answers: int | None = None, took: float = 0.006) -> bool:
+def judged(stats: UpstreamStats, *sums: int, answers: int | None = None, took: float = 0.006) -> bool:
     """Return whether responses with 20 upstream calls each pass, given the total number of responses of the load."""
     counts: dict[str, Any] = {one.name: 0 for one in fields(RequestCounts)}
     account = RequestCounts(**counts | {"successes": answers, "statuses": {}}) if answers else None
     crowd = [exchange(f'{{"calls":20,"sum":{total}}}', target="/x?calls=20", received_at=took) for total in sums]
     evidence = Evidence(
-        test_type="fan-out", concurrent=crowd, request_counts=account, complete=answers is None, upstream=made
+        test_type="fan-out", concurrent=crowd, request_counts=account, complete=answers is None, upstream=stats
     )
     return not list(upstream_called.find(evidence))
 

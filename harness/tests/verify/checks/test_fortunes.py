@@ -1,9 +1,9 @@
-"""Checks of fortune pages, which are parsed as in a browser."""
+"""Tests of the checks of fortune pages, which are parsed as in a browser."""
 
 import pytest
 
 from harness.tests.approve import approve
-from harness.tests.verify.subjects import exchange, found
+from harness.tests.verify.subjects import exchange, judge_rule
 from harness.verify.checks.evidence import Evidence, TableVersion
 from harness.verify.checks.fortunes import ADDED_FORTUNE
 from harness.verify.checks.registry import CHECKS
@@ -79,7 +79,7 @@ OTHERS = [
 def test_findings_for_different_pages_are_as_approved() -> None:
     seen = [*(page.encode() for page in OTHERS), PAGE.encode("latin-1", "replace")]
     evidence = [Evidence(test_type="fortune", exchanges=[exchange(one)], fortunes=[FORTUNES]) for one in seen]
-    approve("verify-fortunes", [found(one, "fortune") for one in evidence])
+    approve("verify-fortunes", [judge_rule(one, "fortune") for one in evidence])
 
 
 def test_pages_outside_all_versions_are_checked() -> None:

@@ -1,4 +1,4 @@
-"""Checks of the dates, the media types and the freshness of responses."""
+"""Tests of the checks of dates and media types."""
 
 import calendar
 

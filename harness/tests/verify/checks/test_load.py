@@ -1,14 +1,13 @@
-"""Checks of the generator's request counts and the database's counters after a load."""
+"""Tests of the checks after a load, which compare the generator's request counts and the database's counters."""
 
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from harness.plan.discovery import Rules
+from harness.plan.implementation import Rules
 from harness.plan.testtypes import DECLARED
-from harness.records.outcome import Outcome
-from harness.records.verification_record import CheckResult
+from harness.records.verification_record import CheckResult, Outcome
 from harness.verify.checks import LOAD
 from harness.verify.checks.after_load import UNANSWERED, DatabaseCounters
 from harness.verify.checks.evidence import DatabaseActivity, Evidence, ExpectedWork, RequestCounts
@@ -49,7 +48,7 @@ def test_only_closed_connections_suggest_checking_limits() -> None:
         check_counts("tfb", "json", **{name: 1}).expected
         for name in ("closed_connections", "hung_connections", "missing")
     )
-    assert "limits of requests per connection" in str(closed)
+    assert "limits on requests per connection" in str(closed)
     assert hung == missing == "100 complete responses to 100 requests"
 
 

@@ -1,4 +1,4 @@
-"""Expected effects of writes on the order tables, and the names of differences."""
+"""Tests of the order service's rules: expected effects of writes, and messages about differences."""
 
 import json
 from dataclasses import replace
@@ -15,10 +15,10 @@ from harness.extras.orders.entities import (
     OrderItem,
     OrdersById,
     Prices,
+    expected_document,
     loaded,
-    wanted,
 )
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks.evidence import Evidence
 from harness.verify.verification import run_checks
@@ -68,7 +68,7 @@ def test_differences_are_named(call: Call, before: OrdersById, after: OrdersById
 
 
 def test_a_change_must_return_its_own_order() -> None:
-    found = exchange(json.dumps(wanted(CHANGE, 6, OTHER)), CHANGE)
+    found = exchange(json.dumps(expected_document(CHANGE, 6, OTHER)), CHANGE)
     one = ObservedCall(
         call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER}
     )
@@ -79,7 +79,7 @@ def test_a_change_must_return_its_own_order() -> None:
 @pytest.mark.parametrize(("quantity", "outcome"), [("2", Outcome.PASS), ("2.0", Outcome.FAIL)])
 def test_an_integer_has_no_fraction(quantity: str, outcome: Outcome) -> None:
     call = CALLS.call("read order", 5)
-    body = json.dumps(wanted(call, 5, ASKED)).replace('"quantity": 2', f'"quantity": {quantity}')
+    body = json.dumps(expected_document(call, 5, ASKED)).replace('"quantity": 2', f'"quantity": {quantity}')
     one = ObservedCall(call=call, exchange=exchange(body, call), before={5: ASKED})
     seen = Evidence(test_type="order", extension=OrderEvidence(observed_calls=[one]))
     assert [each.outcome for each in run_checks(seen) if each.check == "reads-are-current"] == [outcome]
@@ -103,9 +103,15 @@ def test_a_load_cycles_through_customers_and_items() -> None:
 def test_documents_sort_items_by_id() -> None:
     two = order("28.00", i4=(3, "1.00"), i3=(2, "12.50"))
     items = [{"itemId": 3, "quantity": 2, "price": "12.50"}, {"itemId": 4, "quantity": 3, "price": "1.00"}]
-    assert wanted(CREATE, 5, two) == {"id": 5, "customerId": 1, "card": CARD, "total": "28.00", "items": items}
-    assert wanted(CALLS.call("read items", 5), 5, two) == items
-    assert wanted(CALLS.call("read item", 5, 4), 5, two) == items[1]
+    assert expected_document(CREATE, 5, two) == {
+        "id": 5,
+        "customerId": 1,
+        "card": CARD,
+        "total": "28.00",
+        "items": items,
+    }
+    assert expected_document(CALLS.call("read items", 5), 5, two) == items
+    assert expected_document(CALLS.call("read item", 5, 4), 5, two) == items[1]
 
 
 def test_each_class_of_bad_requests_is_sent_once() -> None:

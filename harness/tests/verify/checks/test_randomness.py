@@ -31,10 +31,10 @@ def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
     """Return evidence of responses with these ids, distributed over eight connections."""
     case = QueryVariant(name="rows", count=None if name == "db" else len(answers[0]))
     exchanges = []
-    for place, ids in enumerate(answers):
+    for index, ids in enumerate(answers):
         rows = [f'{{"id":{i},"randomNumber":{i % 9999 + 1}}}' for i in ids]
         body = rows[0] if name == "db" else f"[{','.join(rows)}]"
-        exchanges.append(exchange(body, case, connection=place % 8, sent_at=place))
+        exchanges.append(exchange(body, case, connection=index % 8, sent_at=index))
     return Evidence(test_type=name, concurrent=exchanges)
 
 
@@ -89,16 +89,16 @@ OTHER: dict[str, tuple[str, int, Draw]] = {  # (test type, number of requests, f
 
 def test_findings_for_other_draws_are_as_approved() -> None:
     dice = random.Random(7)
-    seen = {name: crowd(kind, [draw(dice, 20) for _ in range(many)]) for name, (kind, many, draw) in OTHER.items()}
-    seen |= {f"a walk of {n}": crowd("db", [[7 * one % 10_000 + 1] for one in range(n)]) for n in (598, 600)}
+    crowds = {name: crowd(kind, [draw(dice, 20) for _ in range(many)]) for name, (kind, many, draw) in OTHER.items()}
+    crowds |= {f"a walk of {n}": crowd("db", [[7 * one % 10_000 + 1] for one in range(n)]) for n in (598, 600)}
     drawn = independent(dice, 300)
     pairs = [[one] for first in drawn for one in (first, (first + 4) % 10_000 + 1)]
-    seen |= {f"pairs of {n}": crowd("db", pairs[:n]) for n in (598, 600)}
-    said = {
+    crowds |= {f"pairs of {n}": crowd("db", pairs[:n]) for n in (598, 600)}
+    findings = {
         name: [f"{one.message} | {one.expected} | {one.actual}" for one in objections(evidence)]
-        for name, evidence in seen.items()
+        for name, evidence in crowds.items()
     }
-    approve("verify-randomness", {name: [f"{len(own)} objections", *own[:1]] for name, own in said.items()})
+    approve("verify-randomness", {name: [f"{len(own)} objections", *own[:1]] for name, own in findings.items()})
 
 
 def test_the_occupancy_distribution_is_exact() -> None:

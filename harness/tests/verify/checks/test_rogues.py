@@ -16,7 +16,7 @@ from harness.tests.verify.subjects import objections_to as objections
 from harness.verify.checks import CONDUCT, LOAD
 from harness.verify.checks.registry import CHECKS
 
-FURTHER_TRIES = 2  # used if a stalled machine prevents a result
+FURTHER_TRIES = 2  # maximum number of repetitions if a stalled machine prevents a result
 AT_ONCE = 8  # concurrent servers without a database; they mostly wait, but more would slow each other down
 
 # Checks that fail only if the environment prevents counting. No server can cause this, so they have separate tests.
@@ -39,13 +39,15 @@ class Gallery:
 
     def objections(self, rogue: Rogue) -> Found:
         """Return the checks that a rogue fails. A rogue with a database gets seeded tables."""
-        found = self._together[rogue.name] if rogue.test_type in WITHOUT_DATABASE else self._once(rogue)
+        results = self._together[rogue.name] if rogue.test_type in WITHOUT_DATABASE else self._once(rogue)
         for _ in range(FURTHER_TRIES):
-            stalled = "answered" in found and rogue.caught_by not in found  # the responses were too slow for a result
-            if found and not stalled:
+            stalled = (
+                "answered" in results and rogue.caught_by not in results
+            )  # the responses were too slow for a result
+            if results and not stalled:
                 break
-            found = self._once(rogue)  # for example, a delayed thread may read two segments at once
-        return found
+            results = self._once(rogue)  # for example, a delayed thread may read two segments at once
+        return results
 
     def _once(self, rogue: Rogue) -> Found:
         if rogue.test_type in WITHOUT_DATABASE:

@@ -98,3 +98,23 @@ def test_selects_of_several_ids_are_detected(text: str, takes: bool) -> None:
 )
 def test_computed_columns_do_not_count(text: str, takes: bool) -> None:
     assert statement(text).returns_column("message") is takes
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("SHOW pg_stat_statements.track", True),
+        ("SELECT * FROM pg_stat_statements_info", True),
+        ("show compute_query_id", True),
+        ("SELECT current_setting($1)", None),
+        ("SELECT setting FROM pg_settings WHERE name = $1", None),
+        ("SELECT extname FROM pg_catalog.pg_extension", None),
+        ("SHOW ALL", None),
+        ("DO $$ x $$", None),
+        ("SELECT current_setting($1) AS cur,\n set_config($2, $3, $4) AS new", False),  # asyncpg
+        ("SHOW TRANSACTION ISOLATION LEVEL", False),  # JDBC
+        ("SELECT id, randomnumber FROM world WHERE id = $1", False),
+    ],
+)
+def test_questions_about_counting_are_found(text: str, asks: bool | None) -> None:
+    assert NormalisedStatement(text=text).asks_for_counting is asks

@@ -7,11 +7,11 @@ import psycopg
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.tests.approve import approve
-from harness.tests.verify.subjects import found
+from harness.tests.verify.subjects import judge_rule
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import DatabaseActivity, Evidence, ExpectedWork
@@ -69,18 +69,19 @@ def test_findings_for_statements_are_as_approved() -> None:
         ExpectedWork.for_responses(TEST_TYPES[kind], 20 if TEST_TYPES[kind].counts_rows else 1, 100)
         for kind, _ in JUDGED
     ]
-    seen = [
-        Evidence(test_type=LOAD, expected_work=one, statements=made) for one, (_, made) in zip(due, JUDGED, strict=True)
+    evidence = [
+        Evidence(test_type=LOAD, expected_work=work, statements=made)
+        for work, (_, made) in zip(due, JUDGED, strict=True)
     ]
-    seen += [
+    evidence += [
         Evidence(
             test_type=LOAD,
-            expected_work=one,
+            expected_work=work,
             database_activity=DatabaseActivity(fetched=98, updated=1975, deadlocks=0, left_behind=()),
         )
-        for one in due[1::7]
+        for work in due[1::7]
     ]
-    approve("verify-statements", [found(one, "statements") for one in seen])
+    approve("verify-statements", [judge_rule(each, "statements") for each in evidence])
 
 
 def counted(
@@ -164,3 +165,31 @@ def test_open_transactions_show_their_last_statement(database: DatabaseAddress) 
         measured.execute("BEGIN")
         measured.execute("SELECT id FROM world WHERE id = %s", (1,))
         assert take_snapshot(admin).open_statements == ("SELECT id FROM world WHERE id = $1",)
+
+
+@pytest.mark.parametrize(
+    ("excess", "objects"),
+    [
+        ([0] * 20, False),
+        ([20] * 40, False),  # each SELECT touches two pages of the index
+        ([20] * 30 + [21] * 10, False),  # some connections were used for the first time
+        ([20] * 29 + [21] * 11, True),
+        ([17, 18, 19] * 10, True),
+        ([17, 18, 19] * 5, False),  # too few requests
+    ],
+)
+def test_pages_of_other_rows_fail(excess: list[int], objects: bool) -> None:
+    assert outcome_of_pages([(25 + n % 7 + more, 25 + n % 7, 20 + n % 5) for n, more in enumerate(excess)]) is objects
+
+
+@pytest.mark.parametrize(("scan", "reads"), [(0, 1), (1, 1), (0, 2), (1, 2)])
+def test_scans_may_end_early_and_repeat(scan: int, reads: int) -> None:
+    pages = [(25 + n % 7, 20 + n % 5) for n in range(40)]
+    assert outcome_of_pages([(20 + reads * each[scan], *each) for each in pages]) is False
+
+
+def outcome_of_pages(pages: list[tuple[int, int, int]]) -> bool:
+    """Return whether the check of pages fails."""
+    evidence = Evidence(test_type="update", pages_read=pages)
+    found = [result for result in verification.run_checks(evidence) if result.check == "returned-rows-read"]
+    return Outcome.FAIL in [result.outcome for result in found]

@@ -1,4 +1,4 @@
-"""Requests that verification sends, and the limits of the client."""
+"""Tests of the client that sends the requests of verification, and of its limits."""
 
 import itertools
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.outcome import Outcome
+from harness.records.verification_record import Outcome
 from harness.runtime import Upstream, UpstreamStats
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
@@ -72,10 +72,10 @@ class ClosesAfter(ReferenceServer):
 def test_limits_of_requests_per_connection_are_reported() -> None:
     with ClosesAfter() as server:
         exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").send_in_order([QueryVariant(name="plain")] * 4)
-    (found,) = [
+    (finding,) = [
         each for each in run_checks(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"
     ]
-    assert found.actual == "Connection: close after 3 requests"
+    assert finding.actual == "Connection: close after 3 requests"
 
 
 class ClosesUnasked(ReferenceServer):

@@ -30,7 +30,7 @@ pub struct Head {
     pub close: bool, // whether the peer closes the connection after the response
 }
 
-/// The latest head. Servers repeat heads byte by byte, so that most heads need not be parsed.
+/// The latest head. Servers usually send the same bytes again, so most heads need not be parsed.
 #[derive(Debug, Default)]
 pub struct HeadCache {
     bytes: Vec<u8>,

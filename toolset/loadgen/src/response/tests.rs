@@ -2,7 +2,7 @@ use super::*;
 
 /// Read a stream in pieces of `piece` bytes. Return status, body and size of each response.
 fn read(stream: &[u8], piece: usize) -> Result<Vec<(u16, Vec<u8>, u64)>, Violation> {
-    let (mut reader, mut cache, mut capture) = (Reader::default(), HeadCache::default(), CapturedResponse::default());
+    let (mut reader, mut cache, mut capture) = (Reader::default(), HeadCache::default(), CapturedResponse::new(0));
     let mut responses = Vec::new();
     for part in stream.chunks(piece) {
         let mut at = 0;
@@ -77,7 +77,7 @@ fn invalid_responses_are_rejected() {
         ("HTTP/1.1 099 x", "", none),
         ("HTTP/1.1 2000", "", none),
         ("HTTP/1.2 200 OK", "", "not HTTP/1.1 or HTTP/1.0"),
-        ("HTTP/1.1 101 Up", "", "unsolicited switch of protocols"),
+        ("HTTP/1.1 101 Up", "", "unsolicited protocol switch"),
         (OK, "no colon\r\n", line),
         (OK, "A b: c\r\n", line),
         (OK, " A: b\r\n", line),

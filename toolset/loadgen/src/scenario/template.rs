@@ -87,7 +87,7 @@ impl Template {
         }
     }
 
-    /// Append the text, with values filled in.
+    /// Append the template's text, with the values instead of the placeholders.
     pub fn write(&self, values: &[Value], out: &mut String) {
         use std::fmt::Write;
         for part in &self.0 {

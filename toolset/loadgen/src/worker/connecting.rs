@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
 
 use super::{MAX_HANDSHAKES, RETRY_DELAY, WHEN_NEEDED, Worker};
 use crate::clock::now;
@@ -25,11 +26,13 @@ impl Worker {
             let Some(Reverse((_, i))) = self.pool.down.pop() else { return };
             let connection = &mut self.connections[i as usize];
             let opened = connection
-                .open(&self.context.plan.address, time)
+                .open(&self.context.plan.peer, time)
                 .and_then(|stream| epoll::add(&self.epoll, stream, EventData::new_u64(u64::from(i)), EventFlags::OUT));
             self.pool.handshakes += 1;
-            if opened.is_err() {
-                self.connect_failed(i, time);
+            match opened {
+                Ok(()) => {}
+                Err(Errno::AGAIN) => self.reopen_after(i, time + RETRY_DELAY / 20), // the Unix socket's queue is full
+                Err(_) => self.connect_failed(i, time),
             }
         }
     }
@@ -38,12 +41,14 @@ impl Worker {
     pub(super) fn finish_handshake(&mut self, i: u32) {
         let time = now();
         let connection = &mut self.connections[i as usize];
-        let Some(stream) = &connection.stream else { return };
+        let Some(stream) = &mut connection.stream else { return };
         let data = EventData::new_u64(u64::from(i));
-        let ready = matches!(stream.take_error(), Ok(None))
-            && epoll::modify(&self.epoll, stream, data, EventFlags::IN | EventFlags::RDHUP).is_ok();
-        if !ready {
-            self.connect_failed(i, time);
+        let Ok(pending) = stream.continue_handshake() else { return self.connect_failed(i, time) };
+        let flags = pending.unwrap_or(EventFlags::IN | EventFlags::RDHUP);
+        if epoll::modify(&self.epoll, stream, data, flags).is_err() {
+            return self.connect_failed(i, time);
+        }
+        if pending.is_some() {
             return;
         }
         self.pool.handshakes -= 1;
@@ -54,8 +59,12 @@ impl Worker {
 
     pub(super) fn connect_failed(&mut self, i: u32, time: u64) {
         self.tally.errors.count(Fault::Connect);
+        self.reopen_after(i, time + RETRY_DELAY);
+    }
+
+    fn reopen_after(&mut self, i: u32, retry: u64) {
         self.pool.handshakes -= 1;
         self.connections[i as usize].close();
-        self.pool.down.push(Reverse((time + RETRY_DELAY, i)));
+        self.pool.down.push(Reverse((retry, i)));
     }
 }

@@ -1,7 +1,6 @@
 //! Waiting for events, reading responses and counting them.
 
 use std::cmp::Reverse;
-use std::io::{ErrorKind, Read};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
@@ -13,6 +12,7 @@ use crate::response::Response;
 use crate::sampling::Sample;
 use crate::scenario_runner::RequestTimes;
 use crate::tally::Fault;
+use crate::transport::is_transient;
 
 impl Worker {
     /// Sleep until `until` or until an event occurs, then handle all events.
@@ -62,7 +62,7 @@ impl Worker {
                 self.tally.bytes_in += count as u64;
                 self.consume(i, &buffer[..count], time);
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) if is_transient(&error) => {}
             Err(_) => self.handle_peer_close(i, time),
         }
         self.buffer = buffer;
@@ -179,13 +179,16 @@ impl Worker {
             size: response.size,
             ..Sample::default()
         };
-        self.sampler.add(sample, &connection.capture);
+        if !connection.capture.truncated {
+            self.sampler.add(sample, &connection.capture);
+        }
+        self.connections[i as usize].capture.release();
     }
 
     /// Handle a connection that the peer closed or reset.
     fn handle_peer_close(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
-        // A closed loop has no backlog that could trigger reopening, so it reopens connections at once.
+        // A closed loop has no backlog that could trigger reopening, so it reopens connections immediately.
         let idle = self.sending && !self.closed_loop && connection.outstanding.is_empty();
         if let Some(response) = connection.reader.end() {
             if connection.unsolicited {

@@ -12,7 +12,7 @@ use upstream::control::{print_line, serve};
 use upstream::server::{Responder, Server};
 
 const USAGE: &str = "\
-reference-server [OPTIONS]    answer every GET with Hello, World! after a known delay
+reference-server [OPTIONS]    respond to every GET with Hello, World! after a known delay
 
   --port N             port on 127.0.0.1 (0: chosen by the kernel and printed in the ready line)
   --delay-us N         delay of each response, in microseconds (0)

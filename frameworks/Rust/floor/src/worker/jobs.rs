@@ -4,18 +4,15 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use rustix::event::epoll;
-
-use super::{Call, DATABASE, UPSTREAM, Worker, look_for};
+use super::{DATABASE, Worker, look_for};
 use crate::answers;
-use crate::connection::{Connection, Interest};
+use crate::connection::Interest;
 use crate::http::{HTML, JSON, Request, Route, Status, TEXT};
 use crate::postgres::{self, World};
 use crate::random;
-use crate::upstream;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Work {
+pub(super) enum Work {
     Db,
     Queries,
     CachedQueries,
@@ -35,15 +32,15 @@ pub struct Job {
     close: bool,
     work: Work,
     /// Number of outstanding results.
-    waiting: usize,
-    failed: bool,
+    pub(super) waiting: usize,
+    pub(super) failed: bool,
     /// Total number of rows.
     wanted: usize,
     worlds: Vec<World>,
     /// Pairs of an id and the end of the message in `text`.
     fortunes: Vec<(i32, usize)>,
     text: Vec<u8>,
-    sum: i64,
+    pub(super) sum: i64,
 }
 
 impl Worker {
@@ -76,7 +73,7 @@ impl Worker {
         }
     }
 
-    fn job(
+    pub(super) fn job(
         &mut self,
         client: usize,
         request: Request,
@@ -235,7 +232,7 @@ impl Worker {
     }
 
     /// Responds, and continues with the requests that the client sent while the job was running.
-    fn finish(&mut self, index: usize) {
+    pub(super) fn finish(&mut self, index: usize) {
         let job = self.jobs.remove(index);
         if self.clients.get(job.client).is_none_or(|client| client.serial != job.serial) {
             return; // the client has disconnected
@@ -268,96 +265,6 @@ impl Worker {
         };
         self.respond(job.client, status, content_type, job.head, job.close);
         self.advance(job.client);
-    }
-
-    // ---- the upstream --------------------------------------------------------------------------------------------
-
-    fn fan_out(&mut self, index: usize, request: Request, calls: usize) {
-        if self.shared.upstream.is_none() {
-            return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
-        }
-        let job = self.job(index, request, Work::FanOut(calls), calls, 0, Vec::new());
-        // An immediate failure must not end the job before all calls have started.
-        let mut failed = 0;
-        for _ in 0..calls {
-            failed += usize::from(!self.call(job));
-        }
-        for _ in 0..failed {
-            self.jobs[job].failed = true;
-            self.jobs[job].waiting -= 1;
-        }
-        if self.jobs[job].waiting == 0 {
-            // The caller's loop continues; the next timer iteration handles the result.
-            self.timers.push(Reverse((Instant::now(), job)));
-        }
-    }
-
-    /// Sends a request on a free or new connection. Returns false if this fails.
-    fn call(&mut self, job: usize) -> bool {
-        let Some(target) = &self.shared.upstream else { return false };
-        let index = match self.idle_calls.pop() {
-            Some(index) => index,
-            None => {
-                let Ok(stream) = target.connect() else { return false };
-                let entry = self.calls.vacant_entry();
-                let (index, token) = (entry.key(), epoll::EventData::new_u64(UPSTREAM | entry.key() as u64));
-                if epoll::add(&self.epoll, &stream, token, epoll::EventFlags::IN).is_err() {
-                    return false;
-                }
-                entry.insert(Call { connection: Connection::new(stream), job: None });
-                index
-            }
-        };
-        let call = &mut self.calls[index];
-        call.connection.output.extend_from_slice(&target.request);
-        if call.connection.write().is_err() {
-            self.calls.remove(index);
-            return false;
-        }
-        call.job = Some(job);
-        let interest = Interest { read: true, write: call.connection.pending() };
-        look_for(&self.epoll, UPSTREAM | index as u64, &mut call.connection, interest);
-        true
-    }
-
-    pub(super) fn call_ready(&mut self, index: usize, flags: epoll::EventFlags) {
-        let Some(call) = self.calls.get_mut(index) else { return };
-        let broken = flags.contains(epoll::EventFlags::ERR)
-            || call.connection.write().is_err()
-            || call.connection.read(&mut self.scratch).is_err();
-        let answer =
-            if broken { Some(Err("the connection failed".into())) } else { upstream::answer(&call.connection.input) };
-        let answer = match answer {
-            None if call.connection.ended => Err("it closed the connection".into()),
-            None => {
-                let interest = Interest { read: true, write: call.connection.pending() };
-                return look_for(&self.epoll, UPSTREAM | index as u64, &mut call.connection, interest);
-            }
-            Some(answer) => answer,
-        };
-        let job = call.job.take();
-        call.connection.input.clear();
-        if matches!(&answer, Ok(answer) if answer.keep) && job.is_some() && !call.connection.ended {
-            let interest = Interest { read: true, write: false };
-            look_for(&self.epoll, UPSTREAM | index as u64, &mut call.connection, interest);
-            self.idle_calls.push(index);
-        } else {
-            self.idle_calls.retain(|idle| *idle != index);
-            self.calls.remove(index);
-        }
-        let Some(job) = job else { return }; // a free connection was closed
-        match answer {
-            Ok(answer) => self.jobs[job].sum += answer.value,
-            Err(error) => {
-                let error: String = error;
-                complain(format_args!("the upstream: {error}"));
-                self.jobs[job].failed = true;
-            }
-        }
-        self.jobs[job].waiting -= 1;
-        if self.jobs[job].waiting == 0 {
-            self.finish(job);
-        }
     }
 }
 
@@ -395,7 +302,7 @@ fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Op
 }
 
 /// Logs at most one failure per second.
-fn complain(message: impl std::fmt::Display) {
+pub(super) fn complain(message: impl std::fmt::Display) {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
     if LAST.swap(now, Ordering::Relaxed) != now {

@@ -21,6 +21,7 @@ interface Props {
   yLabel: string;
 }
 
+/** The x ticks may be too close: ticks whose text would touch other text are removed. */
 export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
   return (
     <g class="axes" aria-hidden="true">
@@ -28,11 +29,11 @@ export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
         <g key={`y${tick.at}`}>
           <line class="grid" x1={box.left} x2={box.right} y1={tick.at} y2={tick.at} />
           <text class="tick" x={box.left - 8} y={tick.at} dy="0.32em" text-anchor="end">
-            {tick.text}
+            {trimZeros(tick.text)}
           </text>
         </g>
       ))}
-      {xTicks.map((tick) => (
+      {removeOverlappingTicks(xTicks.map((tick) => ({ ...tick, text: trimZeros(tick.text) }))).map((tick) => (
         <g key={`x${tick.at}`}>
           <line class="mark-x" x1={tick.at} x2={tick.at} y1={box.bottom} y2={box.bottom + 4} />
           <text
@@ -54,6 +55,11 @@ export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
       </text>
     </g>
   );
+}
+
+/** Remove zeros after the decimal point: ``10.0 ms`` becomes ``10 ms``, because ticks are round numbers. */
+export function trimZeros(text: string): string {
+  return text.replace(/(\d)\.(\d*?)0+(?!\d)/, (_, whole: string, rest: string) => (rest ? `${whole}.${rest}` : whole));
 }
 
 /** Remove ticks whose text would touch the text of the tick on their left. */

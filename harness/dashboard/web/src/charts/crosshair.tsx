@@ -108,7 +108,7 @@ function describe(stop: Stop): string {
   return `${stop.title}: ${stop.readings.map((reading) => `${reading.name} ${reading.text}`).join("; ")}`;
 }
 
-/** Return the index of the nearest position: by distance between points, otherwise by the x axis. */
+/** Return the index of the position nearest to the pointer. If positions are vertical lines, compare only x. */
 export function nearestStop(stops: readonly Stop[], pointer: { x: number; y: number }): number {
   let best = 0;
   let smallest = Number.POSITIVE_INFINITY;

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { scaleLog } from "d3-scale";
 import type { Ratio } from "../documents";
 import { isNumber, times, timesWithInterval } from "../format";
-import { Axes, type Box, removeOverlappingTicks } from "./axes";
+import { Axes, type Box } from "./axes";
 import { Chart } from "./frame";
 import { shorten, textWidth } from "./labels";
 
@@ -11,7 +11,7 @@ export interface Effect {
   name: string;
   detail: string;
   ratio: Ratio;
-  tone?: "better" | "worse" | "tie"; // decision of harness/stats; without it, the interval decides
+  tone?: "better" | "worse" | "tie"; // verdict of harness/stats; default: derived from the interval
 }
 
 interface Props {
@@ -47,7 +47,7 @@ export function ForestPlot({ title, note, effects, left, right, floor }: Props) 
           .domain([low ** 1.06, high ** 1.06])
           .range([box.left, box.right])
           .clamp(true);
-        const xTicks = removeOverlappingTicks(ticks(low, high).map((value) => ({ at: x(value), text: times(value) })));
+        const xTicks = ticks(low, high).map((value) => ({ at: x(value), text: times(value) }));
         const at = (index: number): number => box.top + index * ROW_HEIGHT + ROW_HEIGHT / 2 + 4;
         return {
           stops: effects.map((effect, index) => ({
@@ -129,7 +129,7 @@ function effectClass({ ratio, tone }: Effect): string {
   return isNumber(ratio.low) && isNumber(ratio.high) && (ratio.low > 1 || ratio.high < 1) ? "certain" : "";
 }
 
-/** Return round ratios within the range, including 1, which are denser near 1. */
+/** Return round ratios within the range, including 1. They are denser near 1. */
 function ticks(low: number, high: number): number[] {
   const widest = Math.max(high, 1 / low);
   const steps =

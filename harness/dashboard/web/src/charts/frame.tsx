@@ -1,4 +1,4 @@
-// The common parts of all charts: title, responsive size, crosshair, values as a table for accessibility, and export.
+// The frame of all charts. It provides title, responsive size, crosshair, export, and an accessible table of values.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Cells } from "../export";

@@ -2,7 +2,7 @@
 // the values span a wide range.
 import type { ComponentChildren } from "preact";
 import { isNumber, span } from "../format";
-import { Axes, removeOverlappingTicks } from "./axes";
+import { Axes } from "./axes";
 import { Chart } from "./frame";
 import { shorten } from "./labels";
 import { scaleFor, needsLogScale } from "./scales";
@@ -40,10 +40,10 @@ export function IntervalChart({ title, note, rows, label, format, column }: Prop
       {(width) => {
         const names = width < 560 ? 110 : 200;
         const box = { left: names, right: width - (width < 560 ? 14 : 220), top: 14, bottom: height - 50 };
-        const x = scaleFor(kind, values, [box.left, box.right], true);
-        const xTicks = removeOverlappingTicks(
-          x.marks(Math.max(3, Math.floor(width / 130))).map((value) => ({ at: x(value), text: format(value) })),
-        );
+        const x = scaleFor(kind, values, [box.left, box.right], { fromZero: true });
+        const xTicks = x
+          .marks(Math.max(3, Math.floor(width / 130)))
+          .map((value) => ({ at: x(value), text: format(value) }));
         const at = (index: number): number => box.top + index * ROW_HEIGHT + ROW_HEIGHT / 2;
         return {
           stops: rows.map((row, index) => ({

@@ -6,7 +6,7 @@ export interface Placed {
   index: number; // index of the label
 }
 
-/** Move the labels of a column as little as possible, so that they keep their order, the gap and the range. */
+/** Move labels as little as possible, so that they keep their order, a minimum gap and the range. */
 export function spread(preferred: readonly number[], gap: number, range: [number, number]): Placed[] {
   const placed = preferred
     .map((at, index): Placed => ({ at, y: Math.min(range[1], Math.max(range[0], at)), index }))
@@ -25,13 +25,57 @@ export function spread(preferred: readonly number[], gap: number, range: [number
   return placed;
 }
 
+const CHARACTER = 7.3; // mean width of a character of the widest usual font at size 12, in pixels
+
 /** Estimate the width of a text at font size 12, in pixels. */
 export function textWidth(text: string): number {
-  return text.length * 6.6;
+  return text.length * CHARACTER;
 }
 
 /** Shorten a name to a number of pixels. */
 export function shorten(name: string, pixels: number): string {
-  const maxLength = Math.max(4, Math.floor(pixels / 6.6));
+  const maxLength = Math.max(4, Math.floor(pixels / CHARACTER));
   return name.length > maxLength ? `${name.slice(0, maxLength - 1)}…` : name;
+}
+
+export interface LabelBox {
+  left: number;
+  width: number;
+  middle: number; // vertical centre
+}
+
+const LINE_HEIGHT = 15; // pixels
+const POINT_RADIUS = 5;
+
+/**
+ * Return for each label whether it can be drawn without covering other labels or points. Preferred labels come first,
+ * and are always drawn.
+ */
+export function placeLabels(
+  boxes: readonly LabelBox[],
+  points: readonly { x: number; y: number }[],
+  preferred: readonly boolean[],
+): boolean[] {
+  const drawn: LabelBox[] = [];
+  const order = boxes.map((_, index) => index).sort((a, b) => Number(preferred[b]) - Number(preferred[a]));
+  const visible = new Array<boolean>(boxes.length).fill(false);
+  for (const index of order) {
+    const box = boxes[index];
+    if (!box) continue;
+    const free =
+      drawn.every((other) => !overlap(box, other)) &&
+      points.every((point, own) => own === index || !overlap(box, pointBox(point)));
+    if (!free && !preferred[index]) continue;
+    visible[index] = true;
+    drawn.push(box);
+  }
+  return visible;
+}
+
+function pointBox({ x, y }: { x: number; y: number }): LabelBox {
+  return { left: x - POINT_RADIUS, width: 2 * POINT_RADIUS, middle: y };
+}
+
+function overlap(a: LabelBox, b: LabelBox): boolean {
+  return a.left < b.left + b.width && b.left < a.left + a.width && Math.abs(a.middle - b.middle) < LINE_HEIGHT;
 }

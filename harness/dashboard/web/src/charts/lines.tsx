@@ -2,12 +2,21 @@
 import type { ComponentChildren } from "preact";
 import { line as linePath } from "d3-shape";
 import { isNumber } from "../format";
-import { Axes, type Box, removeOverlappingTicks } from "./axes";
+import { Axes, type Box } from "./axes";
 import { Chart } from "./frame";
 import { shorten, spread } from "./labels";
 import { markPath } from "./palette";
 import { type Scale, scaleFor } from "./scales";
-import { type Axis, seriesCells, drawablePoints, isDrawable, type Point, type Series, crosshairStops } from "./series";
+import {
+  type Axis,
+  crosshairStops,
+  drawablePoints,
+  isDrawable,
+  isSparse,
+  type Point,
+  type Series,
+  seriesCells,
+} from "./series";
 
 export type { Axis, Point, Series } from "./series";
 
@@ -48,7 +57,7 @@ export function LineChart({ title, heading, note, series, x: xAxis, y: yAxis, co
         const xs = [...points.map((point) => point.x), ...spans.flatMap((span) => [span.from, span.to])];
         const ys = points.flatMap((point) => [point.y, point.low, point.high]).filter(isNumber);
         const x = scaleFor(xAxis.kind, xs, [box.left + 8, box.right - 8]);
-        const y = scaleFor(yAxis.kind, ys, [box.bottom, box.top], yAxis.kind === "linear");
+        const y = scaleFor(yAxis.kind, ys, [box.bottom, box.top], { fromZero: yAxis.kind === "linear" });
         const xTicks = (xAxis.ticks ?? x.marks(Math.max(3, Math.floor(width / 110)))).map((value) => ({
           at: x(value),
           text: (xAxis.tick ?? xAxis.format)(value),
@@ -71,13 +80,7 @@ export function LineChart({ title, heading, note, series, x: xAxis, y: yAxis, co
                   </text>
                 </g>
               ))}
-              <Axes
-                box={box}
-                xTicks={removeOverlappingTicks(xTicks)}
-                yTicks={yTicks}
-                xLabel={xAxis.label}
-                yLabel={yAxis.label}
-              />
+              <Axes box={box} xTicks={xTicks} yTicks={yTicks} xLabel={xAxis.label} yLabel={yAxis.label} />
               {series.map((item) => (
                 <SeriesLine key={item.name} series={item} x={x} y={y} marks={marks} />
               ))}
@@ -97,13 +100,15 @@ function SeriesLine({ series, x, y, marks }: { series: Series; x: Scale; y: Scal
     .y((point) => y(point.y ?? 0));
   return (
     <g class={`${series.style.class}${series.strong ? " strong" : ""}`}>
-      <path class="line" fill="none" d={path(series.points) ?? ""} stroke-dasharray={series.style.dash} />
+      {!isSparse(series) && (
+        <path class="line" fill="none" d={path(series.points) ?? ""} stroke-dasharray={series.style.dash} />
+      )}
       {series.points.filter(isDrawable).map((point, index) => (
         <g key={index}>
           {isNumber(point.low) && isNumber(point.high) && point.low !== point.high && (
             <line class="error" x1={x(point.x)} x2={x(point.x)} y1={y(point.low)} y2={y(point.high)} />
           )}
-          {marks && (
+          {(marks || isSparse(series)) && (
             <path class="point" transform={`translate(${x(point.x)},${y(point.y)})`} d={markPath(series.style.mark)} />
           )}
         </g>
@@ -112,7 +117,7 @@ function SeriesLine({ series, x, y, marks }: { series: Series; x: Scale; y: Scal
   );
 }
 
-/** The name of each line at its last point, moved apart where names would overlap. */
+/** The names of the lines, each at the line's last point. Names that would overlap are moved apart. */
 function EndNames({ series, x, y, box }: { series: Series[]; x: Scale; y: Scale; box: Box }) {
   const ends = series.flatMap((item) => {
     const last = item.points.filter(isDrawable).at(-1);
@@ -147,8 +152,10 @@ function Legend({ series, marks }: { series: Series[]; marks: boolean }) {
       {series.map((item) => (
         <li key={item.name} class={item.style.class}>
           <svg width="26" height="12" aria-hidden="true">
-            <line class="line" x1="1" x2="25" y1="6" y2="6" stroke-dasharray={item.style.dash} />
-            {marks && <path class="point" transform="translate(13,6)" d={markPath(item.style.mark)} />}
+            {!isSparse(item) && <line class="line" x1="1" x2="25" y1="6" y2="6" stroke-dasharray={item.style.dash} />}
+            {(marks || isSparse(item)) && (
+              <path class="point" transform="translate(13,6)" d={markPath(item.style.mark)} />
+            )}
           </svg>
           <bdi>{item.name}</bdi>
         </li>

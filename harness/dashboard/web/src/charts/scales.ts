@@ -9,23 +9,43 @@ export interface Scale {
   marks(count: number): number[];
 }
 
-/**
- * Create a scale that covers all values. A linear scale starts at zero if `fromZero` is set and the values allow it.
- */
-export function scaleFor(kind: ScaleKind, values: readonly number[], range: [number, number], fromZero = false): Scale {
-  const usable = kind === "log" ? values.filter((value) => value > 0) : [...values];
-  let low = usable.length > 0 ? Math.min(...usable) : 1;
-  let high = usable.length > 0 ? Math.max(...usable) : 10;
-  if (kind === "log") {
-    if (low === high) [low, high] = [low / 2, high * 2];
-    const scale = scaleLog().domain([low, high]).range(range).clamp(true);
-    return Object.assign((value: number) => scale(value), { marks: () => logMarks(low, high) });
-  }
+interface ScaleOptions {
+  fromZero?: boolean; // whether a linear scale starts at zero, if the values allow it
+  unit?: number | undefined; // ticks are round multiples of this unit, for example of 1 MiB
+}
+
+/** Create a scale that covers all values. */
+export function scaleFor(
+  kind: ScaleKind,
+  values: readonly number[],
+  range: [number, number],
+  { fromZero = false, unit = 1 }: ScaleOptions = {},
+): Scale {
+  const scaled = values.map((value) => value / unit);
+  const scale = kind === "log" ? logScale(scaled, range) : linearScale(scaled, range, fromZero);
+  return Object.assign((value: number) => scale(value / unit), {
+    marks: (count: number) => scale.marks(count).map((mark) => mark * unit),
+  });
+}
+
+function logScale(values: readonly number[], range: [number, number]): Scale {
+  let [low, high] = extent(values.filter((value) => value > 0));
+  if (low === high) [low, high] = [low / 2, high * 2];
+  const scale = scaleLog().domain([low, high]).range(range).clamp(true);
+  return Object.assign((value: number) => scale(value), { marks: () => logMarks(low, high) });
+}
+
+function linearScale(values: readonly number[], range: [number, number], fromZero: boolean): Scale {
+  let [low, high] = extent(values);
   if (fromZero) low = Math.min(0, low);
   if (low === high) [low, high] = fromZero ? [low, low + 1] : low > 0 ? [0, 2 * low] : [low - 1, high + 1];
   const plain = scaleLinear().domain([low, high]).range(range);
   const scale = fromZero ? plain.nice(6) : plain;
   return Object.assign((value: number) => scale(value), { marks: (count: number) => scale.ticks(count) });
+}
+
+function extent(values: readonly number[]): [number, number] {
+  return values.length > 0 ? [Math.min(...values), Math.max(...values)] : [1, 10];
 }
 
 /** Return whether the values span such a wide range that a linear axis would crowd most of them. */

@@ -18,7 +18,10 @@ export interface Series {
   style: SeriesStyle;
   points: Point[];
   strong?: boolean;
+  isTimeSeries?: boolean; // if set, few points get no line, which would suggest values between them
 }
+
+const MIN_LINE_POINTS = 5; // a time series with fewer points has no line
 
 export interface Axis {
   label: string;
@@ -28,7 +31,12 @@ export interface Axis {
   ticks?: number[];
 }
 
-/** Return the points with finite coordinates. */
+/** Return whether a time series has too few points for a line. */
+export function isSparse(series: Series): boolean {
+  return series.isTimeSeries === true && series.points.filter(isDrawable).length < MIN_LINE_POINTS;
+}
+
+/** Return all points whose coordinates are finite numbers. */
 export function drawablePoints(series: readonly Series[]): (Point & { y: number })[] {
   return series.flatMap((item) => item.points.filter(isDrawable));
 }

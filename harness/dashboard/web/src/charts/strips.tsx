@@ -1,6 +1,6 @@
 // One strip per group, such as a language: a tick per implementation on a common axis, with the best one highlighted.
 import { isNumber } from "../format";
-import { Axes, removeOverlappingTicks } from "./axes";
+import { Axes } from "./axes";
 import { Chart } from "./frame";
 import { shorten } from "./labels";
 import { scaleFor, needsLogScale } from "./scales";
@@ -17,11 +17,12 @@ interface Props {
   strips: Strip[];
   label: string;
   format: (value: number) => string;
+  tickUnit: number | undefined; // see scaleFor
 }
 
 const ROW_HEIGHT = 30;
 
-export function StripChart({ title, note, strips, label, format }: Props) {
+export function StripChart({ title, note, strips, label, format, tickUnit }: Props) {
   const values = strips.flatMap((strip) => strip.members.map((member) => member.value)).filter(isNumber);
   if (values.length === 0) return <p class="empty">{title}: no data to draw.</p>;
   const height = strips.length * ROW_HEIGHT + 84;
@@ -39,10 +40,10 @@ export function StripChart({ title, note, strips, label, format }: Props) {
       {(width) => {
         const names = width < 560 ? 104 : 180;
         const box = { left: names, right: width - 18, top: 14, bottom: height - 50 };
-        const x = scaleFor(kind, values, [box.left + 6, box.right], kind === "linear");
-        const xTicks = removeOverlappingTicks(
-          x.marks(Math.max(3, Math.floor(width / 130))).map((value) => ({ at: x(value), text: format(value) })),
-        );
+        const x = scaleFor(kind, values, [box.left + 6, box.right], { fromZero: kind === "linear", unit: tickUnit });
+        const xTicks = x
+          .marks(Math.max(3, Math.floor(width / 130)))
+          .map((value) => ({ at: x(value), text: format(value) }));
         const at = (index: number): number => box.top + index * ROW_HEIGHT + ROW_HEIGHT / 2;
         return {
           stops: strips.flatMap((strip, index) =>

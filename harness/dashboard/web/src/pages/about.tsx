@@ -1,4 +1,4 @@
-// The background of a run: machine and grade, versions, exact command, settings, builds.
+// The page with background information about a run: machine, grade, versions, exact command, settings and builds.
 import type { Machine, MachineLink, RoleMachine, RunDocument } from "../documents";
 import { bytes, isNumber, dateTime, percent, seconds, shell } from "../format";
 import { usePage } from "../hooks";
@@ -14,7 +14,7 @@ export function About({ doc }: { doc: RunDocument }) {
   const { source } = usePage();
   const { run } = doc;
   const omitted = [...run.left_out, ...(source instanceof EmbeddedSource ? source.leftOut : [])];
-  const logs = !doc.example; // published rounds have no logs
+  const logs = doc.published === ""; // published rounds have no logs
   return (
     <div class="about">
       <MachineFacts machine={run.machine} />
@@ -43,7 +43,7 @@ export function About({ doc }: { doc: RunDocument }) {
       )}
       {omitted.length > 0 && (
         <section aria-labelledby="left-out" class="wide">
-          <h2 id="left-out">{doc.example ? "Omitted from this published round" : "Omitted from this file"}</h2>
+          <h2 id="left-out">{doc.published ? "Omitted from this published round" : "Omitted from this file"}</h2>
           <ul>
             {omitted.map((item) => (
               <li key={item}>{item}</li>
@@ -138,6 +138,7 @@ function Settings({ doc }: { doc: RunDocument }) {
           ["Ended", run.completed_at ? dateTime(run.completed_at) : ""],
           ["Profile", <bdi>{run.profile}</bdi>],
           ["Runtime", run.runtime],
+          ["Network path", doc.network_path],
           ["Design", run.design],
           ["Load generator", run.generator],
           ["Seed", String(run.seed)],
@@ -176,6 +177,7 @@ function Builds({ doc }: { doc: RunDocument }) {
     <section aria-labelledby="entries" class="wide">
       <h2 id="entries">Implementations</h2>
       <PlainTable
+        cards
         label="Builds"
         heads={["Name", "Source", "Build", "Tools", "Image"]}
         rows={run.implementations.map((info) => ({

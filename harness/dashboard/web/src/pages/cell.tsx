@@ -1,4 +1,4 @@
-// Details of one implementation and test type: trials, validity checks, time series, verification, build, logs.
+// The page about an implementation in a test type: trials, validity checks, time series, verification, build and logs.
 import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
@@ -28,7 +28,7 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
   useEffect(() => scrollTo(0, 0), [route.implementation]); // start at the top instead of the table's scroll position
   const row = ranking.test_types[test]?.headline.rows.find((item) => item.implementation === route.implementation);
   const declared = info?.test_types.length ? info.test_types : [test];
-  // Only test types of this run: the implementation may declare others.
+  // The implementation may declare test types that this run does not include.
   const tests = declared.filter((kind) => kind === test || kind in doc.run.loads || kind in ranking.test_types);
   return (
     <article class="cell">
@@ -139,7 +139,7 @@ function CellDetails({ cell, doc, headline }: { cell: CellDocument; doc: RunDocu
       {trials.length > 0 && <Trials trials={trials} />}
       {trials.length > 0 && <TimeSeries trials={trials} all={cell.trials} />}
       {trials.length > 0 && <ValidityChecks trials={trials} />}
-      <Verification verdicts={cell.verdicts} trials={cell.trials} passedOmitted={doc.example} />
+      <Verification verdicts={cell.verdicts} trials={cell.trials} passedOmitted={doc.published !== ""} />
       <section aria-labelledby="starts">
         <h3 id="starts">Starts, build and logs</h3>
         {info?.build && (

@@ -3,6 +3,7 @@ import type { ComparisonDocument, RunDocument, RunSummary } from "../documents";
 import { dateTime } from "../format";
 import { useDocument, usePage } from "../hooks";
 import { Waiting } from "../parts/basics";
+import { CopyLink } from "../parts/copy-link";
 import { RunComparison } from "./comparison";
 
 export function ComparePage() {
@@ -19,8 +20,9 @@ export function ComparePage() {
     <>
       <div class="heading">
         <h1>Compare two runs</h1>
+        {route.run && route.other && <CopyLink />}
       </div>
-      <div class="toolbar" role="group" aria-label="Runs">
+      <div class="toolbar chosen-runs" role="group" aria-label="Runs">
         <RunSelect name="Before" runs={runs} value={route.run} onChange={(run) => go({ run })} />
         <RunSelect name="After" runs={runs} value={route.other} onChange={(other) => go({ other })} />
         <button type="button" onClick={() => go({ run: route.other, other: route.run })}>

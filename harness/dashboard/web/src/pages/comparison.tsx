@@ -48,7 +48,7 @@ export function RunComparison({ before, after, document: { comparison, verdict }
           note={
             <>
               {Math.round(comparison.confidence * 100)} % intervals. Filled squares are significant after Holm's
-              correction over all cells; hollow squares may be chance.
+              correction over all cells; hollow squares may be due to chance.
               {isNumber(floor) &&
                 ` The shaded band is the machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
               {pairs.length > MAX_EFFECTS &&
@@ -76,8 +76,8 @@ interface Pair {
 }
 
 /**
- * Return the implementations of both runs, with the worst change first. Each is compared at the headline load of the
- * first run.
+ * Return the implementations that both runs include, with the worst change first. Each is compared at the load of the
+ * first run's main table.
  */
 function pairRows(
   first: Table,
@@ -89,7 +89,7 @@ function pairRows(
   const others = new Map(second.rows.map((row) => [row.implementation, row]));
   const cells = new Map(
     comparison.cells
-      .filter((cell) => cell.test_type === test)
+      .filter((cell) => cell.test_type === test && !cell.only_in)
       .map((cell) => [`${cell.implementation}\n${label(cell.load)}`, cell]),
   );
   const change = (pair: Pair): number => {
@@ -167,7 +167,7 @@ function ratioCell(effect: Effect | undefined) {
   };
 }
 
-/** The load of a headline, if the two headlines differ. The ratio is at the load of the first run. */
+/** The load of a row, if the other run's row has a different load. The ratio refers to the first run's load. */
 function DifferentLoad({ row, other }: { row: Row; other: Row }) {
   if (!row.load || !other.load || label(row.load) === label(other.load)) return null;
   return <span class="quiet"> {label(row.load)}</span>;

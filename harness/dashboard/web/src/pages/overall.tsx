@@ -8,15 +8,17 @@ import { usePage, useOptionalDocument } from "../hooks";
 import { availableMetrics, type MetricSpec, SPECS } from "../metrics";
 import { scorable, type ScoreRow, scoreRows } from "../scores";
 import { BarsExport } from "../parts/export-menu";
-import { STEPS } from "../parts/heat";
+import { type RatioScale, ratioScale, STEPS } from "../parts/heat";
+import { FiguresSelect } from "../parts/figures-select";
 import { Notes } from "../parts/notes";
 import { OverallTable } from "../parts/overall-table";
 import { CommonFlags } from "../parts/basics";
 import { Toolbar } from "../parts/toolbar";
+import { VerifiedLine } from "../parts/verified";
 import { ScoredTests } from "../parts/scored-tests";
 import type { Route, View } from "../route";
 import { scoresFor } from "../source";
-import { commonFlags, groupTies } from "../table";
+import { commonFlags, flagsOfRun, groupTies } from "../table";
 import { Groups } from "../views/groups";
 
 interface Props {
@@ -38,8 +40,8 @@ export function Overall({ doc, infos, view, version }: Props) {
   const countedTypes = ranking.reference !== null && estimated && counting.length > 0 ? counting : null;
   const localScores = countedTypes && scoresFor(doc, countedTypes);
   const scores = useOptionalDocument(
-    `overall ${route.run} ${countedTypes?.join(" ") ?? ""}#${version}`,
-    countedTypes && !localScores ? () => source.overall(route.run, countedTypes) : null,
+    `overall ${route.run} ${countedTypes?.join(" ") ?? ""}#${version} ${ranking.reference ?? ""}`,
+    countedTypes && !localScores ? () => source.overall(route.run, countedTypes, route.baseline) : null,
   );
   const served = localScores ?? (scores.state === "ready" ? scores.value : null);
   const all = useMemo(
@@ -48,19 +50,33 @@ export function Overall({ doc, infos, view, version }: Props) {
   );
   const list = visibleScores(all, infos, route);
   const flagsOfAll = useMemo(() => commonFlags(all.filter((row) => row.score !== null).map((row) => row.flags)), [all]);
+  const runFlags = useMemo(() => flagsOfRun(ranking), [ranking]);
   const spec = SPECS[route.metric];
-  const metrics = useMemo(
-    () => availableMetrics(Object.values(ranking.test_types).flatMap((test) => test.headline.rows)),
+  const headlineRows = useMemo(
+    () => Object.values(ranking.test_types).flatMap((test) => test.headline.rows),
     [ranking],
+  );
+  const metrics = useMemo(() => availableMetrics(headlineRows), [headlineRows]);
+  const scale = useMemo(
+    () => (ranking.reference === null ? null : ratioScale(all.flatMap((row) => Object.values(row.ratios)))),
+    [all, ranking.reference],
   );
   const title = `Overall score by ${spec.name}: ${doc.title}`;
   return (
     <>
-      <Toolbar loads={[]} headline="" infos={run.implementations} metrics={metrics} columns={null}>
+      <Toolbar
+        loads={[]}
+        headline=""
+        infos={run.implementations}
+        metrics={metrics}
+        columns={null}
+        usualBaseline={run.reference}
+      >
+        {view === "table" && <FiguresSelect spec={spec} />}
         <ScoredTests tests={tests} counting={counting} />
         <BarsExport
           title={title}
-          cells={() => scoreCells(list, tests)}
+          cells={() => scoreCells(list, tests, route.absolute)}
           bars={() => ({ heading: title, rows: scoreBars(list) })}
         />
       </Toolbar>
@@ -78,7 +94,8 @@ export function Overall({ doc, infos, view, version }: Props) {
         />
       ) : (
         <>
-          <CommonFlags flags={flagsOfAll} />
+          <CommonFlags flags={flagsOfAll.filter((flag) => !runFlags.includes(flag))} scope="table" />
+          <VerifiedLine rows={headlineRows} />
           <OverallTable
             list={list}
             tests={tests}
@@ -86,11 +103,13 @@ export function Overall({ doc, infos, view, version }: Props) {
             scoreHeader={scoreHeader(spec, ranking.reference)}
             commonFlags={flagsOfAll}
             reference={ranking.reference}
+            spec={spec}
+            scale={route.absolute ? null : scale}
             caption={`Overall: geometric mean of ${spec.name} over ${tests.length} test types`}
           />
         </>
       )}
-      <Explanation list={list} all={all} doc={doc} />
+      {view === "table" && <Explanation list={list} all={all} doc={doc} scale={scale} />}
       <Notes notes={ranking.notes} />
     </>
   );
@@ -119,9 +138,15 @@ interface ExplanationProps {
   list: ScoreRow[];
   all: ScoreRow[];
   doc: RunDocument;
+  scale: RatioScale | null;
 }
 
-function Explanation({ list, all, doc: { ranking } }: ExplanationProps) {
+function Explanation({ list, all, doc: { ranking }, scale }: ExplanationProps) {
+  const { route } = usePage();
+  const [best, worst] =
+    route.absolute || !scale
+      ? ["best of its test", "a tenth of the best"]
+      : [`${times(scale.warmest)} of ${ranking.reference ?? "the baseline"}`, times(scale.coldest)];
   const intervals = all.some((row) => row.low !== null);
   const tied = groupTies(list.map((row) => row.tieGroup)).some((tie) => tie !== null);
   return (
@@ -133,15 +158,15 @@ function Explanation({ list, all, doc: { ranking } }: ExplanationProps) {
       )}
       {list.length === 0 && <strong>No implementation matches the filter. </strong>}
       <span class="heat-key">
-        best
+        {best}
         {Array.from({ length: STEPS }, (_, step) => (
           <i key={step} class={`heat-${step}`} aria-hidden="true" />
         ))}
-        a tenth of the best
+        {worst}
       </span>{" "}
       The score is the geometric mean of the factors of its tests. An implementation that lacks a test has no score.{" "}
       {intervals
-        ? `Small print: 95 % intervals. Ranks are possible ranks${tied ? "; shaded neighbours are tied" : ""}.`
+        ? `Small print shows 95 % intervals. Ranks are possible ranks${tied ? "; shaded neighbours are tied" : ""}.`
         : "These are point estimates; intervals and possible ranks only exist for throughput and CPU per request."}{" "}
       Scoring version {ranking.scoring_version}.
     </p>

@@ -4,17 +4,19 @@ import type { RunDocument } from "../documents";
 import { usePage, useOptionalDocument } from "../hooks";
 import { label, testName } from "../load";
 import { Summary } from "../parts/summary";
-import { Waiting } from "../parts/basics";
+import { CommonFlags, Waiting } from "../parts/basics";
+import { SelectionBar } from "../parts/selection";
 import { Tabs } from "../parts/tabs";
-import { infosByName } from "../table";
+import { flagsOfRun, infosByName } from "../table";
 import { About } from "./about";
 import { Overall } from "./overall";
 import { TestView } from "./test-view";
 import { OrderOperations } from "../views/order-operations";
 import { OrderRanking } from "../views/orders";
+import { SelectedRows } from "../views/selected-rows";
 import { mayHaveLatency, orderResults, OVERALL, testTabs, viewTabs } from "./view-tabs";
 
-const ENVIRONMENT_SENTENCE = 2; // shown in the heading instead
+const ENVIRONMENT_SENTENCE = 2; // index of the sentence about the machine, which the heading shows instead
 
 interface Props {
   doc: RunDocument;
@@ -29,10 +31,11 @@ export function Results({ doc, version }: Props) {
   const headline = ranking.test_types[test]?.headline ?? null;
   const needsLoads = (route.load !== "" || route.view === "load") && test !== OVERALL && test !== "";
   const details = useOptionalDocument(
-    `test ${route.run} ${test}#${version}`,
-    needsLoads ? () => source.test(route.run, test) : null,
+    `test ${route.run} ${test}#${version} ${route.baseline}`,
+    needsLoads ? () => source.test(route.run, test, route.baseline) : null,
   );
   const infos = useMemo(() => infosByName(run), [run]);
+  const runFlags = useMemo(() => flagsOfRun(ranking), [ranking]);
   if (tabs.length === 0)
     return run.status === "running" || route.view !== "about" ? (
       <p class="empty">
@@ -48,10 +51,14 @@ export function Results({ doc, version }: Props) {
       ? details.value?.tables.find((table) => table.load && label(table.load) === route.load)
       : undefined;
   const table = route.load === "" ? headline : (tableAtLoad ?? null);
-  const views = viewTabs(doc, test, headline, mayHaveLatency(doc, test));
+  const views = viewTabs(doc, test, headline, {
+    latency: mayHaveLatency(doc, test),
+    selected: route.selected.length > 1,
+  });
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
   const orders = orderResults(doc, test);
-  const partial = (route.load && !orders) || (test === OVERALL && route.excludedTests.length); // the summary covers other data
+  // The summary covers the headline loads and all test types, so it is hidden for other selections.
+  const partial = (route.load && !orders) || (test === OVERALL && route.excludedTests.length);
   const sentences = partial ? undefined : doc.sentences[test]?.[route.metric];
   return (
     <>
@@ -63,7 +70,12 @@ export function Results({ doc, version }: Props) {
         tabs={tabs.map((id) => ({ id, label: id === OVERALL ? "Overall" : testName(id) }))}
       />
       <div id="results" role="tabpanel" aria-label={test === OVERALL ? "Overall" : testName(test)} class="results">
-        {view !== "about" && <Summary parts={sentences?.filter((_, part) => part !== ENVIRONMENT_SENTENCE)} />}
+        {view !== "about" && (
+          <>
+            <Summary parts={sentences?.filter((_, part) => part !== ENVIRONMENT_SENTENCE)} />
+            <CommonFlags flags={runFlags} scope="run" />
+          </>
+        )}
         <Tabs
           quiet
           label="Views"
@@ -78,6 +90,8 @@ export function Results({ doc, version }: Props) {
         <div id="view" role="tabpanel" aria-label={views.find(({ id }) => id === view)?.label ?? ""}>
           {view === "about" ? (
             <About doc={doc} />
+          ) : view === "selected" ? (
+            <SelectedRows doc={doc} infos={infos} test={test} table={table} />
           ) : test === OVERALL ? (
             <Overall doc={doc} infos={infos} view={view} version={version} />
           ) : orders && view === "latency" ? (
@@ -103,6 +117,7 @@ export function Results({ doc, version }: Props) {
             />
           )}
         </div>
+        {view !== "about" && view !== "selected" && !orders && <SelectionBar />}
       </div>
     </>
   );

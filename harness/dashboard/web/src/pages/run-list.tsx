@@ -1,17 +1,34 @@
 // The list of runs, newest first, with unreadable folders and the import of TechEmpower results files.
-import { useState } from "preact/hooks";
-import type { RunSummary } from "../documents";
+import { useEffect, useState } from "preact/hooks";
+import type { RunList, RunSummary } from "../documents";
 import { dateTime } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { testName } from "../load";
 import { Problems, Status, Waiting } from "../parts/basics";
+import { Preparing } from "../parts/preparing";
+
+const POLL_SECONDS = 2; // poll interval while a run is in progress
 
 export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) {
   const { source, go } = usePage();
-  const loaded = useDocument("runs", () => source.runs());
+  const [version, setVersion] = useState(0);
+  const loaded = useDocument(`runs#${version}`, () => source.runs());
+  const changing =
+    loaded.state === "ready" &&
+    (loaded.value.preparing.length > 0 || loaded.value.runs.some((run) => run.status === "running"));
+  useEffect(() => {
+    if (!changing) return;
+    const timer = setInterval(() => setVersion((now) => now + 1), POLL_SECONDS * 1000);
+    return () => clearInterval(timer);
+  }, [changing]);
   const [selected, setSelected] = useState<string[]>([]);
+  useEffect(() => {
+    // Without own runs, the first page is the newest published round.
+    const newest = loaded.state === "ready" && onlyPublished(loaded.value) ? loaded.value.runs[0] : undefined;
+    if (newest && location.hash === "") location.replace(href({ page: "run", run: newest.run_id }));
+  }, [loaded]);
   if (loaded.state !== "ready") return <Waiting loaded={loaded} subject="the list of runs" />;
-  const { runs, broken, views } = loaded.value;
+  const { runs, preparing, broken, views } = loaded.value;
   const select = (id: string, on: boolean): void =>
     setSelected(
       on ? [...selected.filter((other) => other !== id), id].slice(-2) : selected.filter((other) => other !== id),
@@ -28,10 +45,11 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
           Compare {selected.length === 2 ? "the selected runs" : "two runs"}
         </button>
       </div>
-      {runs.every((run) => run.example) && broken.length === 0 && (
+      {preparing.length > 0 && <Preparing runs={preparing} />}
+      {onlyPublished(loaded.value) && (
         <p class={runs.length === 0 ? "empty" : "notice"}>
           You have no runs yet. Create one with <code>./tfb run --profile smoke</code>.
-          {runs.length > 0 && " The run below is the published round, measured on the machine that it names."}
+          {runs.length > 0 && " Published rounds were measured on the machine that they name."}
         </p>
       )}
       <ul class="runs">
@@ -92,6 +110,11 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
   );
 }
 
+/** Return whether there are no runs except published rounds. */
+function onlyPublished({ runs, preparing, broken }: RunList): boolean {
+  return preparing.length + broken.length === 0 && runs.every((run) => run.published);
+}
+
 function RunItem({ run, selected, onSelect }: { run: RunSummary; selected: boolean; onSelect: (on: boolean) => void }) {
   return (
     <li class="run">
@@ -107,7 +130,7 @@ function RunItem({ run, selected, onSelect }: { run: RunSummary; selected: boole
             <bdi>{run.title}</bdi>
           </a>{" "}
           <Status status={run.status} />
-          {run.example && <span class="status example">published</span>}
+          {run.published && <span class="status published">published</span>}
         </h2>
         {run.lead && (
           <p class="run-lead">

@@ -1,24 +1,30 @@
 // A run: summary and ranking, then charts, and live progress while it is running.
-import { useEffect, useMemo } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { RunDocument } from "../documents";
 import { dateTime } from "../format";
 import { href, Provider, useDocument, usePage } from "../hooks";
-import { Problems, Status, Waiting } from "../parts/basics";
+import { Problems, Status } from "../parts/basics";
+import { CopyLink } from "../parts/copy-link";
 import { Live } from "../parts/live";
+import { Unavailable } from "../parts/preparing";
 import { useLive } from "../parts/use-live";
 import { CellPage } from "./cell";
 import { Results } from "./results";
 
 export function RunPage() {
   const { source, route, go } = usePage();
-  const live = useLive(route.run);
-  const loaded = useDocument(`run ${route.run}#${live.version}`, () => source.run(route.run));
+  const [attempt, setAttempt] = useState(0);
+  const live = useLive(route.run, attempt);
+  const retry = useCallback(() => setAttempt((now) => now + 1), []);
+  const loaded = useDocument(`run ${route.run}#${live.version} ${attempt} ${route.baseline}`, () =>
+    source.run(route.run, route.baseline),
+  );
   const leading = loaded.state === "ready" ? loaded.value.ranking.leading : "throughput";
   const page = useMemo(
     () => ({ source, route: route.metricChosen ? route : { ...route, metric: leading }, go }),
     [source, route, leading, go],
   );
-  if (loaded.state !== "ready") return <Waiting loaded={loaded} subject={`run ${route.run}`} />;
+  if (loaded.state !== "ready") return <Unavailable id={route.run} loaded={loaded} onRetry={retry} />;
   const run = loaded.value;
   return (
     <Provider value={page}>
@@ -34,7 +40,7 @@ export function RunPage() {
   );
 }
 
-function Heading({ doc: { run, title, example }, status }: { doc: RunDocument; status: string }) {
+function Heading({ doc: { run, title, published }, status }: { doc: RunDocument; status: string }) {
   const { machine } = run;
   useEffect(() => {
     document.title = `${title}: tfb`;
@@ -45,7 +51,7 @@ function Heading({ doc: { run, title, example }, status }: { doc: RunDocument; s
         <bdi>{title}</bdi>
       </h1>
       <Status status={status} />
-      {example && <span class="status example">published round</span>}
+      {published && <span class="status published">published</span>}
       <p class="quiet">
         {dateTime(run.started_at)} · profile <bdi>{run.profile}</bdi>
         {machine.cpus_online > 0 && (
@@ -60,7 +66,7 @@ function Heading({ doc: { run, title, example }, status }: { doc: RunDocument; s
             · <a href={href({ page: "run", run: run.run_id, view: "about" })}>machine grade {machine.grade}</a>
           </>
         )}
-        {run.completed_at && ` · ended ${dateTime(run.completed_at)}`}
+        {run.completed_at && ` · ended ${dateTime(run.completed_at)}`} · <CopyLink />
       </p>
     </div>
   );

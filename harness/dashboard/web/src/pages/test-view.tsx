@@ -10,9 +10,10 @@ import { BarsExport } from "../parts/export-menu";
 import { Notes } from "../parts/notes";
 import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
+import { VerifiedLine } from "../parts/verified";
 import { CommonFlags } from "../parts/basics";
 import type { View } from "../route";
-import { commonFlags, type RankedRow, rankRows, visibleRows, rowTies } from "../table";
+import { commonFlags, flagsOfRun, type RankedRow, rankRows, visibleRows, rowTies } from "../table";
 import { Charts } from "../views/chart-view";
 import { Groups } from "../views/groups";
 
@@ -50,10 +51,11 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
     <>
       <Toolbar
         loads={run.loads[test] ?? []}
-        headline={headline?.load ? `headline: ${loadName(headline.load)}` : "headline: best load of each"}
+        headline={headline?.load ? `headline: ${loadName(headline.load)}` : "best load of each"}
         infos={run.implementations}
         metrics={metrics}
         columns={view === "table" ? columns : null}
+        usualBaseline={run.reference}
       >
         {view === "table" && (
           <BarsExport
@@ -78,6 +80,7 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
           lowerIsBetter={spec.lowerIsBetter}
           metric={spec.name}
           subject={testName(test)}
+          tickUnit={spec.tickUnit}
           format={(value) => [spec.figure(value), spec.id === "cpu" ? "µs" : ""].filter(Boolean).join(" ")}
         />
       ) : (
@@ -99,6 +102,7 @@ interface RankedProps {
 
 function Ranked({ list, all, commonFlags: flagsOfAll, columns, doc: { ranking }, table, test }: RankedProps) {
   const { route } = usePage();
+  const runFlags = useMemo(() => flagsOfRun(ranking), [ranking]);
   const loadsDiffer = useMemo(
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
     [table],
@@ -115,13 +119,15 @@ function Ranked({ list, all, commonFlags: flagsOfAll, columns, doc: { ranking },
         testType={test}
         loadsDiffer={loadsDiffer}
         commonFlags={flagsOfAll}
+        baseline={ranking.reference}
       />
     ),
-    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, flagsOfAll],
+    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, flagsOfAll, ranking.reference],
   );
   return (
     <>
-      <CommonFlags flags={flagsOfAll} />
+      <CommonFlags flags={flagsOfAll.filter((flag) => !runFlags.includes(flag))} scope="table" />
+      <VerifiedLine rows={table.rows} />
       {ranked}
       <Legend list={list} all={all} confidence={ranking.confidence} columns={columns} />
       <Notes notes={ranking.notes} />
@@ -165,7 +171,7 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
         "Ranks are possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th. "}
       {ranked && tied && (
         <>
-          <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied; their difference may be chance.
+          <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied; their difference may be due to chance.
         </>
       )}
     </p>

@@ -1,5 +1,5 @@
 // The tabs of a run: test types, and the views with content.
-import type { OrderResults, RunDocument, Table } from "../documents";
+import type { ScenarioResults, RunDocument, Table } from "../documents";
 import { axis, position } from "../load";
 import type { View } from "../route";
 
@@ -22,7 +22,12 @@ export function testTabs({ ranking }: RunDocument): string[] {
 }
 
 /** Return the views of a test type that have content. */
-export function viewTabs(doc: RunDocument, test: string, table: Table | null, latency: boolean): ViewTab[] {
+export function viewTabs(
+  doc: RunDocument,
+  test: string,
+  table: Table | null,
+  shown: { latency: boolean; selected: boolean },
+): ViewTab[] {
   const groups: ViewTab = { id: "groups", label: "By language" };
   const about: ViewTab = { id: "about", label: "Machine and method" };
   const hasRanks = Object.values(doc.ranking.test_types).some(({ headline }) =>
@@ -30,7 +35,8 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
   );
   const grouped = hasRanks && doc.run.implementations.length > 2;
   const ranked: ViewTab = { id: "table", label: hasRanks || orderResults(doc, test) ? "Ranking" : "Figures" };
-  if (test === OVERALL) return [ranked, ...(grouped ? [groups] : []), about];
+  const selected: ViewTab[] = shown.selected ? [{ id: "selected", label: "Selected rows" }] : [];
+  if (test === OVERALL) return [ranked, ...(grouped ? [groups] : []), ...selected, about];
   if (orderResults(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
   const loads = doc.run.loads[test] ?? [];
   const parameter = axis(loads);
@@ -41,19 +47,21 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
     ranked,
     grouped && groups,
     curve && { id: "load", label: "Load curve" },
-    latency && { id: "latency", label: "Latency" },
+    shown.latency && { id: "latency", label: "Latency" },
     pairs && { id: "pairs", label: "Head to head" },
+    pairs && { id: "scatter", label: "Scatter" },
+    ...selected,
     about,
   ];
   return views.filter((view) => view !== false);
 }
 
-/** Return the order service's results if this is its tab. Its load is fixed, so there is no throughput to rank. */
-export function orderResults({ ranking }: RunDocument, test: string): OrderResults | null {
+/** Return the order service's results if ``test`` is its test type. tfb sets its load, so throughput is not ranked. */
+export function orderResults({ ranking }: RunDocument, test: string): ScenarioResults | null {
   return test === ORDER ? (ranking.orders ?? null) : null;
 }
 
-/** Return whether latencies of a test type are meaningful, which those of pipelined requests are not. */
+/** Return whether the latencies of a test type are meaningful. Latencies of pipelined requests are not. */
 export function mayHaveLatency(doc: RunDocument, test: string): boolean {
   const loads = doc.run.loads[test] ?? [];
   return loads.length === 0 || loads.some((load) => load.depth === 1);

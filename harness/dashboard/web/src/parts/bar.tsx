@@ -28,4 +28,4 @@ export function Bar({ figure, spec, best, pinned }: Props) {
   );
 }
 
-const SCALE = 0.96; // share of the width for the best value, with room for its interval
+const SCALE = 0.96; // share of the width that the best value's bar takes; the rest leaves room for its interval

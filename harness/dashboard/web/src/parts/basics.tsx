@@ -1,9 +1,10 @@
 // Small components used on many pages: loading and errors, status, flags, facts.
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useRef } from "preact/hooks";
 import type { ReadProblem } from "../documents";
 import type { Loaded } from "../hooks";
-import { flagMeaning } from "../flags";
+import { flagMeaning, SEVERITIES, type Severity, severity } from "../flags";
+import { placeInside } from "./placement";
 
 export function Waiting({ loaded, subject }: { loaded: Loaded<unknown>; subject: string }) {
   if (loaded.state === "failed")
@@ -25,26 +26,74 @@ export function Status({ status }: { status: string }) {
   return <span class={`status ${STATUSES.includes(status) ? status : ""}`}>{status}</span>;
 }
 
-/** A flag of a value; its explanation appears on hover and focus. */
-export function Flag({ flag, tone = "warn" }: { flag: string; tone?: "warn" | "fail" | "quiet" }) {
+/** A flag of a value. Its explanation appears on hover and focus. */
+export function Flag({ flag, tone = severity(flag) }: { flag: string; tone?: Severity }) {
+  return (
+    <Tip label={flag} class={`flag ${tone}`} tip={flagMeaning(flag)}>
+      <bdi>{flag}</bdi>
+    </Tip>
+  );
+}
+
+const SYMBOLS: Record<Severity, string> = { fail: "✕", warn: "!", info: "i" };
+
+/** An icon that stands for all flags of a row. It has the symbol of the most severe flag. Hovering shows all flags. */
+export function RowFlags({ flags }: { flags: readonly string[] }) {
+  const worst = SEVERITIES.find((tone) => flags.some((flag) => severity(flag) === tone));
+  if (!worst) return null;
+  const explanations = flags.map((flag) => (
+    <span class="explained" key={flag}>
+      <b>
+        <bdi>{flag}</bdi>
+      </b>
+      {": "}
+      {flagMeaning(flag)}
+    </span>
+  ));
+  return (
+    <Tip label={`Notes: ${flags.join(", ")}`} class={`row-flags ${worst}`} tip={explanations}>
+      {SYMBOLS[worst]}
+      {flags.length > 1 && <sub>{flags.length}</sub>}
+    </Tip>
+  );
+}
+
+interface TipProps {
+  label: string;
+  class: string;
+  tip: ComponentChildren;
+  children: ComponentChildren;
+}
+
+/** A button whose tooltip appears on hover and focus. */
+export function Tip({ label, class: classes, tip, children }: TipProps) {
   const id = useId();
+  const frame = useRef<HTMLSpanElement>(null);
+  const place = (): void => placeInside(frame.current);
   return (
     <span class="flag-frame">
-      <button type="button" class={`flag ${tone}`} aria-describedby={id}>
-        <bdi>{flag}</bdi>
+      <button
+        type="button"
+        class={classes}
+        aria-label={label}
+        aria-describedby={id}
+        onPointerEnter={place}
+        onFocus={place}
+      >
+        {children}
       </button>
-      <span role="tooltip" id={id} class="tip">
-        {flagMeaning(flag)}
+      <span role="tooltip" id={id} class="tip" ref={frame}>
+        {tip}
       </span>
     </span>
   );
 }
 
-/** The flags that all rows of a table share, shown above the table. */
-export function CommonFlags({ flags }: { flags: readonly string[] }) {
+/** Flags that a run or all rows of a table share, shown once. */
+export function CommonFlags({ flags, scope }: { flags: readonly string[]; scope: "run" | "table" }) {
   return flags.length === 0 ? null : (
     <p class="common-flags">
-      All rows:{" "}
+      All rows of this {scope}:{" "}
       {flags.map((flag) => (
         <Flag key={flag} flag={flag} />
       ))}
@@ -52,7 +101,7 @@ export function CommonFlags({ flags }: { flags: readonly string[] }) {
   );
 }
 
-/** The parts of a run that cannot be shown; collapsed if there are many. */
+/** The problems with a run's files. A long list is collapsed. */
 export function Problems({ problems }: { problems: ReadProblem[] }) {
   if (problems.length === 0) return null;
   return (

@@ -12,10 +12,7 @@ export function ValidityChecks({ trials }: { trials: Trial[] }) {
       <summary>Validity checks: measured and allowed values</summary>
       <PlainTable
         label="Validity checks"
-        heads={[
-          ...["Check", number("Allowed")],
-          ...trials.map((trial) => number(`p${trial.process + 1}${trial.round ? `.${trial.round + 1}` : ""}`)),
-        ]}
+        heads={[...["Check", number("Allowed")], ...trials.map((trial) => number(trialName(trial)))]}
         rows={names.map((name) => ({
           key: name,
           cells: [
@@ -65,8 +62,10 @@ export function Verification({
         <p>This test type has not been verified.</p>
       ) : (
         <p>
-          {onlyFindings ? `Checks over ${processes}` : `${count(checks)} checks over ${processes}`}:{" "}
-          {findings.length === 0 ? "all passed." : `${findings.length} did not pass.`}
+          {onlyFindings
+            ? `Checks over ${processes}`
+            : `${count(checks)} check${checks === 1 ? "" : "s"} over ${processes}`}
+          : {findings.length === 0 ? "all passed." : `${findings.length} did not pass.`}
           {onlyFindings && " The published round omits passed checks."}
         </p>
       )}
@@ -111,7 +110,7 @@ export function Verification({
             {verdicts.flatMap((verdict) =>
               verdict.results.map((result, index) => (
                 <li key={`${verdict.process} ${index}`} class={`outcome-${result.outcome}`}>
-                  p{verdict.process + 1} {result.outcome}: <code>{result.check}</code> ({result.rule})
+                  P{verdict.process + 1} {result.outcome}: <code>{result.check}</code> ({result.rule})
                 </li>
               )),
             )}

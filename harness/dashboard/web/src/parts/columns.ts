@@ -60,7 +60,7 @@ export function rankingColumns(
     },
     ratio && {
       sort: "ratio",
-      label: reference && reference.length <= 14 ? `× ${reference}` : "× reference",
+      label: reference && reference.length <= 14 ? `× ${reference}` : "× baseline",
       title: `${spec.name} as a multiple of ${reference ?? ""}'s${spec.lowerIsBetter ? "; lower is better" : ""}`,
       class: "c-ratio",
     },
@@ -79,7 +79,7 @@ export function rankingColumns(
     errors && {
       sort: "errors",
       label: "Errors",
-      title: "Errors over all trials; none counts as throughput",
+      title: "Errors in all trials; they do not count as throughput",
       class: "c-errors",
     },
   ];

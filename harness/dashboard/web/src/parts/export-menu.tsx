@@ -14,7 +14,7 @@ interface Props {
 
 export function ExportMenu({ title, cells, draw }: Props) {
   return (
-    <Menu label="Export" align="right">
+    <Menu label="Export">
       <div class="choices">
         <button type="button" onClick={() => saveCsv(cells(), title)}>
           CSV

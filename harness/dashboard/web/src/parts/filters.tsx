@@ -23,7 +23,7 @@ export function Filters({ infos }: { infos: readonly ImplementationInfo[] }) {
     route.hidden.length +
     Number(route.bestVariantsOnly);
   return (
-    <Menu label="Filters" badge={activeCount} align="right">
+    <Menu label="Filters" badge={activeCount}>
       <Panel infos={infos} activeCount={activeCount} />
     </Menu>
   );

@@ -1,11 +1,37 @@
-// Heat colours of shares, on a logarithmic scale: half is as far from the best as a quarter is from half.
+// Heat colours on logarithmic scales. A colour shows the same quantity as the number in its cell.
 
 export const STEPS = 8;
 const LOWEST = 0.08; // shares up to this value have the coldest colour
+const NEUTRAL = 4; // step of a ratio of 1
+const MIN_RANGE = 2; // the scale of ratios reaches at least from 1/2 to 2
+const MAX_RANGE = 10;
 
-/** Return the step of a share, from 0 for the best to STEPS - 1. */
+/** Return the colour step of a share, from 0 for the best to STEPS - 1 for the worst. */
 export function heat(share: number | null | undefined): number {
   if (typeof share !== "number" || !(share > 0)) return STEPS - 1;
   const cold = Math.log(Math.min(1, share)) / Math.log(LOWEST);
   return Math.min(STEPS - 1, Math.floor(cold * STEPS + 1e-9));
+}
+
+/** The ratios with the warmest and the coldest colour; a ratio of 1 is neutral. */
+export interface RatioScale {
+  warmest: number;
+  coldest: number;
+}
+
+/** Return the scale for ratios. Outliers do not stretch it. */
+export function ratioScale(ratios: readonly number[]): RatioScale {
+  const range = (value: number): number => Math.min(MAX_RANGE, Math.max(MIN_RANGE, value));
+  return {
+    warmest: range(Math.max(1, ...ratios)),
+    coldest: 1 / range(1 / Math.min(1, ...ratios)),
+  };
+}
+
+/** Return the colour step of a ratio: 0 is the warmest, NEUTRAL means about 1, and STEPS - 1 is the coldest. */
+export function ratioHeat(ratio: number, { warmest, coldest }: RatioScale): number {
+  if (ratio >= 0.995 && ratio < 1.005) return NEUTRAL;
+  if (ratio > 1) return NEUTRAL - Math.min(NEUTRAL, Math.ceil((NEUTRAL * Math.log(ratio)) / Math.log(warmest)));
+  const colder = STEPS - 1 - NEUTRAL;
+  return NEUTRAL + Math.min(colder, Math.ceil((colder * Math.log(ratio)) / Math.log(coldest)));
 }

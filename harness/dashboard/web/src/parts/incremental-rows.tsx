@@ -1,4 +1,4 @@
-// Incremental rendering of long tables: more rows appear while scrolling, and all rows in print.
+// Incremental rendering of long tables. More rows appear while the user scrolls. In print, all rows appear.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { usePrinting } from "../printing";
@@ -10,7 +10,8 @@ const CHUNK = 40; // number of rows added when the end comes into view
 const windowRows = (): number => Math.max(12, Math.ceil(innerHeight / ROW_HEIGHT));
 
 /**
- * Return the number of rows to draw, and the element after the last row. A new subject starts with one window of rows.
+ * Return the number of rows to draw, and the element that follows the last row. When the subject changes, start again
+ * with as many rows as fill the window.
  */
 export function useIncrementalRows(subject: string, length: number): [number, VNode | null] {
   const [state, setState] = useState({ subject: "", limit: 0 });

@@ -1,21 +1,42 @@
-// A dot in the language's colour before the name, and facts below it. The colour only supports the text.
+// The languages' colours, and a dot before a name with facts below it. The colour only supports the text.
 import type { ImplementationInfo } from "../documents";
 import { foldCase, NO_FACT } from "../filter";
 
-const HUES = 12;
+/** The ten most frequent languages of TechEmpower's implementations. All others share a colour. */
+export const LANGUAGES = ["Java", "PHP", "Python", "JavaScript", "C#", "Go", "Rust", "Kotlin", "Ruby", "C++"] as const;
+const ALIASES: Record<string, string> = { typescript: "javascript" };
 
-/** Return the colour of a language, which is the same in every table. */
-export function hueOf(language: string): number {
-  let sum = 0;
-  for (const letter of foldCase(language)) sum = (sum * 31 + (letter.codePointAt(0) ?? 0)) % 9973;
-  return sum % HUES;
+/** Return the CSS class that defines the colour and the shape of a language, which are the same in every run. */
+export function languageClass(info: ImplementationInfo | null): string {
+  const key = foldCase(info?.language ?? "");
+  const index = LANGUAGES.findIndex((language) => foldCase(language) === (ALIASES[key] ?? key));
+  return index < 0 ? "language-other" : `language-${index}`;
 }
 
 export function LanguageDot({ info }: { info: ImplementationInfo | null }) {
-  return info?.language ? <i class={`dot hue-${hueOf(info.language)}`} aria-hidden="true" /> : null;
+  return info?.language ? <i class={`dot ${languageClass(info)}`} aria-hidden="true" /> : null;
 }
 
-/** Language and platform, without repetitions of the name or each other. */
+/** The colours of the languages that occur. */
+export function LanguageLegend({ infos }: { infos: readonly ImplementationInfo[] }) {
+  const byClass = new Map<string, Set<string>>();
+  for (const info of infos) {
+    const names = byClass.get(languageClass(info)) ?? new Set();
+    byClass.set(languageClass(info), names.add(info.language || "unknown"));
+  }
+  return (
+    <ul class="legend">
+      {[...byClass].sort().map(([key, names]) => (
+        <li key={key}>
+          <i class={`dot ${key}`} aria-hidden="true" />
+          <bdi>{[...names].sort().join(", ")}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The language and the platform of an implementation. Omit a fact that repeats the name or the other fact. */
 export function LanguageFacts({ info, name }: { info: ImplementationInfo | null; name: string }) {
   const facts = [info?.language, info?.platform].filter(
     (fact, at, all) =>

@@ -2,10 +2,12 @@
 import type { LiveDocument, RunProgress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { seriesStyle } from "../charts/palette";
-import { micros, percent, rate, seconds, tick } from "../format";
-import { name as loadName, testName } from "../load";
-import { Flag } from "./basics";
+import { duration, micros, percent, rate, tick } from "../format";
+import { label, testName } from "../load";
+import { commonFlags } from "../table";
+import { CommonFlags, RowFlags } from "./basics";
 import { number, PlainTable } from "./plain-table";
+import { trialFlags } from "./trials";
 
 export function Live({ document: live, connected }: { document: LiveDocument; connected: boolean }) {
   const { progress, trials } = live;
@@ -14,16 +16,20 @@ export function Live({ document: live, connected }: { document: LiveDocument; co
     <section class="live" aria-label="Run in progress">
       <ActivityLine live={live} connected={connected} ended={ended} />
       {!ended && <TimeBar progress={progress} />}
-      {!ended && (progress?.windows.length ?? 0) > 1 && <RunningTrial progress={progress} />}
+      {!ended && (progress?.process ?? 0) > 0 && (
+        <div class="running-trial">{(progress?.windows.length ?? 0) > 1 && <RunningTrial progress={progress} />}</div>
+      )}
       {trials.length > 0 && !ended && <LatestTrials trials={trials} />}
     </section>
   );
 }
 
+const STAGES: Partial<Record<string, string>> = { measure: "measuring", "warm-up": "warming up" };
+
 function ActivityLine({ live, connected, ended }: { live: LiveDocument; connected: boolean; ended: boolean }) {
   const { progress, silent_for: silentFor } = live;
   const activity = [
-    progress?.stage,
+    progress && (STAGES[progress.stage] ?? progress.stage),
     progress?.implementation,
     progress?.test_type && testName(progress.test_type),
     progress?.load,
@@ -37,36 +43,45 @@ function ActivityLine({ live, connected, ended }: { live: LiveDocument; connecte
         {ended ? (
           `The run is ${live.status}.`
         ) : silentFor !== null ? (
-          `The run has written nothing for ${seconds(silentFor)}; it may have been killed.`
+          `The run has written nothing for ${duration(silentFor)}; it may have been killed.`
         ) : (
           <bdi>{activity || "waiting for the first progress report"}</bdi>
         )}
       </p>
       <span class="quiet">
-        {progress?.process ? `process ${progress.process}` : ""}
-        {progress?.round ? `, round ${progress.round}` : ""}
-        {progress?.elapsed ? ` · ${ended ? "took" : ""} ${seconds(progress.elapsed)}${ended ? "" : " so far"}` : ""}
-        {!ended && progress?.remaining ? ` · about ${seconds(progress.remaining)} left` : ""}
-        {!ended && !connected && " · not connected"}
+        {[
+          [progress?.process && `process ${progress.process}`, progress?.round && `round ${progress.round}`]
+            .filter(Boolean)
+            .join(", "),
+          progress?.elapsed && (ended ? `took ${duration(progress.elapsed)}` : `${duration(progress.elapsed)} so far`),
+          !ended && progress?.remaining && `about ${duration(progress.remaining)} left`,
+          !ended && !connected && "not connected",
+        ]
+          .filter(Boolean)
+          .join(" · ")}
       </span>
     </div>
   );
 }
 
-/** Return the elapsed share of the expected time, which advances from the first second unlike a count of processes. */
+/** Return the elapsed share of the expected measuring time, which begins with the first process. */
 export function elapsedShare(progress: RunProgress | null): number | null {
-  if (!progress) return null;
-  const { elapsed, remaining } = progress;
-  return remaining !== null && elapsed + remaining > 0 ? elapsed / (elapsed + remaining) : null;
+  if (!progress || progress.remaining === null) return null;
+  const measuring = Math.max(0, progress.elapsed - progress.preparation);
+  const total = measuring + progress.remaining;
+  return total > 0 ? measuring / total : null;
 }
 
 function TimeBar({ progress }: { progress: RunProgress | null }) {
+  // Before the first process, the duration of builds is unknown.
+  if (progress?.status === "running" && progress.process === 0)
+    return <progress aria-label={`${progress.stage}: duration unknown`} />;
   const share = elapsedShare(progress);
   if (share === null) return null;
   return <progress max={1} value={share} aria-label={`${percent(share)} of the expected time`} />;
 }
 
-/** The running trial, second by second. */
+/** A chart of the running trial's throughput in each second. */
 function RunningTrial({ progress }: { progress: RunProgress | null }) {
   const windows = progress?.windows ?? [];
   return (
@@ -77,6 +92,7 @@ function RunningTrial({ progress }: { progress: RunProgress | null }) {
         {
           name: "requests/s",
           style: seriesStyle(0),
+          isTimeSeries: true,
           points: windows.map((item) => ({
             x: item.start + item.duration,
             y: item.responses === null || item.duration <= 0 ? null : item.responses / item.duration,
@@ -92,22 +108,21 @@ function RunningTrial({ progress }: { progress: RunProgress | null }) {
 }
 
 function LatestTrials({ trials }: { trials: Trial[] }) {
+  const flags = trials.map(trialFlags);
+  const shared = commonFlags(flags);
   return (
     <details open>
       <summary>Latest trials</summary>
+      <CommonFlags flags={shared} scope="table" />
       <PlainTable
         label="Latest trials"
         heads={["Implementation", "Test", "Load", number("Requests/s"), number("CPU µs/req"), "Notes"]}
-        rows={trials.map((trial) => ({
+        rows={trials.map((trial, index) => ({
           key: trial.id,
           cells: [
-            ...[trial.implementation, testName(trial.test_type), loadName(trial.load)],
+            ...[trial.implementation, testName(trial.test_type), label(trial.load)],
             ...[rate(trial.throughput), micros(trial.cpu_per_request)],
-            trial.validity
-              .filter((check) => check.flag)
-              .map((check) => (
-                <Flag key={check.name} flag={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
-              )),
+            <RowFlags flags={(flags[index] ?? []).filter((flag) => !shared.includes(flag))} />,
           ],
         }))}
       />

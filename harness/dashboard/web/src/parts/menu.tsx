@@ -1,21 +1,20 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { placeInside } from "./placement";
 
-/** A button that opens a panel below it; Escape and a click elsewhere close it. */
-export function Menu({
-  label,
-  badge,
-  children,
-  align = "left",
-}: {
-  label: string;
-  badge?: number;
-  children: ComponentChildren;
-  align?: "left" | "right";
-}) {
+/** A button that opens a panel below it. Escape, or a click elsewhere, closes the panel. */
+export function Menu({ label, badge, children }: { label: string; badge?: number; children: ComponentChildren }) {
   const [open, setOpen] = useState(false);
   const frame = useRef<HTMLDivElement>(null);
+  const panel = useRef<HTMLDivElement>(null);
   const id = useId();
+  useLayoutEffect(() => {
+    if (!open) return;
+    const place = (): void => placeInside(panel.current);
+    place();
+    addEventListener("resize", place);
+    return () => removeEventListener("resize", place);
+  }, [open]);
   useEffect(() => {
     if (!open) return;
     const closeOutside = (event: Event): void => {
@@ -39,7 +38,7 @@ export function Menu({
         {label}
         {badge ? <span class="badge">{badge}</span> : null}
       </button>
-      <div id={id} class={`panel ${align}`} hidden={!open}>
+      <div id={id} class="panel" ref={panel} hidden={!open}>
         {open && children}
       </div>
     </div>

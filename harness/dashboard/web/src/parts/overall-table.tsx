@@ -2,28 +2,33 @@
 import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../load";
+import type { MetricSpec } from "../metrics";
 import type { ScoreRow } from "../scores";
 import { type Tie, tieClasses, groupTies } from "../table";
 import { Bar } from "./bar";
-import { Flag } from "./basics";
-import { heat } from "./heat";
+import { RowFlags } from "./basics";
+import { useBaselineRow } from "./baseline";
+import { heat, ratioHeat, type RatioScale } from "./heat";
 import { LanguageDot, LanguageFacts } from "./language";
 import { useIncrementalRows } from "./incremental-rows";
 import { RowMenu } from "./row-menu";
+import { SelectRow } from "./selection";
 
 interface Props {
   list: ScoreRow[];
   tests: string[];
-  counting: readonly string[]; // test types in the score
+  counting: readonly string[]; // test types that count in the score
   scoreHeader: string; // header of the score column
   commonFlags: readonly string[]; // shown above the table
   reference: string | null;
+  spec: MetricSpec;
+  scale: RatioScale | null; // null if cells show values, or shares of the best value
   caption: string;
 }
 
 const HIGHER_IS_BETTER = { lowerIsBetter: false };
 
-export function OverallTable({ list, tests, counting, scoreHeader, caption, commonFlags, reference }: Props) {
+export function OverallTable({ list, tests, counting, scoreHeader, caption, commonFlags, reference, ...cells }: Props) {
   const { route } = usePage();
   const subject = `${route.run} ${route.text} ${JSON.stringify(route.facets)}`;
   const [limit, end] = useIncrementalRows(subject, list.length);
@@ -52,6 +57,7 @@ export function OverallTable({ list, tests, counting, scoreHeader, caption, comm
                 key={test}
               >
                 <a href={href({ ...route, view: "table", test, load: "" })}>{testName(test)}</a>
+                {route.absolute && <small>{cells.spec.unit || cells.spec.column}</small>}
                 {!counting.includes(test) && <small>not in the score</small>}
               </th>
             ))}
@@ -71,6 +77,8 @@ export function OverallTable({ list, tests, counting, scoreHeader, caption, comm
               best={best}
               flags={row.flags.filter((flag) => !commonFlags.includes(flag))}
               isReference={row.name === reference}
+              spec={cells.spec}
+              scale={cells.scale}
             />
           ))}
         </tbody>
@@ -83,22 +91,28 @@ export function OverallTable({ list, tests, counting, scoreHeader, caption, comm
 interface RowProps {
   row: ScoreRow;
   tests: string[];
-  counting: readonly string[]; // test types in the score
+  counting: readonly string[]; // test types that count in the score
   best: number | null;
   tie: Tie;
   flags: string[];
   isReference: boolean;
+  spec: MetricSpec;
+  scale: RatioScale | null;
 }
 
-function ScoreTableRow({ row, tests, counting, best, tie, flags, isReference }: RowProps) {
+function ScoreTableRow({ row, tests, counting, best, tie, flags, isReference, spec, scale }: RowProps) {
   const { route } = usePage();
   const { name, info } = row;
+  const baselineRow = useBaselineRow(name, row.score !== null);
   const pinned = route.pinned.includes(name);
   const figure = isNumber(row.score) ? { median: row.score, low: row.low, high: row.high, processes: null } : null;
   return (
     <tr
       role="row"
-      class={[...tieClasses(tie), pinned ? "pinned" : "", figure ? "" : "unranked"].filter(Boolean).join(" ")}
+      class={[...tieClasses(tie), pinned ? "pinned" : "", figure ? "" : "unranked", isReference ? "baseline" : ""]
+        .filter(Boolean)
+        .join(" ")}
+      {...baselineRow}
     >
       <td role="cell" class="c-rank">
         {row.rank ? ranks(row.rank) : (row.position ?? "–")}
@@ -117,9 +131,7 @@ function ScoreTableRow({ row, tests, counting, best, tie, flags, isReference }: 
         </a>
         <span class="facts-line">
           <LanguageFacts info={info} name={name} />
-          {flags.map((flag) => (
-            <Flag key={flag} flag={flag} />
-          ))}
+          <RowFlags flags={flags} />
         </span>
       </th>
       <td role="cell" class="c-rate">
@@ -130,14 +142,15 @@ function ScoreTableRow({ row, tests, counting, best, tie, flags, isReference }: 
             <small>
               {!figure
                 ? missingTests(row)
-                : span(row.low, row.high, factor) || (isReference ? "reference" : `${percent(row.share)} of best`)}
+                : span(row.low, row.high, factor) || (isReference ? "baseline" : `${percent(row.share)} of best`)}
             </small>
           </span>
         </span>
       </td>
       {tests.map((test) => {
         const ratio = row.ratios[test];
-        const classes = isNumber(ratio) ? `c-part heat heat-${heat(row.shares[test])}` : "c-part none";
+        const step = scale && isNumber(ratio) ? ratioHeat(ratio, scale) : heat(row.shares[test]);
+        const classes = isNumber(ratio) ? `c-part heat heat-${step}` : "c-part none";
         return (
           <td
             role="cell"
@@ -145,12 +158,19 @@ function ScoreTableRow({ row, tests, counting, best, tie, flags, isReference }: 
             key={test}
             data-label={testName(test)}
           >
-            {isNumber(ratio) ? times(ratio) : <span class="quiet">–</span>}
+            {!isNumber(ratio) ? (
+              <span class="quiet">–</span>
+            ) : route.absolute ? (
+              spec.figure(row.values[test])
+            ) : (
+              times(ratio)
+            )}
           </td>
         );
       })}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} />
+        <SelectRow name={name} />
+        <RowMenu name={name} baseline={row.score !== null} />
       </td>
     </tr>
   );

@@ -1,4 +1,4 @@
-// A scrollable table of values. One cell heads each row, and numbers are right-aligned.
+// A scrollable table of values. A cell of each row is the row's header, and numbers are right-aligned.
 import type { ComponentChildren } from "preact";
 
 type Head = string | { number: string; class?: string }; // class of the whole column
@@ -17,6 +17,7 @@ interface Props {
   heads: readonly Head[];
   rows: readonly Row[];
   header?: number; // index of the column that heads each row
+  cards?: boolean; // whether narrow pages show each row as a card, with the heads as labels
 }
 
 /** Return the header of a column of numbers. */
@@ -24,11 +25,11 @@ export function number(text: string): Head {
   return { number: text };
 }
 
-export function PlainTable({ label, heads, rows, header = 0 }: Props) {
+export function PlainTable({ label, heads, rows, header = 0, cards = false }: Props) {
   const kinds = heads.map((head) => (typeof head === "string" ? "" : `number ${head.class ?? ""}`.trim()));
   return (
     <div class="table-frame" tabIndex={0} role="region" aria-label={label}>
-      <table class="plain-table">
+      <table class={cards ? "plain-table cards" : "plain-table"}>
         <thead>
           <tr>
             {heads.map((head, index) => (
@@ -50,8 +51,14 @@ export function PlainTable({ label, heads, rows, header = 0 }: Props) {
                       {show}
                     </th>
                   );
+                const head = heads[index] ?? "";
                 return (
-                  <td class={`${kinds[index] ?? ""} ${cell.class ?? ""}`.trim()} title={cell.title} key={index}>
+                  <td
+                    class={`${kinds[index] ?? ""} ${cell.class ?? ""}`.trim()}
+                    title={cell.title}
+                    data-label={cards && index > header ? (typeof head === "string" ? head : head.number) : undefined}
+                    key={index}
+                  >
                     {show}
                   </td>
                 );

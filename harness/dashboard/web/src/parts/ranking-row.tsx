@@ -5,10 +5,13 @@ import { name as loadName } from "../load";
 import type { MetricSpec } from "../metrics";
 import { type RankedRow, type Tie, tieClasses } from "../table";
 import { Bar } from "./bar";
-import { Flag } from "./basics";
+import { useBaselineRow } from "./baseline";
+import { RowFlags } from "./basics";
 import type { Columns } from "./columns";
 import { LanguageDot, LanguageFacts } from "./language";
 import { RowMenu } from "./row-menu";
+import { SelectRow } from "./selection";
+import { VerifiedMark } from "./verified";
 import { RatioFigure, FigureWithInterval } from "./figure";
 
 interface Props {
@@ -21,17 +24,24 @@ interface Props {
   showLoad: boolean;
   commonFlags: string[];
   pinned: boolean;
+  isBaseline: boolean;
 }
 
 export function RankingRow({ entry, index, tie, best, columns, testType, commonFlags, ...state }: Props) {
   const { route } = usePage();
   const { row, info, name } = entry;
   const { spec } = columns;
-  const classes = [...tieClasses(tie), state.pinned ? "pinned" : "", row.ranked || !columns.ranked ? "" : "unranked"]
+  const baselineRow = useBaselineRow(name, row.ranked);
+  const classes = [
+    ...tieClasses(tie),
+    state.pinned ? "pinned" : "",
+    row.ranked || !columns.ranked ? "" : "unranked",
+    state.isBaseline ? "baseline" : "",
+  ]
     .filter(Boolean)
     .join(" ");
   return (
-    <tr role="row" class={classes} aria-rowindex={index + 2}>
+    <tr role="row" class={classes} aria-rowindex={index + 2} {...baselineRow}>
       {columns.ranked && (
         <td role="cell" class="c-rank">
           {rankText(entry)}
@@ -43,6 +53,7 @@ export function RankingRow({ entry, index, tie, best, columns, testType, commonF
           <bdi>{name}</bdi>
         </a>
         <span class="facts-line">
+          <VerifiedMark row={row} />
           <LanguageFacts info={info} name={name} />
           {state.showLoad && row.load && <span>{loadName(row.load)}</span>}
         </span>
@@ -66,7 +77,7 @@ export function RankingRow({ entry, index, tie, best, columns, testType, commonF
       )}
       {columns.ratio && (
         <td role="cell" class="c-ratio">
-          <RatioFigure ratio={entry.ratio} />
+          {state.isBaseline ? <span class="quiet">baseline</span> : <RatioFigure ratio={entry.ratio} />}
         </td>
       )}
       {columns.others.map((other) => (
@@ -89,15 +100,12 @@ export function RankingRow({ entry, index, tie, best, columns, testType, commonF
               <bdi>{row.reason}</bdi>
             </span>
           )}
-          {row.flags
-            .filter((flag) => !commonFlags.includes(flag))
-            .map((flag) => (
-              <Flag key={flag} flag={flag} />
-            ))}
+          <RowFlags flags={row.flags.filter((flag) => !commonFlags.includes(flag))} />
         </td>
       )}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} />
+        <SelectRow name={name} />
+        <RowMenu name={name} baseline={row.ranked} />
       </td>
     </tr>
   );
@@ -108,7 +116,7 @@ function rankText({ row, standing, position }: RankedRow): string {
   return standing ? ranks(standing.rank) : position === null ? "–" : String(position);
 }
 
-/** A metric other than the one that ranks the table. */
+/** The cell of a metric that does not determine the order of the table. */
 function OtherMetric({ spec, entry }: { spec: MetricSpec; entry: RankedRow }) {
   const value = spec.value(entry.row);
   const estimate = spec.standing(entry.row)?.estimate;

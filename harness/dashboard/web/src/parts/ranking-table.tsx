@@ -16,6 +16,7 @@ interface Props {
   testType: string;
   loadsDiffer: boolean;
   commonFlags: string[]; // shown above the table
+  baseline: string | null;
 }
 
 export function RankingTable({ subject, list, all, columns, caption, ...more }: Props) {
@@ -46,6 +47,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
               showLoad={more.loadsDiffer}
               commonFlags={more.commonFlags}
               pinned={route.pinned.includes(entry.name)}
+              isBaseline={entry.name === more.baseline}
             />
           ))}
         </tbody>

@@ -1,7 +1,8 @@
-// The menu of a row. It is placed above the page, because tables clip their contents.
+// The menu of a row. It is drawn on top of the page, because a table would clip it.
 import type { RefObject } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { usePage } from "../hooks";
+import { placeInside } from "./placement";
 
 interface MenuPosition {
   name: string; // implementation; the row may later show another implementation
@@ -9,7 +10,8 @@ interface MenuPosition {
   right: number;
 }
 
-export function RowMenu({ name }: { name: string }) {
+/** `baseline` is true if the implementation can be the baseline. */
+export function RowMenu({ name, baseline }: { name: string; baseline: boolean }) {
   const [opened, setPosition] = useState<MenuPosition | null>(null);
   const position = opened?.name === name ? opened : null;
   const button = useRef<HTMLButtonElement>(null);
@@ -19,7 +21,7 @@ export function RowMenu({ name }: { name: string }) {
     else
       setPosition({
         name,
-        top: Math.min(box.bottom + 4, innerHeight - 240),
+        top: box.bottom + 4,
         right: Math.max(8, document.documentElement.clientWidth - box.right),
       });
   };
@@ -43,21 +45,23 @@ export function RowMenu({ name }: { name: string }) {
           <circle cx="13" cy="8" r="1.5" />
         </svg>
       </button>
-      {position && <Actions name={name} position={position} button={button} onClose={close} />}
+      {position && <Actions name={name} baseline={baseline} position={position} button={button} onClose={close} />}
     </>
   );
 }
 
 interface ActionsProps {
   name: string;
+  baseline: boolean;
   position: MenuPosition;
   button: RefObject<HTMLButtonElement | null>; // its click closes the menu, too
   onClose: () => void;
 }
 
-function Actions({ name, position, button, onClose }: ActionsProps) {
+function Actions({ name, baseline, position, button, onClose }: ActionsProps) {
   const { route, go } = usePage();
   const frame = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => placeInside(frame.current), []);
   useEffect(() => {
     frame.current?.querySelector<HTMLElement>("button")?.focus({ preventScroll: true });
     const closeOutside = (event: Event): void => {
@@ -91,6 +95,17 @@ function Actions({ name, position, button, onClose }: ActionsProps) {
       aria-label={`Actions for ${name}`}
       style={{ top: `${position.top}px`, right: `${position.right}px` }}
     >
+      {baseline && (
+        <button
+          type="button"
+          onClick={() => {
+            go({ baseline: route.baseline === name ? "" : name });
+            onClose();
+          }}
+        >
+          {route.baseline === name ? "Restore the run's baseline" : "Make it the baseline"}
+        </button>
+      )}
       <button type="button" onClick={() => toggle("pinned")}>
         {route.pinned.includes(name) ? "Unpin" : "Pin to the top"}
       </button>

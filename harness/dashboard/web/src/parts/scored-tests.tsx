@@ -6,7 +6,7 @@ import { Menu } from "./menu";
 export function ScoredTests({ tests, counting }: { tests: string[]; counting: readonly string[] }) {
   const { go } = usePage();
   return (
-    <Menu label={`Score: ${counting.length} of ${tests.length} tests`} align="right">
+    <Menu label={`Score: ${counting.length} of ${tests.length} tests`}>
       <div class="choices">
         {tests.map((test) => (
           <label class="check" key={test}>

@@ -1,4 +1,4 @@
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 export interface Tab {
   id: string;
@@ -23,6 +23,11 @@ export function Tabs({
   quiet?: boolean;
 }) {
   const row = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // On narrow pages the row scrolls. scrollIntoView would also scroll the page.
+    const [frame, tab] = [row.current, row.current?.querySelector<HTMLElement>("[aria-selected=true]")];
+    if (frame && tab) frame.scrollLeft = tab.offsetLeft - frame.offsetLeft - (frame.clientWidth - tab.offsetWidth) / 2;
+  }, [chosen]);
   const step = (event: KeyboardEvent): void => {
     const index = tabs.findIndex((tab) => tab.id === chosen);
     const next =

@@ -1,4 +1,4 @@
-// The trials of a cell second by second, with the warm-up of a selected process.
+// A chart of a cell's trials in each second. It also shows the warm-up of a selected process.
 import { LineChart } from "../charts/lines";
 import { seriesStyle } from "../charts/palette";
 import type { Trial } from "../documents";
@@ -8,8 +8,9 @@ import { trialName } from "../load";
 
 const SHORTEST_WINDOW = 0.25; // seconds
 
-export function TimeSeries({ trials, all }: { trials: Trial[]; all: Trial[] }) {
+export function TimeSeries({ trials: recorded, all }: { trials: Trial[]; all: Trial[] }) {
   const { route, go } = usePage();
+  const trials = recorded.filter((trial) => trial.purpose !== "witness");
   const selected = route.process === null ? trials : trials.filter((trial) => trial.process === route.process);
   const drawn = selected.slice(0, 16);
   // The warm-up is recorded in the first trial after it, which may have another load.
@@ -21,6 +22,7 @@ export function TimeSeries({ trials, all }: { trials: Trial[]; all: Trial[] }) {
   const series = drawn.map((trial, index) => ({
     name: trialName(trial),
     style: seriesStyle(index),
+    isTimeSeries: true,
     points: [
       ...(index === 0 ? (warmUp?.windows ?? []) : []).map((item) => ({
         x: item.start - warmUpDuration + item.duration / 2,
@@ -70,7 +72,7 @@ export function TimeSeries({ trials, all }: { trials: Trial[]; all: Trial[] }) {
         }}
         y={{ label: "requests/s", kind: "linear", format: rate, tick }}
         spans={warmUp ? [{ from: -warmUpDuration, to: 0, name: "warm-up" }] : []}
-        marks={drawn.length === 1 || series.some((item) => item.points.length === 1)}
+        marks={drawn.length === 1}
         height={300}
         columns={["process", "seconds", "requests_per_second"]}
       />
@@ -78,7 +80,7 @@ export function TimeSeries({ trials, all }: { trials: Trial[]; all: Trial[] }) {
   );
 }
 
-/** Return the responses per second of a window, or null if the window is too short, as at the end of a trial. */
+/** Return the responses per second of a window, or null if the window is too short. The last window may be short. */
 function perSecond(responses: number | null, duration: number): number | null {
   return isNumber(responses) && duration > SHORTEST_WINDOW ? responses / duration : null;
 }

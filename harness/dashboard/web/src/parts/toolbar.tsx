@@ -5,8 +5,10 @@ import { usePage } from "../hooks";
 import { label, type Load, name as loadName } from "../load";
 import type { MetricSpec } from "../metrics";
 import { METRICS, SORTS } from "../route";
+import { BaselineSelect } from "./baseline";
 import type { Columns } from "./columns";
 import { Filters } from "./filters";
+import { SearchField } from "./search-field";
 
 interface Props {
   loads: readonly Load[];
@@ -14,10 +16,11 @@ interface Props {
   infos: readonly ImplementationInfo[];
   metrics: MetricSpec[]; // selectable metrics
   columns: Columns | null; // for sorting on narrow pages, which have no column headers
+  usualBaseline: string | null;
   children?: ComponentChildren;
 }
 
-export function Toolbar({ loads, headline, infos, metrics, columns, children }: Props) {
+export function Toolbar({ loads, headline, infos, metrics, columns, usualBaseline, children }: Props) {
   const { route, go } = usePage();
   return (
     <div class="toolbar" role="group" aria-label="View options">
@@ -70,15 +73,8 @@ export function Toolbar({ loads, headline, infos, metrics, columns, children }: 
           </select>
         </label>
       )}
-      <label class="search">
-        <span class="visually-hidden">Filter by text</span>
-        <input
-          type="search"
-          value={route.text}
-          placeholder="Filter: java vert, go"
-          onInput={(event) => go({ text: event.currentTarget.value }, "replace")}
-        />
-      </label>
+      <BaselineSelect infos={infos} usual={usualBaseline} />
+      <SearchField value={route.text} placeholder="Filter: java vert, go" onInput={(text) => go({ text }, "replace")} />
       <Filters infos={infos} />
       {children}
     </div>

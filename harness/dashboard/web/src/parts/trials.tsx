@@ -1,23 +1,28 @@
 // The trials of a cell with their values and load commands.
 import type { Trial } from "../documents";
 import { bytes, count, isNumber, micros, percent, rate, seconds, shell } from "../format";
-import { trialName } from "../load";
-import { Flag } from "./basics";
+import { describeWitness, trialName } from "../load";
+import { commonFlags } from "../table";
+import { CommonFlags, RowFlags } from "./basics";
 import { number, PlainTable } from "./plain-table";
 
 export function Trials({ trials }: { trials: Trial[] }) {
+  const witness = describeWitness(trials);
+  const flags = trials.map(trialFlags);
+  const shared = commonFlags(flags);
   return (
     <section aria-labelledby="trials">
       <h3 id="trials">All trials</h3>
+      <CommonFlags flags={shared} scope="table" />
       <PlainTable
         label="Trials"
         heads={[
-          "Trial",
+          "Trial (process, round)",
           ...["Requests/s", "CPU µs/req", "p50", "p99", "p99.9", "Max", "Peak memory", "Errors"].map(number),
           ...["Server CPU", "Generator CPU", "Database CPU"].map(number),
           "Validity",
         ]}
-        rows={trials.map((trial) => ({
+        rows={trials.map((trial, index) => ({
           key: trial.id,
           class: isExcluded(trial) ? "excluded" : "",
           cells: [
@@ -30,16 +35,12 @@ export function Trials({ trials }: { trials: Trial[] }) {
             isNumber(trial.database_cpu_seconds) ? percent(trial.database_cpu_seconds / trial.duration) : "–",
             <>
               {isExcluded(trial) && <span class="reason">excluded </span>}
-              {trial.validity
-                .filter((check) => check.flag)
-                .map((check) => (
-                  <Flag key={check.name} flag={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
-                ))}
-              {trial.steady === false && <Flag flag="warm-up unsettled" />}
+              <RowFlags flags={(flags[index] ?? []).filter((flag) => !shared.includes(flag))} />
             </>,
           ],
         }))}
       />
+      {witness && <p>{witness}.</p>}
       {trials.some((trial) => trial.latency) && (
         <p class="quiet">
           Kind of latency: {[...new Set(trials.map((trial) => trial.latency?.basis).filter(Boolean))].join("; ")}.
@@ -48,6 +49,12 @@ export function Trials({ trials }: { trials: Trial[] }) {
       <Commands trials={trials} />
     </section>
   );
+}
+
+/** Return the flags of a trial's validity checks, and whether its warm-up was incomplete. */
+export function trialFlags({ validity, steady }: Trial): string[] {
+  const flags = validity.flatMap(({ flag }) => flag || []);
+  return steady === false ? [...flags, "warm-up unsettled"] : flags;
 }
 
 function isExcluded({ validity }: Trial): boolean {

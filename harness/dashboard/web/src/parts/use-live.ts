@@ -8,13 +8,14 @@ const REFRESH_SECONDS = 6; // minimum time between two reloads of the ranking
 
 export interface LiveState {
   connected: boolean;
-  document: LiveDocument | null; // null before the first response, and for runs that ended before
+  document: LiveDocument | null; // null before the first response, and for runs that have already ended
   version: number; // incremented when the ranking should be reloaded
 }
 
 const INITIAL_STATE: LiveState = { connected: false, document: null, version: 0 };
 
-export function useLive(run: string): LiveState {
+/** A change of `attempt` asks the server again whether the run exists. */
+export function useLive(run: string, attempt: number): LiveState {
   const { source } = usePage();
   const [state, setState] = useState<LiveState>(INITIAL_STATE);
   useEffect(() => {
@@ -53,6 +54,6 @@ export function useLive(run: string): LiveState {
       current = false;
       clearTimeout(timer);
     };
-  }, [source, run]);
+  }, [source, run, attempt]);
   return state;
 }

@@ -1,8 +1,7 @@
-// Conversion of a results.json of TechEmpower's toolset. The file has one trial per cell, so there are no intervals and
-// ranks are those of point estimates.
+// Converts a results.json of TechEmpower's toolset. The file has a single trial per cell. There are therefore no
+// intervals, and ranks are the ranks of point estimates.
 import type {
   CellLatency,
-  CheckResult,
   ClosedLoop,
   Embedded,
   Estimate,
@@ -13,14 +12,13 @@ import type {
   Standing,
   Table,
   TestDocument,
-  VerdictSummary,
 } from "../documents";
 import { summarize } from "./summarize";
 import { duration as seconds, number, numbers, type Raw, record, strings, text } from "./read";
 
 const SINGLE_MEASUREMENT = "single measurement";
 
-/** Convert a results file. Throw an Error with the missing part if it is not a results file. */
+/** Convert a results file. Throw an Error that names the missing part if it is not a results file. */
 export function convert(raw: unknown, id: string): Embedded {
   const file = record(raw);
   const data = record(file.rawData);
@@ -50,7 +48,7 @@ export function convert(raw: unknown, id: string): Embedded {
       ? (tables.at(-1) ?? table(test, null, all, () => null, reasons))
       : table(test, null, all, (name) => best(cells, name), reasons);
     rankings[test] = { test_type: test, headline, tables: [] };
-    tests[test] = { test_type: test, tables, verdicts: verdicts(test, record(file.verify)), problems: [] };
+    tests[test] = { test_type: test, tables, problems: [] };
   }
   const title = text(file.name) || "TechEmpower results";
   const completed = number(file.completionTime);
@@ -73,7 +71,8 @@ export function convert(raw: unknown, id: string): Embedded {
   return {
     document: {
       title,
-      example: false,
+      published: "",
+      network_path: "unknown",
       sentences: summarize(ranking, implementations, text(file.environmentDescription)),
       run: {
         schema_version: 1,
@@ -103,6 +102,7 @@ export function convert(raw: unknown, id: string): Embedded {
         problems: [],
         cells: {},
         sets: [],
+        part: null,
         left_out: [],
         machines: [],
         links: [],
@@ -116,6 +116,7 @@ export function convert(raw: unknown, id: string): Embedded {
     cells: [],
     logs: {},
     left_out: [],
+    links: {},
   };
 }
 
@@ -166,7 +167,7 @@ function measure(test: string, data: Raw, loads: ClosedLoop[], duration: number,
 }
 
 /**
- * Return wrk's average, deviation and maximum, the only latencies in the file. Those of pipelined tests are
+ * Return wrk's mean, standard deviation and maximum, the only latencies in the file. For pipelined tests, they are
  * meaningless.
  */
 function latencies({ test, byName }: Cells): LatencyDocument {
@@ -240,6 +241,7 @@ function emptyRow(implementation: string): Row {
     response_time: null,
     throughput_per_memory: null,
     threads: null,
+    cpu_to_floor: null,
     startup_time: null,
     latency: null,
     errors: 0,
@@ -248,6 +250,8 @@ function emptyRow(implementation: string): Row {
     reason: "",
     trials: 0,
     dropped: 0,
+    checks: 0,
+    responses_checked: 0,
   };
 }
 
@@ -319,15 +323,6 @@ function implementationInfo(name: string, metadata: unknown, data: Raw, failed: 
     allowed: [],
     build: null,
   };
-}
-
-function verdicts(test: string, verify: Raw): VerdictSummary[] {
-  return Object.entries(verify).flatMap(([name, outcomes]) => {
-    const outcome = record(outcomes)[test];
-    if (outcome !== "pass" && outcome !== "warn" && outcome !== "fail") return [];
-    const findings: CheckResult[] = [];
-    return [{ implementation: name, test_type: test, outcome, findings }];
-  });
 }
 
 const UNKNOWN_MACHINE: Embedded["document"]["run"]["machine"] = {

@@ -1,5 +1,5 @@
-// The summary of a TechEmpower file in sentences, like that of a run by harness/report/summary.py: the leader, its
-// lead, and the uncertainty, which a single measurement does not reveal. Pure functions.
+// Pure functions that summarise a TechEmpower file. They name the leader, say how large the lead is, and note that the
+// uncertainty is unknown. The wording follows harness/report/summary.py.
 import type { ImplementationInfo, Ranking } from "../documents";
 import { count, percent, times } from "../format";
 import { testName } from "../load";
@@ -10,7 +10,7 @@ const UNCERTAINTY =
   "Each cell was measured once, so there are no intervals, and the file does not show which differences are real.";
 const ADVICE = "To find out, measure several times on the same machine, for example with ./tfb run --profile standard.";
 
-/** Return sentences by test type and metric. The file ranks by throughput only. */
+/** Return the summary's sentences by test type and metric. The only metric in a TechEmpower file is throughput. */
 export function summarize(
   ranking: Ranking,
   infos: readonly ImplementationInfo[],

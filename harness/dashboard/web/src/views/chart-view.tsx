@@ -7,6 +7,7 @@ import { Latency } from "./latency";
 import { LoadCurve } from "./load-curve";
 import { assignStyles } from "./series-styles";
 import { Pairs } from "./pairs";
+import { Scatter } from "./scatter";
 
 const MAX_LINES = 8;
 
@@ -44,6 +45,8 @@ export function Charts({ view, list: visible, doc, test, details, version }: Pro
           version={version}
         />
       );
+    case "scatter":
+      return <Scatter list={list} doc={doc} test={test} />;
     default:
       return <Pairs list={list} doc={doc} test={test} />;
   }

@@ -21,9 +21,10 @@ interface Props {
   metric: string; // name of the metric
   subject: string; // name of the test type
   format: (value: number) => string;
+  tickUnit?: number | undefined;
 }
 
-export function Groups({ members, lowerIsBetter, metric, subject, format }: Props) {
+export function Groups({ members, lowerIsBetter, metric, subject, format, tickUnit }: Props) {
   const { route, go } = usePage();
   const groups = grouped(members, route.group, lowerIsBetter);
   const name = FACET_NAMES[route.group].toLowerCase();
@@ -57,8 +58,10 @@ export function Groups({ members, lowerIsBetter, metric, subject, format }: Prop
         }))}
         label={metric}
         format={format}
+        tickUnit={tickUnit}
       />
       <PlainTable
+        cards
         label={`${subject} by ${name}`}
         heads={[
           ...[FACET_NAMES[route.group], number("Implementations"), "Best"],

@@ -49,7 +49,7 @@ export function LatencyAtRates({ table, drawn: drawnRows, list, styleFor, pinned
       />
       <LineChart
         title={`${where}: 99th percentile over load`}
-        note="Only loads with passed validity checks: beyond the last point, a rate was not achieved or the generator was late."
+        note="Only loads that passed their validity checks. Beyond the last point, a rate was not achieved or the generator was late."
         series={drawn.map((row) => ({
           name: row.implementation,
           style: styleFor(row.implementation),

@@ -4,7 +4,7 @@ import { IntervalChart } from "../charts/intervals";
 import { SpectrumChart } from "../charts/spectrum";
 import { isNumber, seconds } from "../format";
 import { useDocument, usePage } from "../hooks";
-import { label, name as loadName, testName } from "../load";
+import { label, type Load, name as loadName, testName } from "../load";
 import { Waiting } from "../parts/basics";
 import type { RankedRow } from "../table";
 import { LatencyAtRates } from "./latency-load";
@@ -25,26 +25,22 @@ export function Latency({ drawn: drawnRows, list, styleFor, doc, test, omittedNo
   const { source, route } = usePage();
   const loaded = useDocument(`latency ${route.run} ${test}#${version}`, () => source.latency(route.run, test));
   if (loaded.state !== "ready") return <Waiting loaded={loaded} subject="the latencies" />;
-  const loads = doc.run.loads[test] ?? [];
-  const available = loads.filter((load) => loaded.value.cells.some((cell) => label(cell.load) === label(load)));
-  const selected = available.find((load) => label(load) === route.load) ?? available.at(-1);
-  const cellByName = new Map(
-    loaded.value.cells
-      .filter((cell) => selected && label(cell.load) === label(selected))
-      .map((cell) => [cell.implementation, cell]),
-  );
-  if (!selected || cellByName.size === 0)
+  const cellByKey = new Map(loaded.value.cells.map((cell) => [cellKey(cell.implementation, cell.load), cell]));
+  const drawn = drawnRows.flatMap((row) => latencyEntry(cellByKey, row));
+  const entries = list.flatMap((row) => latencyEntry(cellByKey, row));
+  const [first] = entries;
+  if (!first)
     return (
       <p class="empty">
-        {loads.some((load) => load.depth > 1)
+        {list.some(({ row }) => row.load && row.load.depth > 1)
           ? "There is no latency of a pipelined test: the load generator's figures mean nothing available."
-          : "This run has no latencies for this test type."}
+          : `This run has no latencies for this test type${route.load ? ` at ${route.load}` : ""}.`}
       </p>
     );
-  const drawn = drawnRows.flatMap((row) => latencyEntry(cellByName, row));
   const atRates = doc.ranking.latency[test];
   const spectra = drawn.filter(({ cell }) => Object.keys(cell.percentiles).length > 0);
-  const where = `${testName(test)} at ${loadName(selected)}`;
+  const sameLoad = entries.every(({ cell }) => label(cell.load) === label(first.cell.load));
+  const where = `${testName(test)} at ${sameLoad ? loadName(first.cell.load) : "each implementation's best load"}`;
   return (
     <>
       {atRates && (
@@ -57,7 +53,7 @@ export function Latency({ drawn: drawnRows, list, styleFor, doc, test, omittedNo
           where={testName(test)}
         />
       )}
-      <LatencyKind cells={[...cellByName.values()]} omittedNote={omittedNote} />
+      <LatencyKind cells={entries.map(({ cell }) => cell)} omittedNote={omittedNote} />
       {spectra.length > 0 && (
         <SpectrumChart
           title={`${where}: latency by percentile`}
@@ -97,17 +93,22 @@ export function Latency({ drawn: drawnRows, list, styleFor, doc, test, omittedNo
         format={seconds}
         column="latency_seconds"
       />
-      <LatencyTable entries={list.flatMap((row) => latencyEntry(cellByName, row))} where={where} />
+      <LatencyTable entries={entries} where={where} />
     </>
   );
 }
 
+function cellKey(implementation: string, load: Load): string {
+  return `${implementation}\n${label(load)}`;
+}
+
+/** Return the latency at the load of a row: the selected load, or the load of the headline table. */
 function latencyEntry(cells: ReadonlyMap<string, CellLatency>, row: RankedRow): LatencyEntry[] {
-  const cell = cells.get(row.name);
+  const cell = row.row.load ? cells.get(cellKey(row.name, row.row.load)) : undefined;
   return cell ? [{ row, cell }] : [];
 }
 
-/** The kind of latency. That of a closed loop is not what a client experiences at a given rate. */
+/** The kind of latency. The latency of a closed loop is not the latency of a client at a given rate. */
 function LatencyKind({ cells, omittedNote }: { cells: CellLatency[]; omittedNote: string }) {
   const bases = [...new Set(cells.map((cell) => cell.basis))];
   return (

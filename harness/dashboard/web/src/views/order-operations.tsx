@@ -1,11 +1,11 @@
-// Response times of the order service by use case and operation, at one factor of the arrivals.
-import type { OrderPoint, OrderResults } from "../documents";
+// Response times of the order service by use case and operation, at the selected load factor.
+import type { ScenarioPoint, ScenarioResults } from "../documents";
 import { seconds, span } from "../format";
 import { usePage } from "../hooks";
 import { number, PlainTable } from "../parts/plain-table";
 
 interface Props {
-  orders: OrderResults;
+  orders: ScenarioResults;
 }
 
 export function OrderOperations({ orders }: Props) {
@@ -17,7 +17,7 @@ export function OrderOperations({ orders }: Props) {
     <>
       <p>
         <label>
-          Factor of arrivals{" "}
+          Load factor{" "}
           <select value={`x${selected}`} onChange={(event) => go({ load: event.currentTarget.value })}>
             {factors.map((value) => (
               <option key={value} value={`x${value}`}>
@@ -38,7 +38,7 @@ export function OrderOperations({ orders }: Props) {
 }
 
 /** Return each use case with its operations, in recorded order; "" is the whole arrival. */
-function useCases(orders: OrderResults, factor: number): [string, string[]][] {
+function useCases(orders: ScenarioResults, factor: number): [string, string[]][] {
   const operationsByCase = new Map<string, string[]>();
   for (const points of Object.values(orders.points))
     for (const point of points) {
@@ -79,8 +79,8 @@ function OperationTable({ name, operations, orders, factor }: TableProps) {
   );
 }
 
-/** Format a percentile with its interval. Percentiles of too few requests are missing. */
-function formatPercentile(point: OrderPoint, key: string): string {
+/** Format a percentile with its interval, or an en dash if there were too few requests for an estimate. */
+function formatPercentile(point: ScenarioPoint, key: string): string {
   const estimate = point.percentiles[key];
   if (!estimate) return "–";
   const ends = span(estimate.low, estimate.high, seconds);

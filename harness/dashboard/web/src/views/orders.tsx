@@ -1,6 +1,13 @@
 // The order service: response times of "create order" at each factor of arrivals, costs, and capacity.
 import { IntervalChart, type IntervalRow } from "../charts/intervals";
-import type { ImplementationInfo, OrderRow, OrderResults, OrderTable, RunDocument, Standing } from "../documents";
+import type {
+  ImplementationInfo,
+  ScenarioRow,
+  ScenarioResults,
+  ScenarioTable,
+  RunDocument,
+  Standing,
+} from "../documents";
 import { bytes, isNumber, micros, ranks, seconds, span } from "../format";
 import { href, usePage } from "../hooks";
 import { number, PlainTable } from "../parts/plain-table";
@@ -8,7 +15,7 @@ import { assignStyles, type StyleFor } from "./series-styles";
 
 interface Props {
   doc: RunDocument;
-  orders: OrderResults;
+  orders: ScenarioResults;
   infos: ReadonlyMap<string, ImplementationInfo>;
 }
 
@@ -31,7 +38,7 @@ export function OrderRanking({ doc, orders, infos }: Props) {
   );
 }
 
-function AtFactor({ table, infos, styleFor }: { table: OrderTable; infos: Props["infos"]; styleFor: StyleFor }) {
+function AtFactor({ table, infos, styleFor }: { table: ScenarioTable; infos: Props["infos"]; styleFor: StyleFor }) {
   const { route } = usePage();
   const title = `×${table.factor}: response time of "create order"`;
   return (
@@ -72,7 +79,7 @@ function AtFactor({ table, infos, styleFor }: { table: OrderTable; infos: Props[
   );
 }
 
-function formatCosts(row: OrderRow): string[] {
+function formatCosts(row: ScenarioRow): string[] {
   const cpu = row.cpu_per_request?.estimate;
   return [
     ...["50", "90", "99"].map((key) => {
@@ -100,7 +107,7 @@ function intervalRow(name: string, standing: Standing | null, styleFor: StyleFor
   return [{ name, value: median, low, high, colorClass: styleFor(name).class }];
 }
 
-function Capacity({ orders, styleFor }: { orders: OrderResults; styleFor: StyleFor }) {
+function Capacity({ orders, styleFor }: { orders: ScenarioResults; styleFor: StyleFor }) {
   const rows = orders.capacities ?? [];
   if (!orders.goal || rows.length === 0) return null;
   const goal = `p${orders.goal.percentile} of "create order" within ${seconds(orders.goal.seconds)}`;

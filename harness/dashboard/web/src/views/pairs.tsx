@@ -28,7 +28,7 @@ export function Pairs({ list, doc, test }: { list: RankedRow[]; doc: RunDocument
         <>
           {spec.lowerIsBetter && "Lower is better. "}
           {intervals
-            ? `Ratios with ${Math.round(doc.ranking.confidence * 100)} % intervals. The interval of a hollow square contains 1, so the difference may be chance.`
+            ? `Ratios with ${Math.round(doc.ranking.confidence * 100)} % intervals. The interval of a hollow square contains 1, so the difference may be due to chance.`
             : "Ratios of single measurements without intervals, so it is unknown which differences are real."}
           {isNumber(floor) &&
             ` The shaded band is this machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}

@@ -1,4 +1,4 @@
-// Line, mark and colour of implementations, which are the same in all charts of a run with few implementations.
+// Lines, marks and colours of implementations. If a run has few implementations, all its charts use the same styles.
 import type { RunDocument } from "../documents";
 import { type SeriesStyle, seriesStyle } from "../charts/palette";
 import type { RankedRow } from "../table";

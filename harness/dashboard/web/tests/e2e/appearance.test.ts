@@ -10,11 +10,14 @@ const VIEWS: Record<string, string> = {
   ranking: `${RUN}?test=json`,
   cpu: `${RUN}?test=db&metric=cpu`,
   memory: `${RUN}?test=db&metric=memory`,
+  values: `${RUN}?figures=absolute&base=express`,
   groups: `${RUN}?view=groups`,
   excluded: `${RUN}?without=json`,
   load: `${RUN}?test=db&view=load`,
   latency: `${RUN}?test=db&view=latency`,
   pairs: `${RUN}?test=db&view=pairs`,
+  scatter: `${RUN}?test=db&view=scatter`,
+  selected: `${RUN}?test=db&view=selected&select=es4x&select=express`,
   about: `${RUN}?view=about`,
   cell: `${RUN}?view=cell&test=update&impl=es4x`,
   trials: `${RUN}?view=cell&test=db&impl=es4x&process=1`,
@@ -60,6 +63,53 @@ test.each(Object.entries(VIEWS))("%s fits every width and is accessible", async 
     if (axe) await expectAccessible(page);
   }
   expect(errors.splice(0)).toEqual([]);
+});
+
+test.each([390, 768, 1280, 1920])("panels, menus and tooltips lie inside a viewport of %i px", async (width) => {
+  const { page, errors } = visitor;
+  await page.setViewportSize({ width, height: 800 });
+  const inside = async (selector: string): Promise<void> => {
+    const box = await page.locator(selector).filter({ visible: true }).first().boundingBox();
+    expect(box, selector).not.toBeNull();
+    if (!box) return;
+    expect(box.x, selector).toBeGreaterThanOrEqual(0);
+    expect(box.y, selector).toBeGreaterThanOrEqual(0);
+    expect(box.x + box.width, selector).toBeLessThanOrEqual(width);
+    expect(box.y + box.height, selector).toBeLessThanOrEqual(800);
+  };
+  for (const view of [RUN, `${RUN}?test=json`, `${RUN}?test=json&metric=throughput`]) {
+    await open(page, site.url, view);
+    for (const button of await page.locator(".menu > button").all()) {
+      await button.click();
+      await inside(".panel");
+      await page.keyboard.press("Escape");
+    }
+    for (const button of await page.getByRole("button", { name: /^Actions for/ }).all()) {
+      await button.scrollIntoViewIfNeeded();
+      await button.click();
+      await inside(".row-actions");
+      await page.keyboard.press("Escape");
+    }
+    for (const flag of await page.locator(".flag, .row-flags, .verified").filter({ visible: true }).all()) {
+      await flag.scrollIntoViewIfNeeded();
+      await flag.hover();
+      await inside(".tip");
+    }
+  }
+  expect(errors.splice(0)).toEqual([]);
+});
+
+test("the selected tab is visible on a narrow page", async () => {
+  const { page } = visitor;
+  await page.setViewportSize(APPEARANCES[0]);
+  await open(page, site.url, `${RUN}?test=update&view=about`);
+  for (const name of ["Updates", "Machine and method"])
+    await expect
+      .poll(async () => {
+        const box = await page.getByRole("tab", { name }).boundingBox();
+        return box !== null && box.x >= 0 && box.x + box.width <= 390;
+      })
+      .toBe(true);
 });
 
 test("the open filter panel is accessible", async () => {

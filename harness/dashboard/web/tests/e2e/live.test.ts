@@ -44,6 +44,17 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
+test("the page of a run in preparation shows its stage, then its progress", async () => {
+  renameSync(`${folder}/run.json`, `${folder}/hidden`);
+  progress({ stage: "build the load generator", process: 0 });
+  await visitor.page.goto(`${site.url}#/run/20250615-small`);
+  await visitor.page.getByText("20250615-small is preparing: build the load generator").waitFor();
+  renameSync(`${folder}/hidden`, `${folder}/run.json`);
+  await visitor.page.getByRole("region", { name: "Run in progress" }).waitFor();
+  visitor.errors.length = 0; // the server's 404 before run.json existed
+  progress({});
+});
+
 test("a running run shows its progress before any trial", async () => {
   await visitor.page.goto(`${site.url}#/run/20250615-small`);
   const live = visitor.page.getByRole("region", { name: "Run in progress" });

@@ -26,7 +26,9 @@ test("orders are ranked by response time at each factor", async () => {
 
 test("an undecided capacity search is reported", async () => {
   const capacity = visitor.page.getByRole("region", { name: "Capacity" });
-  await expect.poll(() => capacity.innerText()).toContain("express: lower bound, 1 of 4 brackets not decided");
+  await expect
+    .poll(() => capacity.innerText())
+    .toContain("express: lower bound, loads too short to decide in 1 of 4 processes");
 });
 
 test("use cases show all operations at the selected factor", async () => {
@@ -38,7 +40,7 @@ test("use cases show all operations at the selected factor", async () => {
     .poll(operations)
     .toEqual(["create order", "add item", "delete item", "read items", "read order", "whole arrival"]);
   const before = await unwanted.locator("tbody tr").first().innerText();
-  await visitor.page.getByLabel("Factor of arrivals").selectOption("x1");
+  await visitor.page.getByLabel("Load factor").selectOption("x1");
   await expect.poll(() => unwanted.locator("tbody tr").first().innerText()).not.toBe(before);
   await expect.poll(() => visitor.page.url()).toContain("load=x1");
   expect(visitor.errors).toEqual([]);

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { removeOverlappingTicks } from "../../src/charts/axes";
+import { removeOverlappingTicks, trimZeros } from "../../src/charts/axes";
 import { nearestStop } from "../../src/charts/crosshair";
-import { spread, textWidth } from "../../src/charts/labels";
-import { needsLogScale } from "../../src/charts/scales";
-import { crosshairStops } from "../../src/charts/series";
+import { placeLabels, spread, textWidth } from "../../src/charts/labels";
+import { needsLogScale, scaleFor } from "../../src/charts/scales";
+import { crosshairStops, isSparse } from "../../src/charts/series";
 import { seriesStyle } from "../../src/charts/palette";
 
 test("labels keep their order and do not overlap", () => {
@@ -54,3 +54,41 @@ test("the nearest stop uses x for lines and distance for points", () => {
   ];
   expect(nearestStop(points, { x: 12, y: 20 })).toBe(0);
 });
+
+test("names in a scatter plot cover no other name and no point", () => {
+  const box = (left: number, middle: number) => ({ left, width: 50, middle });
+  const boxes = [box(10, 100), box(20, 104), box(10, 130), box(200, 100)];
+  const points = boxes.map(({ left, middle }) => ({ x: left - 8, y: middle }));
+  expect(placeLabels(boxes, points, [false, false, false, false])).toEqual([false, true, true, true]);
+  expect(placeLabels(boxes, points, [true, false, false, false])).toEqual([true, false, true, true]);
+});
+
+test("a time series below five windows has no line", () => {
+  const series = (windows: number, isTimeSeries = true) => ({
+    name: "P1 R1",
+    style: seriesStyle(0),
+    isTimeSeries,
+    points: Array.from({ length: windows }, (_, x) => ({ x, y: 1 })),
+  });
+  expect([series(4), series(5), series(4, false)].map(isSparse)).toEqual([true, false, false]);
+  const tooShort = { ...series(5), points: [...series(4).points, { x: 5, y: null }] };
+  expect(isSparse(tooShort)).toBe(true);
+});
+
+test("ticks are round multiples of the unit", () => {
+  const mebibyte = 2 ** 20;
+  const values = [20, 300].map((value) => value * mebibyte);
+  for (const kind of ["linear", "log"] as const)
+    for (const mark of scaleFor(kind, values, [0, 500], { unit: mebibyte }).marks(5))
+      expect(mark / mebibyte).toBe(Math.round(mark / mebibyte));
+  const scale = scaleFor("linear", values, [0, 500], { unit: mebibyte });
+  expect(values.map((value) => scale(value))).toEqual([0, 500]);
+});
+
+test.each([
+  ["10.0 ms", "10 ms"],
+  ["0.50×", "0.5×"],
+  ["1.05×", "1.05×"],
+  ["100 µs", "100 µs"],
+  ["30", "30"],
+])("a tick shows %s as %s", (text, trimmed) => expect(trimZeros(text)).toBe(trimmed));

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { groupByTalk, measuredValue, intervalPositions, claimedValue, countByVerdict } from "../../src/claim-verdicts";
+import {
+  claimedValue,
+  countByVerdict,
+  filterClaims,
+  groupByTalk,
+  intervalPositions,
+  leadingStatement,
+  measuredValue,
+} from "../../src/claim-verdicts";
 import type { ClaimVerdict, StatementVerdict } from "../../src/documents";
 
 const statement = (facts: Partial<StatementVerdict> = {}): StatementVerdict => ({
@@ -27,6 +35,9 @@ const statement = (facts: Partial<StatementVerdict> = {}): StatementVerdict => (
   context: false,
   ...facts,
 });
+
+const claim = (name: string, facts: Partial<ClaimVerdict>): ClaimVerdict =>
+  ({ claim: name, title: "", talk: "", said: "", statements: [], ...facts }) as ClaimVerdict;
 
 test("ratios are shown with their interval if available", () => {
   expect(measuredValue(statement())).toBe("2.31× [2.20, 2.43]");
@@ -57,8 +68,7 @@ test("claims are counted by verdict in fixed order", () => {
 });
 
 test("claims are grouped by talk in order of appearance", () => {
-  const claim = (name: string, talk: string): ClaimVerdict => ({ claim: name, talk }) as ClaimVerdict;
-  const grouped = groupByTalk([claim("a", "x"), claim("b", "y"), claim("c", "x")]);
+  const grouped = groupByTalk([claim("a", { talk: "x" }), claim("b", { talk: "y" }), claim("c", { talk: "x" })]);
   expect(grouped.map(([talk, members]) => [talk, members.map((member) => member.claim)])).toEqual([
     ["x", ["a", "c"]],
     ["y", ["b"]],
@@ -79,4 +89,28 @@ test("a drawing needs an interval and includes 1", () => {
   expect(line.every((place) => place !== undefined && place >= 0 && place <= 1)).toBe(true);
   expect(intervalPositions(statement({ least: null, most: 0.9 }))?.claimed?.[0]).toBe(0);
   expect(intervalPositions(statement({ low: null }))).toBeNull();
+});
+
+test("claims are filtered by verdict and by all words", () => {
+  const all = [
+    claim("a", { verdict: "refuted", title: "Vert.x has half the latency" }),
+    claim("b", { verdict: "supported", title: "RESTEasy ties" }),
+  ];
+  const found = (text: string, verdict = ""): string[] =>
+    filterClaims(all, { text, verdict }).map((item) => item.claim);
+  expect(found("")).toEqual(["a", "b"]);
+  expect(found("LATENCY vert")).toEqual(["a"]);
+  expect(found("latency ties")).toEqual([]);
+  expect(found("", "supported")).toEqual(["b"]);
+});
+
+test("the leading statement has the verdict of its claim", () => {
+  const statements = [
+    statement({ name: "context", verdict: "refuted", context: true }),
+    statement({ name: "rate" }),
+    statement({ name: "p99", verdict: "refuted" }),
+  ];
+  expect(leadingStatement(claim("a", { verdict: "refuted", statements }))?.name).toBe("p99");
+  expect(leadingStatement(claim("a", { verdict: "undecided", statements }))?.name).toBe("rate");
+  expect(leadingStatement(claim("a", { statements: [] }))).toBeNull();
 });

@@ -14,7 +14,10 @@ const full: Route = {
   descending: true,
   text: "net, vert",
   facets: { ...noFacets(), language: ["C#", "C++"], database: ["none"], tags: ["a&b=c"] },
+  baseline: "es4x, the first",
+  absolute: true,
   pinned: ["vertx-web"],
+  selected: ["es4x", "express"],
   hidden: ["express"],
   excludedTests: ["db", "cached-query"],
   bestVariantsOnly: true,
@@ -29,6 +32,8 @@ test("defaults are omitted from the link", () => {
 });
 
 test("comparison and claims have links", () => {
+  const claims: Route = { ...emptyRoute(), page: "claims", claim: "a-claim", verdict: "direction only", text: "p99" };
+  expect(parse(format(claims))).toEqual(claims);
   const compare: Route = { ...emptyRoute(), page: "compare", run: "a", other: "b", test: "db" };
   expect(parse(format(compare))).toEqual(compare);
   expect(parse("#/claims").page).toBe("claims");

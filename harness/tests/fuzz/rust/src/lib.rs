@@ -13,9 +13,10 @@ mod loadgen {
     pub mod response;
     pub mod scenario;
     pub mod schedule;
+    pub mod transport;
 }
 
-pub use loadgen::{arguments, clock, random, requests, response, scenario, schedule};
+pub use loadgen::{arguments, clock, random, requests, response, scenario, schedule, transport};
 
 /// Cut a stream into pieces of 1 to `max_length` bytes, with lengths drawn by `seed`.
 pub fn pieces(mut stream: &[u8], max_length: usize, mut seed: u64) -> Vec<&[u8]> {

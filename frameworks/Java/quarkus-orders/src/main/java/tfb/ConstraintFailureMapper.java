@@ -21,7 +21,7 @@ public class ConstraintFailureMapper implements ExceptionMapper<ConstraintViolat
                 .collect(Collectors.joining("; ")));
     }
 
-    /** Returns the last node of a path, which starts with the method and its parameter. */
+    /** Returns the last node of a path. Bean Validation's paths start with the method and the parameter. */
     private static String member(ConstraintViolation<?> violation) {
         String name = null;
         for (Path.Node node : violation.getPropertyPath()) {

@@ -15,7 +15,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 
-/** An order. Its total is always the sum over its items. */
+/** An order. The total is always the sum over the items. */
 @Entity
 @Table(name = "orders")
 public class Order {

@@ -18,8 +18,8 @@ import reactor.netty.resources.ConnectionProvider;
 
 /**
  * The upstream of /fan-out. RestClient and WebClient share Reactor Netty's client and its connections. The JDK's client is
- * only used asynchronously: the common pool replaces threads that block on it (ForkJoinPool.ManagedBlocker), so its size
- * would have no effect.
+ * used only asynchronously. If a thread of the common pool blocked on it, the pool would start another thread
+ * (ForkJoinPool.ManagedBlocker), and the pool's size would have no effect.
  */
 @Component
 class Upstream {

@@ -34,7 +34,7 @@ final class Request {
         NewOrder order = new NewOrder(integer(body, "customerId", id -> true, "an integer"), card(body),
                 items.stream().map(Request::item).toList());
         if (new HashSet<>(order.itemIds()).size() < items.size()) {
-            throw bad("items: one stands there twice");
+            throw bad("items: an item occurs twice");
         }
         return order;
     }
@@ -76,7 +76,7 @@ final class Request {
                 return Long.parseLong(text);
             }
         } catch (NumberFormatException beyond64Bits) {
-            // not an id either
+            // too large for an id
         }
         throw new HttpException(404, "There is no such " + what);
     }
@@ -117,9 +117,9 @@ final class Request {
                 return object;
             }
         } catch (DecodeException noJson) {
-            throw bad("The body is no JSON");
+            throw bad("The body is not valid JSON");
         }
-        throw bad("The body is no JSON object");
+        throw bad("The body is not a JSON object");
     }
 
     private static HttpException bad(String detail) {

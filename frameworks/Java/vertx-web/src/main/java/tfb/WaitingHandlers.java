@@ -58,7 +58,7 @@ final class WaitingHandlers {
     private Future<Long> call() {
         return upstream.send().map(response -> {
             if (response.statusCode() != 200) {
-                throw new IllegalStateException("the upstream answered " + response.statusCode());
+                throw new IllegalStateException("the upstream responded with " + response.statusCode());
             }
             return Long.valueOf(response.body().strip());
         });

@@ -13,7 +13,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 
-/** A small shop. BURN is how many turns of a loop {@code item} wastes: the planted slowdown. */
+/** A small shop. BURN is the number of loop iterations that {@code item} wastes: the injected slowdown. */
 @SpringBootApplication
 @RestController
 public class Shop {

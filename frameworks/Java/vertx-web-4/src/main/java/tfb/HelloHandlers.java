@@ -1,0 +1,20 @@
+package tfb;
+
+import io.vertx.core.buffer.Buffer;
+import io.vertx.core.http.HttpHeaders;
+import io.vertx.ext.web.RoutingContext;
+
+/** The tests without a database. */
+final class HelloHandlers {
+
+    private static final CharSequence TEXT_PLAIN = HttpHeaders.createOptimized("text/plain");
+    private static final Buffer HELLO = Buffer.buffer("Hello, World!");
+
+    void json(RoutingContext ctx) {
+        ctx.json(new Message("Hello, World!"));
+    }
+
+    void plaintext(RoutingContext ctx) {
+        ctx.response().putHeader(HttpHeaders.CONTENT_TYPE, TEXT_PLAIN).end(HELLO);
+    }
+}

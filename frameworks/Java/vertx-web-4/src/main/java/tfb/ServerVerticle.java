@@ -1,0 +1,116 @@
+package tfb;
+
+import io.vertx.core.AbstractVerticle;
+import io.vertx.core.Future;
+import io.vertx.core.Promise;
+import io.vertx.core.http.HttpHeaders;
+import io.vertx.core.http.HttpMethod;
+import io.vertx.core.http.HttpServer;
+import io.vertx.core.http.HttpServerOptions;
+import io.vertx.core.http.HttpServerRequest;
+import io.vertx.core.http.HttpServerResponse;
+import io.vertx.ext.web.Route;
+import io.vertx.ext.web.Router;
+import io.vertx.ext.web.RoutingContext;
+import java.time.ZoneOffset;
+import java.time.ZonedDateTime;
+import java.time.format.DateTimeFormatter;
+import java.util.Locale;
+
+/** The server of one event loop: HTTP server, routes and database connection. */
+final class ServerVerticle extends AbstractVerticle {
+
+    private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
+    private static final int BACKLOG = 4096;
+    private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
+    private static final DateTimeFormatter HTTP_DATE =
+            DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.ENGLISH);
+
+    private final Settings settings;
+    private Database database;
+    private HttpServer server;
+    private CharSequence date;
+    private boolean failureLogged;
+
+    ServerVerticle(Settings settings) {
+        this.settings = settings;
+    }
+
+    @Override
+    public void start(Promise<Void> started) {
+        eachSecond();
+        vertx.setPeriodic(1000, tick -> eachSecond());
+        database = new Database(vertx, settings);
+        database.connect()
+                .compose(tried -> listen())
+                .onFailure(failure -> database.close())
+                .<Void>mapEmpty()
+                .onComplete(started);
+    }
+
+    @Override
+    public void stop(Promise<Void> stopped) {
+        if (server == null) {
+            stopped.complete();
+        } else {
+            server.close().eventually(database::close).onComplete(stopped);
+        }
+    }
+
+    private Future<HttpServer> listen() {
+        Router router = router();
+        server = vertx.createHttpServer(new HttpServerOptions()
+                        .setHost(settings.host())
+                        .setPort(settings.port())
+                        .setAcceptBacklog(BACKLOG))
+                .requestHandler(request -> router.handle(withHeaders(request)))
+                .invalidRequestHandler(request ->
+                        HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(withHeaders(request)));
+        return server.listen();
+    }
+
+    private Router router() {
+        HelloHandlers hello = new HelloHandlers();
+        WaitingHandlers waiting = new WaitingHandlers(vertx, hello, settings.upstreamUrl());
+        WorldHandlers worlds = new WorldHandlers(new WorldRepository(database), new WorldCache(database));
+        FortuneHandler fortunes = new FortuneHandler(new FortuneRepository(database));
+        Router router = Router.router(vertx);
+        get(router, "/plaintext").handler(hello::plaintext);
+        get(router, "/json").handler(hello::json);
+        get(router, "/db").handler(worlds::db);
+        get(router, "/queries").handler(worlds::queries);
+        get(router, "/updates").handler(worlds::updates);
+        get(router, "/cached-queries").handler(worlds::cachedQueries);
+        get(router, "/fortunes").handler(fortunes);
+        get(router, "/delay").handler(waiting::delay);
+        get(router, "/fan-out").handler(waiting::fanOut);
+        router.errorHandler(500, this::failed);
+        return router;
+    }
+
+    /** Responds with 503 if the database fails, and logs at most one line per second. */
+    private void failed(RoutingContext ctx) {
+        if (!failureLogged) {
+            failureLogged = true;
+            LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", ctx.request().path(), ctx.failure());
+        }
+        ctx.response().setStatusCode(503).end();
+    }
+
+    private static Route get(Router router, String path) {
+        return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
+    }
+
+    /** Adds these headers to all responses. */
+    private HttpServerRequest withHeaders(HttpServerRequest request) {
+        HttpServerResponse response = request.response();
+        response.putHeader(HttpHeaders.SERVER, SERVER);
+        response.putHeader(HttpHeaders.DATE, date);
+        return request;
+    }
+
+    private void eachSecond() {
+        failureLogged = false;
+        date = HttpHeaders.createOptimized(HTTP_DATE.format(ZonedDateTime.now(ZoneOffset.UTC)));
+    }
+}

@@ -1,0 +1,41 @@
+package tfb;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import io.vertx.core.Future;
+import java.util.Arrays;
+import java.util.stream.IntStream;
+
+/** A cache of rows from a table that is never updated, so that no row becomes stale. */
+final class WorldCache {
+
+    private final Cache<Integer, World> cache = Caffeine.newBuilder().maximumSize(WorldRepository.ROWS).build();
+    private final WorldSelect select;
+
+    WorldCache(Database database) {
+        select = new WorldSelect(database, "\"World\"");
+    }
+
+    /** Returns {@code count} rows, drawn independently, and reads missing rows first. */
+    Future<World[]> random(int count) {
+        int[] ids = WorldRepository.randomIds(count);
+        World[] worlds = new World[count];
+        boolean complete = true;
+        for (int i = 0; i < count; i++) {
+            worlds[i] = cache.getIfPresent(ids[i]);
+            complete &= worlds[i] != null;
+        }
+        return complete ? Future.succeededFuture(worlds) : read(ids, worlds);
+    }
+
+    private Future<World[]> read(int[] ids, World[] worlds) {
+        int[] missing = IntStream.range(0, ids.length).filter(i -> worlds[i] == null).toArray();
+        return select.all(Arrays.stream(missing).map(i -> ids[i]).toArray()).map(read -> {
+            for (int i = 0; i < missing.length; i++) {
+                worlds[missing[i]] = read[i];
+                cache.put(read[i].id(), read[i]);
+            }
+            return worlds;
+        });
+    }
+}

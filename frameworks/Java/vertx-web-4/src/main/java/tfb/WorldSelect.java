@@ -1,0 +1,62 @@
+package tfb;
+
+import io.vertx.core.AsyncResult;
+import io.vertx.core.Future;
+import io.vertx.core.Handler;
+import io.vertx.core.Promise;
+import io.vertx.sqlclient.Row;
+import io.vertx.sqlclient.RowSet;
+import io.vertx.sqlclient.Tuple;
+import java.util.NoSuchElementException;
+
+/** Reads rows of world or a similar table by id, with one pipelined SELECT per row. */
+final class WorldSelect {
+
+    private final Database.Statement select;
+
+    WorldSelect(Database database, String table) {
+        select = database.statement("SELECT id, randomnumber FROM " + table + " WHERE id = $1");
+    }
+
+    Future<World> one(int id) {
+        return select.execute(Tuple.of(id)).map(WorldSelect::world);
+    }
+
+    /** Returns the rows in the order of ids. Results on a connection arrive in the order of queries. */
+    Future<World[]> all(int[] ids) {
+        Collector collector = new Collector(ids.length);
+        for (int id : ids) {
+            select.execute(Tuple.of(id)).onComplete(collector);
+        }
+        return collector.rows.future();
+    }
+
+    private static World world(RowSet<Row> rows) {
+        Row row = rows.iterator().next();
+        return new World(row.getInteger(0), row.getInteger(1));
+    }
+
+    /** A single callback for all queries of a request, instead of one future per query and Future.all. */
+    private static final class Collector implements Handler<AsyncResult<RowSet<Row>>> {
+
+        private final Promise<World[]> rows = Promise.promise();
+        private final World[] worlds;
+        private int answered;
+
+        Collector(int count) {
+            worlds = new World[count];
+        }
+
+        @Override
+        public void handle(AsyncResult<RowSet<Row>> result) {
+            if (result.failed() || result.result().size() == 0) {
+                rows.tryFail(result.failed() ? result.cause() : new NoSuchElementException("no such row"));
+                return;
+            }
+            worlds[answered++] = world(result.result());
+            if (answered == worlds.length) {
+                rows.complete(worlds);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+"""Connects to a server's Unix socket, and refuses sockets of other processes.
+
+The server may be hostile, and can replace its socket file at any time, for example by a link to the container engine's
+socket. Each time, tfb checks the following, and therefore connects through the descriptor that it has checked:
+
+- The path contains no link below the server's folder, and the file is a socket.
+- The process that listens has the server's account. If the account has other programs, it is in the server's tree.
+  SO_PEERCRED names the process that called listen(2).
+
+Load generators cannot check this. They get a path in /proc that leads to the checked file, even if it is replaced.
+"""
+
+import errno
+import os
+import socket
+import struct
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import LoadError, StartError
+from harness.records import confined
+
+CONNECT_SECONDS = 10.0  # as long as loadgen tries to connect
+CREDENTIALS = struct.Struct("iII")  # struct ucred of unix(7): pid, uid, gid
+REFUSED = (errno.ELOOP, errno.EINVAL, errno.ENOTDIR)  # errors for links and for files that are not sockets
+EXPECTED = (
+    "tfb connects only to a socket on which a process of this server listens, without links in the path. Let the "
+    "server itself create the socket file that service.listen names"
+)
+
+
+class UnixSocket:
+    """The Unix socket ``name`` in a server's folder. ``is_own`` tells whether a pid and uid belong to the server."""
+
+    def __init__(self, folder: Path, name: str, is_own: Callable[[int, int], bool]) -> None:
+        self.path = folder / name
+        self._folder, self._name, self._is_own = folder, name, is_own
+        self._checking = threading.Lock()
+        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # later the socket file that was checked last
+        weakref.finalize(self, os.close, self._checked)
+
+    def connect(self, seconds: float) -> socket.socket:
+        """Return a connection with a time limit. Raises StartError if the socket is not the server's."""
+        with self._opened() as file:
+            connection = _connect(f"/proc/self/fd/{file}", seconds)
+            try:
+                self._check(connection, file)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    def checked_path(self) -> str:
+        """Return a path to the server's socket file that the server cannot redirect. Raises StartError or LoadError."""
+        try:
+            with self._opened() as file:
+                checked = os.path.sameopenfile(self._checked, file)
+            if not checked:  # otherwise, do not connect, because servers log connections without requests as errors
+                self.connect(CONNECT_SECONDS).close()
+        except OSError as error:
+            message = f"tfb cannot connect to {self.path}: {error}: expected a running server. Read the server's log"
+            raise LoadError(message) from error
+        return f"/proc/{os.getpid()}/fd/{self._checked}"
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """Open the socket file without following links. Raises StartError for other files."""
+        try:
+            with confined.opened_socket(self._folder, self._name) as file:
+                yield file
+        except OSError as error:
+            if error.errno in REFUSED:
+                raise StartError(f"{self.path}: {error.filename} {error.strerror}: {EXPECTED}") from error
+            raise
+
+    def _check(self, connection: socket.socket, file: int) -> None:
+        """Raise StartError if a different process listens. A file that was checked stays the server's."""
+        with self._checking:
+            if os.path.sameopenfile(self._checked, file):
+                return
+            data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            pid, uid, _ = CREDENTIALS.unpack(data)
+            if not self._is_own(pid, uid):
+                raise StartError(f"{self.path} belongs to a different process (pid {pid}, uid {uid}): {EXPECTED}")
+            os.dup2(file, self._checked, inheritable=False)
+
+
+def _connect(path: str, seconds: float) -> socket.socket:
+    """Return a connection to a Unix socket. Wait while its queue is full, as the kernel does for TCP."""
+    connection, deadline = socket.socket(socket.AF_UNIX), time.monotonic() + seconds
+    connection.settimeout(seconds)
+    try:
+        while True:
+            try:
+                connection.connect(path)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.002)
+            else:
+                return connection
+    except OSError:
+        connection.close()
+        raise

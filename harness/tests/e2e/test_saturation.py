@@ -1,0 +1,59 @@
+"""The validity check "saturated" on real servers: a lock is flagged, a CPU quota is not."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness.cli.scans import NOT_JUDGED
+from harness.records.verification_record import Outcome
+from harness.tests.scene import Scene
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+ROOT = Path("/sys/fs/cgroup")
+MIN_IDLE_SHARE = 0.5  # idle CPUs without which the check cannot tell a lock from a busy machine
+ARGUMENTS = ("--test", "x", "--type", "json", "--concurrency-levels", "256", "--duration", "3")
+
+
+@pytest.fixture
+def quota_group() -> Iterator[Path]:
+    """Yield a control group that may use a fifth of a CPU."""
+    is_v2 = (ROOT / "cgroup.controllers").exists()
+    group = ROOT / ("" if is_v2 else "cpu") / f"tfb-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / ("cpu.max" if is_v2 else "cpu.cfs_quota_us")).write_text("20000 100000" if is_v2 else "20000")
+    except OSError as error:
+        with suppress(OSError):
+            group.rmdir()
+        pytest.skip(f"{NOT_JUDGED}no control group with a CPU quota can be created: {error}")
+    (group / "cgroup.procs").chmod(0o666)  # the server may have another account
+    yield group
+    group.rmdir()
+
+
+def outcomes(scene: Scene) -> tuple[Outcome, Outcome]:
+    """Measure the implementation. Return the outcomes of the checks "saturated" and "throttled"."""
+    scene.measure(*ARGUMENTS).ends(0)
+    (trial,) = [trial for trial in scene.records().trials if trial.purpose == "measure"]
+    checks = {check.name: check.outcome for check in trial.validity}
+    if (trial.server.idle_seconds or 0.0) < MIN_IDLE_SHARE * trial.duration:
+        pytest.skip(f"{NOT_JUDGED}other programs use all CPUs, so no server can leave one idle")
+    return checks["saturated"], checks["throttled"]
+
+
+def test_a_lock_is_flagged_as_not_saturated(scene: Scene) -> None:
+    scene.add("x", "sleeps-in-a-lock")
+    assert outcomes(scene) == (Outcome.WARN, Outcome.PASS)
+
+
+def test_a_cpu_quota_counts_as_throttled(scene: Scene, quota_group: Path) -> None:
+    scene.add("x")
+    path = scene.frameworks / "Python" / "x" / "benchmark_config.json"
+    move = f"echo $$ > {quota_group}/cgroup.procs; exec"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"run": [', f'"run": ["sh", "-c", "{move} \\"$@\\"", "sh", '), encoding="utf-8")
+    assert outcomes(scene) == (Outcome.PASS, Outcome.WARN)
