@@ -27,6 +27,10 @@ NOT_SEPARATE = (
     "head could write to base's files, because tfb cannot isolate the sides on this machine ({why}). tfb can detect "
     "changes only afterwards. If you do not trust head, run tfb as root, or run the service in a container"
 )
+SHARED_TEMPORARY = (
+    "the sides share /tmp and other temporary folders, because this machine permits no private ones ({why}), so their "
+    "files there can collide. Each side has its own TMPDIR"
+)
 
 
 def enclosures(roots: Mapping[str, Path], scratch: Path, read_only: Sequence[Path]) -> tuple[dict[str, Account], str]:
@@ -62,8 +66,8 @@ def _probe(accounts: Mapping[str, Account], roots: Mapping[str, Path], scratch: 
     return ""
 
 
-def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> Mapping[str, Account]:
-    """Add private temporary folders to the accounts. If the kernel forbids mounts, return the accounts unchanged.
+def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> tuple[Mapping[str, Account], str]:
+    """Return the accounts with private temporary folders and "", or the unchanged accounts and the reason.
 
     ``homes`` is the parent folder of the sides' homes, in the comparison's scratch folder.
     """
@@ -76,9 +80,9 @@ def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> Mapp
     try:
         for account in private_accounts.values():
             process.run(["true"], seconds=10, account=account)
-    except TfbError:  # for example in a container that may not mount file systems
-        return accounts
-    return private_accounts
+    except TfbError as error:  # for example in a container that may not mount file systems
+        return accounts, str(error)
+    return private_accounts, ""
 
 
 def _temporary_folders() -> tuple[Path, ...]:

@@ -80,7 +80,8 @@ class Isolation:
         """
         if separate:
             own = {side: _own_account() for side in self.roots}
-            self.owners = enclosures.with_private_temporary(own, self.homes)
+            self.owners, why = enclosures.with_private_temporary(own, self.homes)
+            self.note = enclosures.SHARED_TEMPORARY.format(why=why) if why else ""
             self.owners = show_sockets(self.sockets, self.owners)
         else:
             self.enclosed, why = enclosures.enclosures(self.roots, self.homes.parent, self.closed)
@@ -128,6 +129,8 @@ class Isolation:
         variables = {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "TMPDIR": str(home / "tmp")}
         if owner and owner.temporary and Path(STABLE_HOME).parent in owner.temporary.covered:
             variables["CARGO_HOME"] = f"{STABLE_HOME}/.cargo"  # Cargo compiles crates again if their path has changed
+        elif "CARGO_HOME" in os.environ:  # the user's folder, which the sides must not share
+            variables["CARGO_HOME"] = str(home / ".cargo")
         return variables
 
     def keep_caches(self) -> None:

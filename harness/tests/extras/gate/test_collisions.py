@@ -43,7 +43,7 @@ SILENT = "import os, socket\ntry:\n    second = socket.create_server(('', {port}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(isolation, "shared_programs", dict)
     # Like a kernel that permits no mounts, so that sides share the temporary folders, which contain ``tmp_path``.
-    monkeypatch.setattr(enclosures, "with_private_temporary", lambda accounts, _: accounts)
+    monkeypatch.setattr(enclosures, "with_private_temporary", lambda accounts, _: (accounts, "EPERM"))
     let_others_enter(tmp_path)
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)

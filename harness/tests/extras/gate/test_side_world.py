@@ -158,6 +158,23 @@ def test_temporary_folders_are_private_where_mounts_work(shop: ObservedService) 
     assert not Path(name).exists()
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become other accounts")
+def test_sides_without_mounts_have_own_cargo_homes(shop: ObservedService, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise TfbError("mount: operation not permitted")
+
+    monkeypatch.setattr(enclosures.process, "run", refuse)
+    monkeypatch.setenv("CARGO_HOME", "/opt/cargo")
+    own = {side: Account(name=side, uid=54321, gid=54321) for side in (BASE, HEAD)}
+    monkeypatch.setattr(isolation, "_own_account", lambda: own[HEAD])
+    side = Isolation(roots={each: shop.folder / each for each in own}, homes=shop.folder / "place/homes")
+    for root in side.roots.values():
+        root.mkdir()
+    side.prepare(separate=True)
+    assert [side.environment(each)["CARGO_HOME"] for each in own] == [f"{side.homes / each}/.cargo" for each in own]
+    assert [note for note in side.notes if "mount: operation not permitted" in note and "TMPDIR" in note]
+
+
 @pytest.mark.parametrize("home_exists", [True, False])
 def test_homes_link_settings_from_cargo_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, home_exists: bool

@@ -34,6 +34,11 @@ export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loade
   const list = useOptionalDocument(`runs#${version}`, failed && !source.offline ? () => source.runs() : null);
   const runs = list.state === "ready" ? (list.value?.preparing ?? []).filter((run) => run.run_id === id) : [];
   const preparing = runs.length > 0;
+  // The run may have begun to measure after its document was requested and before the list was.
+  const outdated = failed && !source.offline && list.state === "ready" && !preparing;
+  useEffect(() => {
+    if (outdated) onRetry();
+  }, [outdated, onRetry]);
   useEffect(() => {
     if (!preparing) return;
     const poll = (): void => {
