@@ -1,8 +1,8 @@
 """Isolates the sides (base, its copy and head) from each other if tfb does not run as root.
 
-Each side runs in an enclosure: a user namespace with a read-only view of the machine. Therefore no side can change
-files of base, tfb or the user. A side can read the user's home, but its changes there go to a private layer. Some
-kernels and containers do not permit user namespaces.
+Each side runs in an enclosure: a user namespace with a read-only view of the machine. No side can change the files of
+a different side, tfb or the user. A side can read the user's home, but writes go to a private layer. Some kernels and
+containers do not permit user namespaces.
 """
 
 import os
@@ -34,7 +34,7 @@ SHARED_TEMPORARY = (
 
 
 def enclosures(roots: Mapping[str, Path], scratch: Path, read_only: Sequence[Path]) -> tuple[dict[str, Account], str]:
-    """Return an account with an enclosure for each side, or no accounts and the reason.
+    """Return each side's account with an enclosure. If enclosures do not work, return no accounts and the reason.
 
     ``scratch`` is the folder that contains all sides. ``read_only`` lists additional folders that no side may write to.
     """
@@ -60,7 +60,7 @@ def _probe(accounts: Mapping[str, Account], roots: Mapping[str, Path], scratch: 
             completed = process.run(["sh", "-c", PROBE, "sh", str(root), str(scratch)], seconds=10, account=account)
             (root / PROBE_FILE).unlink(missing_ok=True)
             if completed.status != 0:
-                return f"a test of the write protection exited with status {completed.status}"
+                return f"the write protection test exited with status {completed.status}"
     except TfbError as error:
         return str(error)
     return ""
@@ -94,7 +94,7 @@ def _temporary_folders() -> tuple[Path, ...]:
 def unenclosed() -> Account | None:
     """Return this user's account for sides without an enclosure, or None if tfb runs as root.
 
-    Programs under this account cannot read the memory or environment of other processes. They cannot use sudo either.
+    Programs under this account cannot use sudo, and cannot read the memory or environment of other processes.
     """
     uid = os.geteuid()
     if not uid:
@@ -103,7 +103,7 @@ def unenclosed() -> Account | None:
 
 
 def environment(account: Account) -> dict[str, str]:
-    """Return variables that make a side's programs use the private temporary folder."""
+    """Return environment variables that direct a side's programs to the private temporary folder."""
     return {"TMPDIR": str(account.enclosure.overlay / "tmp")} if account.enclosure else {}
 
 
@@ -147,7 +147,7 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def _home() -> Path | None:
-    """Return the user's home if it is writable, or None if there is no home to protect."""
+    """Return the user's home if it is a writable folder other than /, otherwise None."""
     try:
         home = Path.home().resolve()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Build and server of a side see the same account, folders and variables, which are those of the user's shell."""
+"""A side's build and server see the same account, folders and variables as the user's shell."""
 
 import os
 import resource
@@ -163,7 +163,7 @@ def test_sides_without_mounts_have_own_cargo_homes(shop: ObservedService, monkey
     def refuse(*_: object, **__: object) -> None:
         raise TfbError("mount: operation not permitted")
 
-    monkeypatch.setattr(enclosures.process, "run", refuse)
+    monkeypatch.setattr("harness.host.process.run", refuse)
     monkeypatch.setenv("CARGO_HOME", "/opt/cargo")
     own = {side: Account(name=side, uid=54321, gid=54321) for side in (BASE, HEAD)}
     monkeypatch.setattr(isolation, "_own_account", lambda: own[HEAD])

@@ -26,7 +26,7 @@ export function Preparing({ runs }: { runs: readonly PreparingRun[] }) {
   );
 }
 
-/** A run that cannot be shown, because it is in preparation or because of an error. Calls `onRetry` in preparation. */
+/** A run that cannot be shown, because of preparation or an error. Calls `onRetry` repeatedly in preparation. */
 export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loaded<unknown>; onRetry: () => void }) {
   const { source } = usePage();
   const [version, setVersion] = useState(0);
