@@ -16,6 +16,7 @@ from harness.host import environment as environments
 
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
+PHP_FPM_FOLDERS = ("/usr/sbin",)
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print a version, most common first
 PROGRAM_NAMES = {"maven": "mvn"}  # tool -> main program, if the names differ
 # Tool -> Debian packages, if their names differ. Some distributions do not have all packages.
@@ -30,6 +31,12 @@ DEBIAN_PACKAGES = {
     "ip": ("iproute2",),
     "g++": ("g++",),
     "clang++": ("clang",),
+}
+# Libraries that distributions package: Debian package -> interpreter and arguments that print the library's version.
+LIBRARIES = {
+    "php-pgsql": ("php", "-r", "echo phpversion('pdo_pgsql');"),
+    "ruby-sequel-pg": ("ruby", "-e", "puts Gem::Specification.find_by_name('sequel_pg').version"),
+    "ruby-sinatra": ("ruby", "-e", "puts Gem::Specification.find_by_name('sinatra').version"),
 }
 # Valid package names in Debian. apt gives other arguments a special meaning: ``curl-`` removes a package, ``curl+``
 # installs a package, and an unknown name with a dot is a regular expression.
@@ -90,6 +97,8 @@ def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> 
 @cache
 def installed_tools(kind: str, *, consented: bool) -> tuple[Tool, ...]:
     """Return all installed tools of a kind. Versions are unknown for programs that tfb may not run."""
+    if kind in LIBRARIES:
+        return tuple(_library(kind))
     if kind in FINDERS:
         return tuple(FINDERS[kind]())
     return tuple(_on_path(kind) if consented else _not_run(kind))
@@ -128,15 +137,15 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() refuses very long numbers
 
 
-def _run_for_version(program: Path | str, option: str) -> process.CompletedCommand | None:
-    """Run a program with an argument that prints the version. Return None if it cannot run or does not exit.
+def _run_for_version(program: Path | str, *arguments: str) -> process.CompletedCommand | None:
+    """Run a program with arguments that print a version. Return None if it cannot run or does not exit.
 
     The program receives no secrets. It runs in the folder /, because files in the current folder can make rustup and
     pyenv run other programs.
     """
     try:
         return process.run(  # a program that starts a JVM takes seconds on a busy machine
-            [str(program), option],
+            [str(program), *arguments],
             seconds=20.0,
             cwd=Path("/"),
             env=environments.build_environment(),
@@ -178,6 +187,25 @@ def _on_path(kind: str) -> Iterator[Tool]:
         if version and (completed.status == 0 or kind == "wrk"):
             yield Tool(kind=kind, version=version, program=Path(str(path)))
             return
+
+
+def _library(kind: str) -> Iterator[Tool]:
+    """Yield the interpreter of a library with the library's version, if the interpreter finds the library."""
+    interpreter, *arguments = LIBRARIES[kind]
+    path = shutil.which(interpreter)
+    completed = _run_for_version(path, *arguments) if path else None
+    version = parse_version(completed.stdout) if completed and completed.status == 0 else None
+    if path and version:
+        yield Tool(kind=kind, version=version, program=Path(path))
+
+
+def _php_fpm() -> Iterator[Tool]:
+    """Yield the installed versions of PHP-FPM. Debian adds the version of PHP to the program's name."""
+    folders = (*os.environ.get("PATH", "").split(os.pathsep), *PHP_FPM_FOLDERS)
+    programs = {path.resolve() for folder in folders if folder for path in Path(folder).glob("php-fpm*")}
+    for program in sorted(path for path in programs if os.access(path, os.X_OK)):
+        if version := _version_of(program):
+            yield Tool(kind="php-fpm", version=version, program=program)
 
 
 def _jdks() -> Iterator[Tool]:
@@ -222,5 +250,6 @@ def _chromium() -> Iterator[Tool]:
 FINDERS: dict[str, Callable[[], Iterator[Tool]]] = {
     "chromium": _chromium,
     "java": _jdks,
+    "php-fpm": _php_fpm,
     "postgres": _postgres,
 }
