@@ -19,7 +19,7 @@ POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 PHP_FPM_FOLDERS = ("/usr/sbin",)
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print a version, most common first
 PROGRAM_NAMES = {"maven": "mvn"}  # tool -> main program, if the names differ
-# Tool -> Debian packages, for tools that differ in name from their packages. A distribution may lack some packages.
+# Tool -> Debian packages, if their names differ. Some distributions do not have all packages.
 DEBIAN_PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
     "node": ("nodejs", "npm"),
@@ -41,7 +41,7 @@ LIBRARIES = {
 # Valid package names in Debian. apt gives other arguments a special meaning: ``curl-`` removes a package, ``curl+``
 # installs a package, and an unknown name with a dot is a regular expression.
 DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
-# Programs that tfb may run without asking, to find out their versions. Other programs require the user's consent.
+# Programs that tfb may run to find the version. Running any other program requires the user's consent.
 WELL_KNOWN_PROGRAMS = frozenset(
     (
         *("bun", "bundle", "bundler", "c++", "cabal", "cargo", "cc", "clang", "clang++", "clojure", "cmake"),
@@ -209,7 +209,7 @@ def _php_fpm() -> Iterator[Tool]:
 
 
 def _jdks() -> Iterator[Tool]:
-    """Yield the JDKs found by JAVA_HOME, on PATH and in the usual folders."""
+    """Yield the JDKs found through JAVA_HOME, on PATH and in the usual folders."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     if javac := shutil.which("javac"):
         homes.append(Path(javac).resolve().parent.parent)
@@ -236,7 +236,7 @@ def _postgres() -> Iterator[Tool]:
 
 
 def _chromium() -> Iterator[Tool]:
-    """Yield the first Chromium or Chrome found by TFB_CHROMIUM, on PATH or in Playwright's downloads."""
+    """Yield the first Chromium or Chrome found through TFB_CHROMIUM, on PATH or in Playwright's downloads."""
     configured = os.environ.get("TFB_CHROMIUM", "")
     downloaded = glob(os.path.expanduser("~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"))  # noqa: PTH111, PTH207
     for name in (configured, "chromium", "chromium-browser", "google-chrome", *downloaded):

@@ -18,7 +18,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
 
-/// Space that must remain in a read buffer before further TLS records are read.
+/// Free space in a read buffer, in bytes, that is required to read further TLS records.
 const RECORD_SPACE: usize = 64 * 1024;
 
 /// The address of a server.
@@ -60,7 +60,7 @@ impl Peer {
         Self { address, tls: None }
     }
 
-    /// Create a peer with TLS. Certificates are not verified, because services under test may use self-signed ones.
+    /// Create a peer with TLS. Certificates are not verified, because they are often self-signed.
     pub fn with_tls(address: Address, host: &str) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
