@@ -18,7 +18,7 @@ from harness.records.measurements import ClientUsage, LoadObservations, Window
 from harness.runtime import Database, GeneratorGroup, GeneratorStart, Meter, RunningGenerator, Runtime, Server
 from harness.verify.wire import TIMEOUT_SECONDS
 
-# A load may take this much longer than planned, because the last response and the drain may each take the timeout.
+# A load may take this much longer than planned: the last response and the drain may take up to TIMEOUT_SECONDS each.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 

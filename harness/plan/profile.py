@@ -114,7 +114,7 @@ class ScenarioLoads(ConfigSection):
     # Factors by which the use cases' arrival rates are multiplied. The warm-up uses the middle factor.
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
     seconds: TrialSeconds = 4.0  # length of a trial in seconds
-    # Latency goal for the ranked operation. Latency starts when a request is due.
+    # Latency goal for the ranked operation. Latency is measured from the time when a request is due.
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)
 
 

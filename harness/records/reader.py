@@ -111,7 +111,7 @@ class RunReader:
             if newer := newer_version_message(data, SCHEMA_VERSION):
                 raise StoreError(f"run.json: run {self.id} {newer}")
             info = RunInfo.model_validate_json(data)
-            from_json(data, allow_inf_nan=False)  # refuses NaN in ``settings``, whose values the model does not check
+            from_json(data, allow_inf_nan=False)  # rejects NaN in ``settings``, whose values the model does not check
         except FileNotFoundError as error:
             progress = read_progress(self.folder)
             last = f"; last known status: {progress.status}, stage: {progress.stage}" if progress else ""

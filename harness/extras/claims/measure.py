@@ -211,7 +211,7 @@ def _is_same_build(
 
 @cache
 def _changed(before: str, now: str, folder: str) -> bool:
-    """Return whether a folder's sources differ between two commits, or whether a commit is unknown."""
+    """Return True if a folder's sources differ between two commits, or if a commit is unknown."""
     try:
         git = Repository.containing(REPOSITORY)
         trees = [git.entries(git.commit(revision), folder) for revision in (before, now)]

@@ -26,7 +26,7 @@ class ClientShare:
 
 
 def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientShare]:
-    """Divide connections and threads evenly among the clients. Raises LoadError for fewer connections than clients."""
+    """Divide connections and threads evenly among the clients. Raises LoadError if clients outnumber connections."""
     indices = [arguments.index(flag) + 1 for flag in FLAGS[program]]
     connections, threads = (int(arguments[index]) for index in indices)
     if connections < clients:

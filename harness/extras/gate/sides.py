@@ -135,7 +135,7 @@ def _add_git(repository: Path, target: str | None, folder_of_side: Path) -> str:
 
 
 def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]:
-    """Return notes about commits in only one version, because the verdict attributes their effect to head's change."""
+    """Return notes about commits that only one version has. The verdict attributes their effect to head's change."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *TARGET_PREFIXES)) for target in targets):
         return []

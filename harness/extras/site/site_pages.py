@@ -314,7 +314,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         _write(root / FILE, site.model_dump_json().encode())
     except OSError as error:
         raise StoreError(
-            f"cannot write {output}: {error.strerror}. Free space or choose a different folder, and repeat the command"
+            f"cannot write {output}: {error.strerror}. Free up space or choose another folder, then repeat the command"
         ) from error
     return site
 

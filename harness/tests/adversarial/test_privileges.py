@@ -114,7 +114,7 @@ def test_servers_of_one_run_have_different_uids() -> None:
     with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
         assert len({one.uid, two.uid, second.uid, accounts.server_group()}) == 4
     with pool.account("one") as again:
-        assert again == one  # the name keeps the UID, which owns files of the earlier run
+        assert again == one  # the name keeps its UID, which owns files from the earlier run
 
 
 @as_root

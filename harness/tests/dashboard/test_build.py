@@ -1,4 +1,4 @@
-"""Tests of building the page, with and without Node.js."""
+"""Tests for building the page, with and without Node.js."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Tests of the published example, a reduced copy of a real run."""
+"""Tests for the published example, a reduced copy of a real run."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Tests of documents about runs; unreadable files become problems."""
+"""Tests for documents about runs; unreadable files become problems."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Tests of the offline page: a single small file without executable data."""
+"""Tests for the offline page: a single small file without executable data."""
 
 import base64
 import gzip

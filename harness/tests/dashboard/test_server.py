@@ -1,4 +1,4 @@
-"""Tests of the server, which only allows reading results/."""
+"""Tests for the server, which only allows reading results/."""
 
 import json
 import threading

@@ -22,7 +22,7 @@ NAMES = ("es4x", "express", "resteasy", "vertx-web")
 WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
 WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
 WITH_DATABASE = (*WORLD, "/fortunes")
-PATIENCE_SECONDS = 30.0  # time limit of a recovery, which takes at most two seconds on an idle machine
+PATIENCE_SECONDS = 30.0  # time limit for a recovery, which takes at most two seconds on an idle machine
 READY_SECONDS = 240.0  # time limit for starting four servers on a busy machine
 
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
 KNOWN = scan_folders().implementations
 LONGEST = 1200.0  # time limit in seconds for a complete build and all checks
-LAST = 180.0  # seconds for tests that start just before the check's deadline
+LAST = 180.0  # extra seconds after the check's deadline, for tests that start just before it
 
 
 def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]:

@@ -1,4 +1,4 @@
-"""Tests of runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
+"""Tests for runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
 
 import os
 import signal

@@ -116,7 +116,7 @@ def test_hanging_tool_affects_only_implementations_that_require_it(scene: Scene)
     scene.add("bad", requires={"hangs": ">=1"})
     words = ("--test", "good", "bad", "--type", "json", "--mode", "verify")
     scene.measure(*words, env=path).ends(1).says("good: verified", "bad", "hangs")
-    # Without the tool, the failure is known at once.
+    # If the tool is missing from PATH, the failure is detected immediately.
     assert "good" not in scene.measure(*words, "--quiet").ends(1).says("bad", "hangs").stdout
 
 

@@ -1,4 +1,4 @@
-"""Tests of the meters for process trees and control groups (v1 and v2)."""
+"""Tests for the meters for process trees and control groups (v1 and v2)."""
 
 import ctypes
 import io

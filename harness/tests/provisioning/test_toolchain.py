@@ -1,4 +1,4 @@
-"""Tests of the search for installed tools: their versions, and the choice of the newest suitable tool."""
+"""Tests for finding installed tools, detecting their versions, and choosing the newest suitable tool."""
 
 import os
 from collections.abc import Iterator

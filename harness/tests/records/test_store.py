@@ -1,4 +1,4 @@
-"""Tests of a run's files: written records can be read, and damaged files are reported by name."""
+"""Tests for a run's files: written records can be read, and damaged files are reported by name."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""Tests of exports for programs: JSON, and the exact keys of TechEmpower's results.json."""
+"""Tests for exports for programs: JSON, and the exact keys of TechEmpower's results.json."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Tests of the summary in sentences."""
+"""Tests for the summary in sentences."""
 
 from harness.report.summary import summarize, summarize_run
 from harness.stats.ranking_model import Ratio

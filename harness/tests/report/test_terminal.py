@@ -1,4 +1,4 @@
-"""Tests of the ranking in the terminal and in Markdown."""
+"""Tests for the ranking in the terminal and in Markdown."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Tests of verification reports for programs, with hostile responses."""
+"""Tests for verification reports for programs, with hostile responses."""
 
 import json
 from xml.etree import ElementTree

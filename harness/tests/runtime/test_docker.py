@@ -1,4 +1,4 @@
-"""Tests of the Docker runtime that need no engine."""
+"""Tests for the Docker runtime that need no engine."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Tests of the local runtime: ports, environment variables and builds."""
+"""Tests for the local runtime: ports, environment variables and builds."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Tests of the wait for a server's first successful response, and of the messages if there is none."""
+"""Tests for the wait for a server's first successful response, and of the messages if there is none."""
 
 import sys
 import time
@@ -34,7 +34,7 @@ class Grumpy(ReferenceServer):
 
 
 def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
-    """Return a server that uses ``cpus`` CPUs, and whose threads wait for ``waited`` further CPUs."""
+    """Return a server that uses ``cpus`` CPUs and would use ``waited`` more if its threads did not wait for a CPU."""
     started_at = time.monotonic()
 
     def read() -> Reading:

@@ -1,4 +1,4 @@
-"""Tests of comparisons between runs and between cells."""
+"""Tests for comparisons between runs and between cells."""
 
 import itertools
 import math

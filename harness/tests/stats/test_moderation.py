@@ -1,4 +1,4 @@
-"""Tests of the fit, with examples computed by hand and simulated runs."""
+"""Tests for the fit, with examples computed by hand and simulated runs."""
 
 import math
 from dataclasses import asdict

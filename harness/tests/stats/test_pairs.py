@@ -1,4 +1,4 @@
-"""Tests of Holm's correction, ranks and tie groups, with values computed by hand."""
+"""Tests for Holm's correction, ranks and tie groups, with values computed by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tests of the comparison between a run and a published round."""
+"""Tests for the comparison between a run and a published round."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of the ranking of runs with given true values."""
+"""Tests for the ranking of runs with given true values."""
 
 import itertools
 import math

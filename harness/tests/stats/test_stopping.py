@@ -1,4 +1,4 @@
-"""Tests of the stopping rule."""
+"""Tests for the stopping rule."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Tests of the changes to the tables during a load."""
+"""Tests for the changes to the tables during a load."""
 
 import time
 

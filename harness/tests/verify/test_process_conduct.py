@@ -1,4 +1,4 @@
-"""Tests of the checks of an implementation's folder and of the server's process."""
+"""Tests for the checks of an implementation's folder and of the server's process."""
 
 import json
 import re

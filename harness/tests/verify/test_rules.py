@@ -1,4 +1,4 @@
-"""Tests of the outcomes under TechEmpower's rules, where some findings only warn."""
+"""Tests for the outcomes under TechEmpower's rules, where some findings only warn."""
 
 from dataclasses import replace
 

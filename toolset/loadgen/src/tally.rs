@@ -177,7 +177,7 @@ pub enum Fault {
 const FAULT_NAMES: [&str; 8] = ["connect", "write", "closed", "timeout", "framing", "dropped", "status", "lacking"];
 
 impl Fault {
-    /// Return the name of the fault in the output.
+    /// Return the fault's name as it appears in the output.
     pub fn name(self) -> &'static str {
         FAULT_NAMES[self as usize]
     }

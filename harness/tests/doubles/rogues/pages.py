@@ -1,4 +1,4 @@
-"""Rogues of the test type fortune."""
+"""Rogues for the fortune test type."""
 
 import html
 import unicodedata

@@ -1,4 +1,4 @@
-"""Rogues of the test types that read rows: shapes, counts, values, random draws and statements."""
+"""Rogues for the test types that read rows: shapes, counts, values, random draws and statements."""
 
 from collections.abc import Callable
 from functools import partial, partialmethod

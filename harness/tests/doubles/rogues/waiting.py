@@ -1,4 +1,4 @@
-"""Rogues of the test types delay and fan-out."""
+"""Rogues for the test types delay and fan-out."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Verdicts on claims, judged from recorded runs."""
+"""Verdicts on claims, derived from recorded runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of the checks of dates and media types."""
+"""Tests for the checks of dates and media types."""
 
 import calendar
 

@@ -1,4 +1,4 @@
-"""Tests of the checks after a load, which compare the generator's request counts and the database's counters."""
+"""Tests for the checks after a load, which compare the generator's request counts and the database's counters."""
 
 from dataclasses import fields
 from typing import Any

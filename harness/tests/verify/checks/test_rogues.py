@@ -21,7 +21,7 @@ AT_ONCE = 8  # concurrent servers without a database; they mostly wait, but more
 
 # Checks that fail only if the environment prevents counting. No server can cause this, so they have separate tests.
 OF_THE_ENVIRONMENT = {"statements-counted", "tables-seen"}
-# Checks of loads of orders, tested in test_order_load.py.
+# Checks of the order service under load, tested in test_order_load.py.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
 # Checks of declared expectations, tested in test_expectations.py.
 OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}

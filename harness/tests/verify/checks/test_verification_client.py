@@ -1,4 +1,4 @@
-"""Tests of the client that sends the requests of verification, and of its limits."""
+"""Tests for the client that sends the requests of verification, and of its limits."""
 
 import itertools
 from dataclasses import replace

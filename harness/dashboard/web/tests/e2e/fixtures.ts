@@ -30,7 +30,7 @@ export interface Site {
   stop: () => Promise<void>;
 }
 
-/** Save the run of a folder as a single HTML file. */
+/** Save the run in a folder as a single HTML file. */
 export function save(folder: string, file: string): void {
   const code = [
     ...["from pathlib import Path", "from harness.dashboard.saved import render_run"],
@@ -98,7 +98,7 @@ export interface Visit {
   requests: string[];
 }
 
-/** Open a page that records errors and requests. */
+/** Open a page and record its errors and requests. */
 export async function visit(
   browser: Browser,
   options: { width?: number; theme?: "light" | "dark" } = {},

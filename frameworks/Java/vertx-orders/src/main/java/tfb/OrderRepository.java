@@ -41,7 +41,7 @@ final class OrderRepository {
             UPDATE orders
             SET total = (SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = $1) WHERE id = $1""";
     private static final String DELETE_ITEM = "DELETE FROM order_item WHERE order_id = $1 AND item_id = $2";
-    /** The foreign key also deletes the items. */
+    /** The foreign key's ON DELETE CASCADE also deletes the order's items. */
     private static final String DELETE_ORDER = "DELETE FROM orders WHERE id = $1";
     /** Order k belongs to customer 1 + k mod 1000 and contains the item with the same number. */
     private static final String LOAD = """
