@@ -104,6 +104,7 @@ class Total(_Part):
     unasked_bytes: int
     connections_hung: int
     connections_closed_by_peer: int
+    tls_sessions: dict[str, int] = Field(default={})  # connections with TLS by negotiated parameters
     sampled: int
     errors: Faults
     statuses: dict[str, int]

@@ -1,5 +1,6 @@
 //! The application: routes, and the headers of all responses.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
@@ -11,9 +12,11 @@ use axum::{Json, Router};
 use futures_util::future::try_join_all;
 use moka::future::Cache;
 use serde::Serialize;
+use tower_http::compression::CompressionLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::database::{Database, Unavailable, World, complain};
+use crate::items::{Item, items};
 use crate::random;
 use crate::upstream::Upstream;
 
@@ -25,6 +28,7 @@ pub struct App {
     pub database: Database,
     pub cache: Cache<i32, World>,
     pub upstream: Option<Upstream>,
+    pub items: Option<Arc<[Item]>>,
 }
 
 pub fn router(app: App) -> Router {
@@ -39,6 +43,7 @@ pub fn router(app: App) -> Router {
         .route("/fortunes", get(fortunes))
         .route("/delay", get(delay))
         .route("/fan-out", get(fan_out))
+        .route("/json/{count}", get(items).layer(CompressionLayer::new()))
         .with_state(app)
         .layer(server)
 }
