@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import pytest
 
+from harness.extras.protocols import reference_page
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop
 from harness.records.verification_record import CheckResult, Outcome
@@ -51,6 +52,10 @@ def load_findings(server: PayloadServer, test_type: str, seconds: float, seed: i
     )
     evidence, _ = verify_load(Verifier().verify_trial(context))
     return {result.check for result in evidence.objections}, evidence.judged
+
+
+def test_the_reference_page_is_current() -> None:
+    assert reference_page.PAGE.read_text(encoding="utf-8") == reference_page.render()
 
 
 def test_each_type_has_eight_rogues_and_four_variants() -> None:
