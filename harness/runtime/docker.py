@@ -240,7 +240,7 @@ class DockerRuntime:
                     variables = self._variables(implementation, database, port)
                     variables |= {"UPSTREAM_URL": upstream.url} if upstream else {}
                     variables |= inputs.variables(INPUTS_FOLDER)
-                    variables |= {"TFB_INPUTS": str(inputs.folder)} if inputs.folder else {}
+                    variables |= {"TFB_SERVER_INPUTS": str(inputs.folder)} if inputs.folder else {}
                     container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
