@@ -19,7 +19,7 @@ const eta = new Eta();
 const fortunesTemplate = eta.compile(readFileSync(new URL('views/fortunes.eta', import.meta.url), 'utf8'));
 const fortunesPage = (data) => eta.render(fortunesTemplate, data);
 
-export function createApp(database, upstream, items) {
+export function createApp(database, upstream, { items, folder }) {
   const app = express();
   app.disable('etag');
   app.disable('x-powered-by');
@@ -87,6 +87,15 @@ export function createApp(database, upstream, items) {
     const count = integer(req.params.count, { absent: 0, least: 0, most: items.length });
     const m = integer(req.query.m, { absent: 1, least: 1, most: Number.MAX_SAFE_INTEGER });
     send(res, JSON_TYPE, JSON.stringify(withTotals(items, count, m)));
+  });
+
+  if (folder) app.use('/static', express.static(folder, { index: false, redirect: false }));
+
+  // Counts the bytes while they arrive.
+  app.post('/upload', async (req, res) => {
+    let bytes = 0;
+    for await (const chunk of req) bytes += chunk.length;
+    send(res, TEXT_TYPE, `${bytes}`);
   });
 
   // Express passes exceptions of async handlers to this function; those without a status come from the database.

@@ -23,7 +23,7 @@ export async function serve(graceMs) {
   await database.connect();
 
   const upstream = process.env.UPSTREAM_URL ? createUpstream(process.env.UPSTREAM_URL) : null;
-  const app = createApp(database, upstream, readItems());
+  const app = createApp(database, upstream, { items: readItems(), folder: process.env.STATIC_DIR });
   const handle = (req, res) => {
     res.setHeader('Server', 'Express');
     app(req, res);

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { constants } from 'node:zlib';
 
 import compress from '@fastify/compress';
+import files from '@fastify/static';
 import view from '@fastify/view';
 import { Eta } from 'eta';
 import Fastify from 'fastify';
@@ -41,8 +42,8 @@ const ITEMS = answers({ type: 'object', properties: { items: { type: 'array', it
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 const FAN_OUT = answers({ type: 'object', properties: { calls: integer, sum: integer } });
 
-/** `database` runs queries, `upstream` sums calls, and `items` is the data set; other options are for Fastify. */
-export async function createApp({ database, upstream, items, ...options }) {
+/** `database` runs queries, and `upstream` sums calls. `items` is the data set, and `folder` contains static files. */
+export async function createApp({ database, upstream, items, folder, ...options }) {
   const app = Fastify({ forceCloseConnections: 'idle', ...options });
   await app.register(compress, { global: false });
   await app.register(view, { engine: { eta: new Eta({ views: VIEWS, cache: true }) }, root: VIEWS });
@@ -109,6 +110,16 @@ export async function createApp({ database, upstream, items, ...options }) {
     reply
       .header('content-type', 'application/json')
       .send(withTotals(items, clamped(request.params.count, 0, items.length, 0), m));
+  });
+
+  if (folder) await app.register(files, { root: folder, prefix: '/static/', preCompressed: true, index: false });
+
+  // Counts the bytes while they arrive.
+  app.addContentTypeParser('application/octet-stream', (request, payload, done) => done(null, payload));
+  app.post('/upload', async (request, reply) => {
+    let bytes = 0;
+    for await (const chunk of request.body) bytes += chunk.length;
+    return reply.header('content-type', 'text/plain').send(`${bytes}`);
   });
 
   app.setErrorHandler((error, request, reply) => {

@@ -23,6 +23,7 @@ export async function serve(graceMs) {
     database,
     upstream,
     items: readItems(),
+    folder: process.env.STATIC_DIR,
     // Keep idle connections until the client closes them; the default closes them after 72 s.
     keepAliveTimeout: 0,
     clientErrorHandler: refuse,

@@ -16,9 +16,13 @@ class ProtocolsPlugin(Plugin):
         "json-compressed": f"{PACKAGE}.payload_types:JSON_COMPRESSED",
         "json-tls": f"{PACKAGE}.payload_types:JSON_TLS",
         "short-lived": f"{PACKAGE}.payload_types:SHORT_LIVED",
+        "static": f"{PACKAGE}.payload_types:STATIC",
+        "upload": f"{PACKAGE}.payload_types:UPLOAD",
     }
     verifications: ClassVar[Mapping[str, ObjectPath]] = {
         "json-items": f"{PACKAGE}.verifications:JSON_ITEMS",
         "json-compressed": f"{PACKAGE}.verifications:JSON_COMPRESSED",
         "json-tls": f"{PACKAGE}.verifications:JSON_TLS",
+        "static": f"{PACKAGE}.static_files",
+        "upload": f"{PACKAGE}.upload",
     }

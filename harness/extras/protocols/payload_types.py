@@ -2,6 +2,7 @@
 
 from harness.extras.protocols.certificates import write_certificate
 from harness.extras.protocols.data_set import write_data_set
+from harness.extras.protocols.static_folder import write_static_folder
 from harness.plan.testtypes import RequestBatch, TestType
 from harness.records.loads import ClosedLoop
 
@@ -63,4 +64,28 @@ SHORT_LIVED = TestType(
     brief=(RequestBatch(times=40),),
     thorough=(RequestBatch(times=400),),
     footnote="each connection is closed after 10 responses",
+)
+
+STATIC = TestType(
+    name="static",
+    title="Static files",
+    group=GROUP,
+    techempower=False,
+    response_shape="file",
+    draws_requests=True,
+    example="index.html",
+    inputs=(write_static_folder,),
+    fixed_loads=(ClosedLoop(connections=64),),
+    footnote="20 files of 3 to 300 kB; a tenth of the responses are 304; servers may compress",
+)
+
+UPLOAD = TestType(
+    name="upload",
+    title="Upload",
+    group=GROUP,
+    techempower=False,
+    response_shape="number",
+    draws_requests=True,
+    fixed_loads=(ClosedLoop(connections=32),),
+    footnote="bodies of 1 kB to 1 MB, half of them chunked",
 )

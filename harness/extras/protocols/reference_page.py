@@ -12,6 +12,8 @@ REQUESTS = {  # test type -> example of the declared URL, and the request
     "json-compressed": ("/json/", "the same with `Accept-Encoding: gzip, br`"),
     "json-tls": ("/json/", "the same over TLS 1.3"),
     "short-lived": ("/plaintext", "as hello"),
+    "static": ("/static/", "`GET /static/{name}` with `Accept-Encoding: br;q=1, gzip;q=0.8`; a tenth conditional"),
+    "upload": ("/upload", "`POST /upload`, 1 kB to 1 MB of binary data, half chunked"),
 }
 
 

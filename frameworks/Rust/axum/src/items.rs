@@ -59,7 +59,8 @@ pub struct Multiplier {
 /// Read the data set, a JSON array.
 pub fn read(path: &Path) -> Result<Arc<[Item]>, String> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_reader(BufReader::new(file)).map_err(|error| format!("{}: {error}", path.display()))
+    let items: Result<Vec<Item>, _> = serde_json::from_reader(BufReader::new(file));
+    items.map(Into::into).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Return the first `count` items, each with `total` = price x quantity x m.

@@ -121,12 +121,13 @@ fn listen(address: SocketAddr) -> Result<TcpListener, String> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Result<(), Box<dyn Error>> {
-    let router = routes::router(App {
+    let app = App {
         database: Database::connecting(settings.database.clone()),
         cache: shared.cache,
         upstream: settings.upstream.as_deref().map(Upstream::new).transpose()?,
         items: shared.items,
-    });
+    };
+    let router = routes::router(app, settings.folder.as_deref());
     let https = Handle::new();
     if let (Some(tls), Some(config)) = (&settings.tls, shared.tls) {
         let address = SocketAddr::new(listener.local_addr()?.ip(), tls.port);

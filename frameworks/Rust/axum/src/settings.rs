@@ -12,6 +12,8 @@ pub struct Settings {
     pub upstream: Option<String>,
     /// File with the items of `/json/{count}`.
     pub dataset: Option<PathBuf>,
+    /// Folder with the files of `/static/{name}`.
+    pub folder: Option<PathBuf>,
     pub tls: Option<Tls>,
 }
 
@@ -39,6 +41,7 @@ impl Settings {
             database,
             upstream: optional("UPSTREAM_URL"),
             dataset: optional("DATASET").map(PathBuf::from),
+            folder: optional("STATIC_DIR").map(PathBuf::from),
             tls: match optional("HTTPS_PORT") {
                 None => None,
                 Some(_) => Some(Tls {

@@ -5,10 +5,13 @@ import json
 import socket
 import ssl
 import subprocess
+import time
 import zlib
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from harness.extras.protocols.data_set import make_items
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
@@ -152,7 +155,7 @@ def without_protocol(self: PayloadServer) -> ssl.SSLContext:
 
 def cut_short(self: PayloadServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
     answer = PayloadServer.encode(self, request, reply)
-    return answer[:-20] if every(self, 20) else answer
+    return answer[:-5] if every(self, 20) else answer
 
 
 def closing_after(requests: int) -> Callable[..., Reply]:
@@ -222,4 +225,111 @@ SHORT = (
     loaded("overloaded-when-busy", "short-lived", "one-answer-a-request", "responds with 503 on a new connection, under load", {"reply": overloaded}),
 )  # fmt: skip
 
-CHEATS = {each.name: each for each in (*ITEMS, *COMPRESSED, *ENCRYPTED, *SHORT)}
+# ---- static files ----------------------------------------------------------------------------------------------------
+
+
+def read_once(self: PayloadServer, path: Path) -> bytes:
+    """Keep the first content of each file."""
+    content: bytes = self.state.setdefault("files", {}).setdefault(path.name, path.read_bytes())
+    return content
+
+
+def read_late(self: PayloadServer, path: Path) -> bytes:
+    """Read each file every five seconds."""
+    files, now = self.state.setdefault("late", {}), time.monotonic()
+    if path.name not in files or now - files[path.name][0] > 5:
+        files[path.name] = now, path.read_bytes()
+    content: bytes = files[path.name][1]
+    return content
+
+
+def unchecked(self: PayloadServer, name: str) -> Path | None:
+    path = self.inputs.path("STATIC_DIR") / unquote(name)
+    return path if path.is_file() else None
+
+
+def any_file(self: PayloadServer, name: str) -> Path | None:
+    return PayloadServer.resolve(self, name) or PayloadServer.resolve(self, "index.html")
+
+
+def as_gzip(self: PayloadServer, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:
+    """Send the plain file, and declare gzip."""
+    coding, content = PayloadServer.variant(self, request, path)
+    return ("gzip", self.read(path)) if coding else (coding, content)
+
+
+def never_plain(self: PayloadServer, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:
+    compressed = path.with_name(f"{path.name}.br")
+    return ("br", self.read(compressed)) if compressed.is_file() else ("", self.read(path))
+
+
+def unvaried(self: PayloadServer, reply: Reply) -> list[tuple[str, str]]:
+    return [field for field in PayloadServer.headers(self, reply) if field[0] != "Vary"]
+
+
+def unvalidated(self: PayloadServer, reply: Reply) -> list[tuple[str, str]]:
+    return [field for field in PayloadServer.headers(self, reply) if field[0] != "ETag"]
+
+
+def shortened(self: PayloadServer, path: Path) -> bytes:
+    return path.read_bytes()[:100_000]
+
+
+def constant_type(self: PayloadServer, name: str) -> str:
+    return "application/octet-stream" if name.endswith("woff2") else PayloadServer.file_type(self, name)
+
+
+FILES = (
+    rogue("reads-files-once", "static", "file-exact", "keeps the first content of each file", read=read_once),
+    rogue("reads-files-late", "static", "file-exact", "notices changes after 5 s", read=read_late),
+    rogue("shortens-files", "static", "file-exact", "truncates files above 100 kB", read=shortened),
+    rogue("always-not-modified", "static", "status-ok", "responds with 304 to outdated validators", matches=lambda _, request, __: "if-none-match" in request.headers),
+    rogue("never-not-modified", "static", "status-ok", "ignores If-None-Match", matches=lambda *_: False),
+    rogue("leaves-the-folder", "static", "folder-confined", "serves files outside the folder", resolve=unchecked),
+    rogue("serves-unknown-names", "static", "folder-confined", "serves a page for unknown names", resolve=any_file),
+    rogue("wrong-file-type", "static", "file-type", "sends the wrong type for fonts", file_type=constant_type),
+    rogue("plain-files-as-gzip", "static", "file-exact", "declares gzip for plain files", variant=as_gzip),
+    rogue("compressed-unasked", "static", "no-compression", "sends compressed variants without Accept-Encoding", variant=never_plain),
+    rogue("files-without-vary", "static", "validator-sent", "omits Vary", headers=unvaried),
+    rogue("files-without-validator", "static", "validator-sent", "sends no validator", headers=unvalidated),
+    loaded("keeps-files-when-busy", "static", "file-exact", "keeps the first content of each file, under load", {"read": read_once}),
+    loaded("never-not-modified-when-busy", "static", "one-answer-a-request", "ignores If-None-Match, under load", {"matches": lambda *_: False}),
+)  # fmt: skip
+
+# ---- uploads ---------------------------------------------------------------------------------------------------------
+
+
+def declared_length(self: PayloadServer, request: ReceivedRequest) -> int:
+    return int(request.headers.get("content-length", "0"))
+
+
+def first_chunk(self: PayloadServer, request: ReceivedRequest) -> int:
+    chunked = "transfer-encoding" in request.headers
+    return len(next(self.chunks(request.body), b"")) if chunked else len(request.body)
+
+
+def previous_count(self: PayloadServer, request: ReceivedRequest) -> int:
+    count = PayloadServer.count_bytes(self, request)
+    previous: int = self.state.get("count", count)
+    self.state["count"] = count
+    return previous if every(self, 15) else count
+
+
+def text_length(self: PayloadServer, request: ReceivedRequest) -> int:
+    return len(self.body_of(request).decode("utf-8", "ignore"))
+
+
+UPLOADS = (
+    rogue("copies-content-length", "upload", "bytes-counted", "returns Content-Length", count_bytes=declared_length),
+    rogue("counts-chunk-framing", "upload", "bytes-counted", "counts the framing of chunks", count_bytes=lambda _, request: len(request.body)),
+    rogue("counts-first-chunk", "upload", "bytes-counted", "counts the first chunk only", count_bytes=first_chunk),
+    rogue("counts-characters", "upload", "bytes-counted", "counts characters", count_bytes=text_length),
+    rogue("counts-kilobytes", "upload", "bytes-counted", "rounds to 1,000 bytes", count_bytes=lambda self, request: round(len(self.body_of(request)), -3)),
+    rogue("counts-little", "upload", "bytes-counted", "counts at most 64 KiB", count_bytes=lambda self, request: min(65_536, len(self.body_of(request)))),
+    rogue("counts-previous", "upload", "bytes-counted", "sometimes returns the previous number", count_bytes=previous_count),
+    rogue("counts-as-json", "upload", "content-type", "returns JSON", reply=lambda self, session, request: Reply(content_type="application/json", body=PayloadServer.reply(self, session, request).body)),
+    loaded("copies-length-when-busy", "upload", "bytes-counted", "returns Content-Length, under load", {"count_bytes": declared_length}),
+    loaded("counts-previous-when-busy", "upload", "bytes-counted", "sometimes returns the previous number, under load", {"count_bytes": previous_count}),
+)  # fmt: skip
+
+CHEATS = {each.name: each for each in (*ITEMS, *COMPRESSED, *ENCRYPTED, *SHORT, *FILES, *UPLOADS)}

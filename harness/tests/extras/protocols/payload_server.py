@@ -7,10 +7,15 @@ import re
 import socket
 import ssl
 import threading
+import zlib
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self, cast
 
+from harness.extras.protocols.static_folder import MEDIA_TYPES
 from harness.plan.implementation import Implementation
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import DatabaseAddress, Server
@@ -23,6 +28,8 @@ PAYLOAD_URLS = {
     "json-compressed": "/json/",
     "json-tls": "/json/",
     "short-lived": "/plaintext",
+    "static": "/static/",
+    "upload": "/upload",
 }
 ITEMS_PATH = re.compile(r"/json/(\d{1,2})\Z")
 
@@ -97,6 +104,10 @@ class PayloadServer(ReferenceServer):
         return items
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
+        if request.path.startswith("/static/"):
+            return self.file_reply(request, request.path.removeprefix("/static/"))
+        if request.path == "/upload" and request.method == "POST":
+            return Reply(body=f"{self.count_bytes(request)}".encode())
         match = ITEMS_PATH.match(request.path)
         if match is None:
             return super().reply(session, request)
@@ -135,3 +146,71 @@ class PayloadServer(ReferenceServer):
 
     def coding_headers(self) -> list[tuple[str, str]]:
         return [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def file_reply(self, request: ReceivedRequest, name: str) -> Reply:
+        path = self.resolve(name)
+        if path is None:
+            return self.unknown(request)
+        coding, content = self.variant(request, path)
+        etag = self.etag(content)
+        headers = [("ETag", etag), ("Vary", "Accept-Encoding")]
+        if self.matches(request, etag):
+            return Reply(status=304, headers=headers)
+        headers += [("Content-Encoding", coding)] if coding else []
+        return Reply(content_type=self.file_type(path.name), body=content, headers=headers)
+
+    def resolve(self, name: str) -> Path | None:
+        """Return the path of a file in the folder, or None if there is no such file."""
+        path = self.inputs.path("STATIC_DIR") / name
+        return path if "/" not in name and path.is_file() else None
+
+    def variant(self, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:
+        """Return the coding and the content of the file or of its compressed variant."""
+        compressed = path.with_name(f"{path.name}.br")
+        if "br" in request.headers.get("accept-encoding", "") and compressed.is_file():
+            return "br", self.read(compressed)
+        return "", self.read(path)
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def etag(self, content: bytes) -> str:
+        return f'"{zlib.crc32(content):x}"'
+
+    def matches(self, request: ReceivedRequest, etag: str) -> bool:
+        return request.headers.get("if-none-match") == etag
+
+    def file_type(self, name: str) -> str:
+        return MEDIA_TYPES[name.rpartition(".")[2]][0]
+
+    # ---- uploads -----------------------------------------------------------------------------------------------------
+
+    def split(self, data: bytes) -> tuple[list[ReceivedRequest], bytes, int | None]:
+        head, _, rest = data.partition(b"\r\n\r\n")
+        if b"transfer-encoding: chunked" not in head.lower():
+            return super().split(data)
+        if not rest.endswith(b"0\r\n\r\n"):
+            return [], data, None
+        request = self.parse(head)
+        return ([replace(request, body=rest)] if request else []), b"", None
+
+    def count_bytes(self, request: ReceivedRequest) -> int:
+        return len(self.body_of(request))
+
+    def body_of(self, request: ReceivedRequest) -> bytes:
+        """Return the body without the framing of chunks."""
+        if "transfer-encoding" not in request.headers:
+            return request.body
+        return b"".join(self.chunks(request.body))
+
+    def chunks(self, data: bytes) -> Iterator[bytes]:
+        start = 0
+        while True:
+            end = data.index(b"\r\n", start)
+            size = int(data[start:end], 16)
+            if size == 0:
+                return
+            yield data[end + 2 : end + 2 + size]
+            start = end + 4 + size

@@ -4,6 +4,8 @@ import gzip
 import json
 import ssl
 import time
+from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import brotli
@@ -12,7 +14,7 @@ from harness.tests.doubles.honest import Honest, VariantChange, chunked, dumped,
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.extras.protocols.payload_server import JsonObject, PayloadServer
 
-TYPES = ("json-items", "json-compressed", "json-tls", "short-lived")
+TYPES = ("json-items", "json-compressed", "json-tls", "short-lived", "static", "upload")
 
 
 def variant(name: str, does: str, change: VariantChange, *test_types: str) -> Honest:
@@ -56,6 +58,25 @@ BROTLI: dict[str, Any] = {
     "coded": lambda _, body: brotli.compress(body, quality=4),
     "coding_headers": lambda _: [("content-encoding", "br"), ("vary", "origin, accept-encoding")],
 }
+
+
+def by_time(self: PayloadServer, request: ReceivedRequest, name: str) -> Reply:
+    """Send Last-Modified instead of an ETag, and no compressed variants."""
+    path = self.resolve(name)
+    if path is None:
+        return self.unknown(request)
+    modified = formatdate(path.stat().st_mtime, usegmt=True)
+    headers = [("Last-Modified", modified)]
+    if request.headers.get("if-modified-since") == modified:
+        return Reply(status=304, headers=headers)
+    return Reply(content_type=f"{self.file_type(path.name)}", body=self.read(path), headers=headers)
+
+
+def compressed_anew(self: PayloadServer, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:
+    content = self.read(path)
+    return ("gzip", gzip.compress(content, 1)) if self.accepts_gzip(request) else ("", content)
+
+
 VARIANTS = (
     variant("payload-reference", "is the reference server", {}),
     variant("payload-framed", "sends chunks", chunked(700, extension=";a=b", upper=True)),
@@ -68,6 +89,8 @@ VARIANTS = (
     variant("brotli", "compresses with brotli", BROTLI, "json-compressed"),
     variant("large-only", "compresses only bodies above 2,000 bytes", {"compress": large_only}, "json-compressed"),
     variant("uneven", "takes a random time for each response", {"reply": uneven}, "json-compressed"),
+    variant("files-by-time", "has Last-Modified instead of an ETag", {"file_reply": by_time}, "static"),
+    variant("files-compressed-anew", "compresses files for each response", {"variant": compressed_anew}, "static"),
     variant("without-tickets", "issues no session tickets", {"tls_context": without_tickets}, "json-tls"),
     variant("newest-tls", "supports only TLS 1.3", {"tls_context": newest_only}, "json-tls"),
 )  # fmt: skip

@@ -12,6 +12,8 @@ import io.vertx.core.net.PemKeyCertOptions;
 import io.vertx.ext.web.Route;
 import io.vertx.ext.web.Router;
 import io.vertx.ext.web.RoutingContext;
+import io.vertx.ext.web.handler.FileSystemAccess;
+import io.vertx.ext.web.handler.StaticHandler;
 import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
@@ -105,6 +107,12 @@ final class ServerVerticle extends VerticleBase {
         get(router, "/delay").handler(waiting::delay);
         get(router, "/fan-out").handler(waiting::fanOut);
         get(router, "/json/:count").handler(new ItemsHandler(settings.dataSet()));
+        router.post("/upload").handler(UploadHandler::count);
+        if (settings.folder() != null) {
+            get(router, "/static/*").handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
+                    .setCachingEnabled(false)
+                    .setIncludeHidden(false));
+        }
         router.errorHandler(500, this::failed);
         return router;
     }

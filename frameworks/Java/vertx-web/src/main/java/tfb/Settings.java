@@ -1,11 +1,11 @@
 package tfb;
 
 /**
- * Settings from environment variables: listen address, database, upstream of /fan-out, data set of /json/{count}, and
- * the port, certificate and key for HTTPS. The upstream, the data set and the files may be null, and httpsPort may be 0.
+ * Settings from environment variables: listen address, database, upstream of /fan-out, data set of /json/{count}, folder
+ * of /static, and the port, certificate and key for HTTPS. All but address and database may be null or 0.
  */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
-        String upstreamUrl, String dataSet, int httpsPort, String certificate, String key) {
+        String upstreamUrl, String dataSet, String folder, int httpsPort, String certificate, String key) {
 
     static Settings fromEnvironment() {
         return new Settings(
@@ -18,6 +18,7 @@ record Settings(String host, int port, String dbHost, int dbPort, String dbName,
                 text("DBPASS", "benchmarkdbpass"),
                 text("UPSTREAM_URL", null),
                 text("DATASET", null),
+                text("STATIC_DIR", null),
                 port("HTTPS_PORT", 0),
                 text("TLS_CERT", null),
                 text("TLS_KEY", null));
