@@ -190,7 +190,8 @@ class PayloadServer(ReferenceServer):
     def split(self, data: bytes) -> tuple[list[ReceivedRequest], bytes, int | None]:
         head, _, rest = data.partition(b"\r\n\r\n")
         if b"transfer-encoding: chunked" not in head.lower():
-            return super().split(data)
+            requests, left, error = super().split(data)
+            return requests, left, None if b"\r\n\r\n" in left[:4096] else error  # a large body is incomplete
         if not rest.endswith(b"0\r\n\r\n"):
             return [], data, None
         request = self.parse(head)

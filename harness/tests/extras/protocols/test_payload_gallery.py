@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 
 from harness.extras.protocols import reference_page
+from harness.extras.protocols.upload import MemoryEvidence
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.loads import ClosedLoop
 from harness.records.verification_record import CheckResult, Outcome
@@ -16,8 +17,10 @@ from harness.tests.extras.protocols.cheats import CHEATS
 from harness.tests.extras.protocols.payload_server import PayloadServer
 from harness.tests.extras.protocols.variants import VARIANTS
 from harness.tests.verify.trials import WITH_GENERATOR, verify_load
+from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.registry import CHECKS
 from harness.verify.trial import TrialContext
+from harness.verify.verification import run_checks
 from harness.verify.verifier import Verifier
 
 TIMEOUT_SECONDS = 2.0
@@ -64,10 +67,16 @@ def test_each_type_has_eight_rogues_and_four_variants() -> None:
         assert sum(name in honest.test_types for honest in VARIANTS) >= 4, name
 
 
+@pytest.mark.parametrize(("growth", "outcomes"), [(90 << 20, [Outcome.PASS]), (200 << 20, [Outcome.FAIL]), (None, [])])
+def test_memory_of_an_upload_is_bounded(growth: int | None, outcomes: list[Outcome]) -> None:
+    evidence = Evidence(test_type="upload", extension=MemoryEvidence(growth=growth))
+    assert [result.outcome for result in run_checks(evidence) if result.check == "memory-bounded"] == outcomes
+
+
 def test_each_check_of_the_group_has_a_rogue() -> None:
     kinds = {kind.name for kind in TEST_TYPES.values() if kind.group == "protocols"}
     own = {name for name, check in CHECKS.items() if any(map(check.applies, kinds)) and not check.applies("hello")}
-    assert own - {rogue.caught_by for rogue in CHEATS.values()} <= {"json-valid"}
+    assert own - {rogue.caught_by for rogue in CHEATS.values()} <= {"json-valid", "memory-bounded"}
 
 
 @pytest.mark.gallery

@@ -10,10 +10,11 @@ from typing import Any
 
 import brotli
 
-from harness.tests.doubles.honest import Honest, VariantChange, chunked, dumped, headed, in_pieces, slow
+from harness.tests.doubles.honest import Honest, VariantChange, chunked, dumped, headed, in_pieces
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.extras.protocols.payload_server import JsonObject, PayloadServer
 
+CONSTANT_STATUS = ("json-items", "json-compressed", "json-tls", "short-lived", "upload")
 TYPES = ("json-items", "json-compressed", "json-tls", "short-lived", "static", "upload")
 
 
@@ -39,6 +40,11 @@ def large_only(self: PayloadServer, request: ReceivedRequest, reply: Reply) -> R
 
 def uneven(self: PayloadServer, session: ClientSession, request: ReceivedRequest) -> Reply:
     time.sleep(session.dice.expovariate(1 / 0.002))
+    return PayloadServer.reply(self, session, request)
+
+
+def slow_reply(self: PayloadServer, session: ClientSession, request: ReceivedRequest) -> Reply:
+    time.sleep(0.02)
     return PayloadServer.reply(self, session, request)
 
 
@@ -79,9 +85,9 @@ def compressed_anew(self: PayloadServer, request: ReceivedRequest, path: Path) -
 
 VARIANTS = (
     variant("payload-reference", "is the reference server", {}),
-    variant("payload-framed", "sends chunks", chunked(700, extension=";a=b", upper=True)),
+    variant("payload-framed", "sends chunks", chunked(700, extension=";a=b", upper=True), *CONSTANT_STATUS),
     variant("payload-segments", "sends head and body in separate segments", {"send": in_pieces}),
-    variant("payload-slow", "takes 20 ms for each response", slow(0.02)),
+    variant("payload-slow", "takes 20 ms for each response", {"reply": slow_reply}),
     variant("payload-headers", "has further header fields", headed(lambda f: [*f, ("Keep-Alive", "timeout=60"), ("ETag", '"1"')])),
     variant("items-indented", "indents JSON, and reverses keys", {**dumped(indent=1, ensure_ascii=False), "document": reversed_keys}, "json-items", "json-tls"),
     variant("items-escaped", "escapes characters needlessly", {"encode_json": escaped}, "json-items", "json-compressed"),
