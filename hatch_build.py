@@ -1,4 +1,4 @@
-"""Hooks of the wheel: dependencies, addresses, the built dashboard page and the load generator."""
+"""Build hooks for the wheel: dependencies, project URLs, the built dashboard page and the load generator."""
 
 import importlib.util
 import os
@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent
 
 
 class Metadata(MetadataHookInterface):
-    """The dependencies of the wheel, from requirements.in, and the addresses of the repository that CI builds."""
+    """The wheel's dependencies from requirements.in, and its project URLs on GitHub."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add the dependencies and, on GitHub, the addresses."""
+        """Add the dependencies and, in GitHub Actions, the project URLs."""
         lines = (ROOT / "requirements.in").read_text(encoding="utf-8").splitlines()
         metadata["dependencies"] = [line for line in lines if line and not line.startswith("#")]
         repository = os.environ.get("GITHUB_REPOSITORY")
@@ -29,7 +29,7 @@ class Metadata(MetadataHookInterface):
 
 
 class Build(BuildHookInterface):
-    """The build of a wheel for this platform, which needs npm and cargo."""
+    """A build of the wheel for this platform. It needs npm and cargo."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the built page and the compiled load generator."""
@@ -37,7 +37,7 @@ class Build(BuildHookInterface):
         from harness.paths import PREBUILT
         from harness.provisioning import crates
 
-        module = ROOT / "harness" / "dashboard" / "build.py"  # alone: its package imports the web server
+        module = ROOT / "harness" / "dashboard" / "build.py"  # not as a package, which imports the web server
         spec = importlib.util.spec_from_file_location("page", module)
         page = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(page)

@@ -1,5 +1,5 @@
-# Contains the PostgreSQL server of a run, with a cluster that toolset/database has seeded. A container therefore starts
-# in about a second. The build context is the repository.
+# Contains the PostgreSQL server of a run, with a cluster seeded by toolset/database, so that a container starts in
+# about a second. The build context is the repository.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 
@@ -14,15 +14,15 @@ ENV PATH=/usr/lib/postgresql/17/bin:$PATH \
     SEED=/usr/share/tfb/seed \
     PGDATA=/var/lib/postgresql/data \
     PGPORT=5432
-# At run time, a tmpfs covers these folders. It belongs to root and has the folder's mode, so the mode must let postgres
-# write.
+# At run time, a tmpfs covers these folders. The tmpfs belongs to root and has the folder's mode, so the mode must let
+# postgres write.
 RUN install -d -o postgres -g postgres -m 0700 "$SEED" && chmod 1777 /var/lib/postgresql /run/postgresql
 USER postgres
 
 COPY toolset/database/ /usr/share/tfb/database/
 COPY docker/pg_hba.conf /usr/share/tfb/
-# These are the same steps as in harness/runtime/database. pg_stat_statements always counts statements. A server thus
-# cannot detect that it is being verified. Between processes, restore.sql copies the template.
+# These are the same steps as in harness/runtime/database. pg_stat_statements always counts statements, so
+# a server cannot detect that it is being verified. Between processes, restore.sql copies the template.
 RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --encoding=UTF8 --auth=trust >/dev/null \
     && cd /usr/share/tfb/database \
     && cat postgresql.conf statistics.conf >"$SEED/postgresql.conf" \

@@ -1,11 +1,11 @@
-"""Entry point of ``python -m harness`` and of an installed ``tfb``. It ensures that no child process survives."""
+"""Entry point for ``python -m harness`` and the installed ``tfb``. Stops all child processes before exiting."""
 
 import os
 import site
 import sys
 
-# Before other imports, remove the current folder and the caller's PYTHONPATH from the search path. Otherwise, an
-# installed tfb and ``python -m harness`` would search them first. (./tfb starts Python without them.)
+# Before any other import, remove the current folder and the caller's PYTHONPATH from the module search path. Files
+# there could shadow standard modules and tfb's dependencies. (./tfb already starts Python without these folders.)
 _tfb_home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib is not imported yet
 try:
     _current = os.path.realpath("")
@@ -33,7 +33,7 @@ def open_streams() -> None:
             os.fstat(number)
         except (
             OSError
-        ):  # os.open() returns the lowest free descriptor. Writes to this stdout fail; stderr discards text
+        ):  # os.open() returns the lowest free descriptor. Writing to this stdout fails; text for stderr is discarded
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
     for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         if getattr(sys, name) is None:
@@ -41,7 +41,7 @@ def open_streams() -> None:
 
 
 def run() -> int:
-    """Run the command line and return the exit code. Finally, stop all child processes."""
+    """Run the command line, stop all child processes and return the exit code."""
     open_streams()
     environment.secure_process()
     try:
@@ -55,7 +55,7 @@ def run() -> int:
             return main()
         finally:
             _end()
-    except KeyboardInterrupt:  # the interrupt came before or after the code in harness.cli that handles interrupts
+    except KeyboardInterrupt:  # interrupted outside the code in harness.cli that handles interrupts
         _end()
         return Exit.INTERRUPTED
     except Exception:
@@ -72,7 +72,7 @@ def _end() -> None:
 
 
 def _children(function: str) -> Any:  # noqa: ANN401 - result of the function
-    """Call a function of ``harness.host.process``. If the module is not imported yet, there are no children."""
+    """Call a function in ``harness.host.process`` if the module is loaded. Otherwise, no children exist."""
     if call := getattr(sys.modules.get("harness.host.process"), function, None):
         call()
 
@@ -80,8 +80,8 @@ def _children(function: str) -> Any:  # noqa: ANN401 - result of the function
 def script() -> None:
     """Run the command line and exit. This is the entry point of the installed ``tfb`` command."""
     status = run()
-    # If an interrupt hits exec(), which dataclasses use, CPython remembers it and later ends this process with SIGINT.
-    # Another call of exec() makes CPython forget the interrupt, so that the process exits with the status.
+    # If an interrupt arrives during exec(), which dataclasses call, CPython remembers the interrupt and later ends this
+    # process with SIGINT. A second exec() clears the interrupt, so the process exits with ``status``.
     exec("")  # noqa: S102
     sys.exit(status)
 

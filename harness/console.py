@@ -1,4 +1,4 @@
-"""Provides the streams and the console for all output. They keep untrusted text from controlling a terminal or CI."""
+"""Output streams and a console that keep untrusted text from controlling a terminal or a CI system."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ from rich.segment import Segment
 
 from harness.plain_text import inert_line, printable
 
-# A character at the end of a partial line that could begin a CI command together with the text that follows.
+# Last character of a partial line. Together with the text written next, it could form a CI command.
 _UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")
 
 
@@ -79,8 +79,8 @@ class SafeConsole(Console):
         # Names and messages may contain brackets and colons, so markup is disabled. Use rich's Text for styles.
         super().__init__(**{"markup": False, "emoji": False, **options})
 
-    def _innermost(self) -> Any:  # noqa: ANN401 - the property of rich
-        """Return the stream below all wrappers, because a live display of rich wraps the console's stream."""
+    def _innermost(self) -> Any:  # noqa: ANN401 - rich wraps streams of any type
+        """Return the innermost stream, without the wrappers that rich's live displays add."""
         stream = Console.file.fget(self)  # type: ignore[attr-defined]
         while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
             stream = inner
@@ -89,7 +89,7 @@ class SafeConsole(Console):
     file = property(_innermost, Console.file.fset)  # type: ignore[attr-defined]
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render in the same way as rich, but escape control characters."""
+        """Render like rich, but escape control characters."""
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else printable(segment.text)
             yield segment if text == segment.text else Segment(text, segment.style)

@@ -1,10 +1,10 @@
-"""All errors of tfb, with their exit codes. Each message says what to do next."""
+"""tfb's errors and their exit codes. Each message suggests a remedy."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The exit codes of ``./tfb``."""
+    """Exit codes of ``./tfb``."""
 
     OK = 0
     FAILED = 1
@@ -38,7 +38,7 @@ class PluginError(TfbError):
 
 
 class EnvironmentLacksError(TfbError):
-    """A tool or permission that the machine lacks. The message says how to provide it."""
+    """A missing tool or permission. The message explains how to provide it."""
 
     exit_code = Exit.ENVIRONMENT
 
@@ -48,7 +48,7 @@ class BuildError(TfbError):
 
 
 class StartError(TfbError):
-    """A server or a database that exited or did not respond while it was starting."""
+    """A server or a database that exited or did not respond during startup."""
 
 
 class ServerDiedError(TfbError):

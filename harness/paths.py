@@ -14,7 +14,7 @@ PROFILES = CONFIG / "profiles"
 CLAIMS = CONFIG / "claims"
 RESULTS = Path.cwd() / "tfb-results" if INSTALLED else REPOSITORY / "results"
 TOOLSET = REPOSITORY / "toolset"
-BUILT_FROM = REPOSITORY / "COMMIT"  # in a wheel: git describe of the commit from which the wheel was built
+BUILT_FROM = REPOSITORY / "COMMIT"  # only in a wheel: output of git describe when the wheel was built
 CONFIG_FILE = "benchmark_config.json"  # name of the configuration file in an implementation's folder
 PREBUILT = "built"  # folder in a wheel's toolset that contains compiled programs
 
@@ -22,7 +22,7 @@ PREBUILT = "built"  # folder in a wheel's toolset that contains compiled program
 def state_folder() -> Path:
     """Return the folder for builds and caches.
 
-    If TFB_STATE is not set, the folder is .tfb in a clone, and a folder in the user's XDG state folder for a wheel.
+    The variable TFB_STATE overrides the default: .tfb in a clone, or tfb in the user's XDG state folder for a wheel.
     """
     if chosen := os.environ.get("TFB_STATE"):
         return Path(chosen).resolve()
@@ -32,5 +32,5 @@ def state_folder() -> Path:
 
 
 def build_caches_folder() -> Path:
-    """Return the folder for the dependencies that ``compare`` keeps for later builds of a service."""
+    """Return the folder in which ``compare`` caches a service's dependencies between builds."""
     return state_folder() / "build-caches"

@@ -1,8 +1,8 @@
 r"""Escapes text from servers, files and tools, so that it cannot control a terminal, a CI system or a page.
 
 ``printable`` is for terminals, and ``inert_line`` and ``inert_lines`` are for CI logs. ``escape_markdown``,
-``markdown_code`` and ``markdown_block`` are for Markdown, and ``json_text`` is for JSON documents that are printed.
-HTML and XML are escaped with the standard library.
+``markdown_code`` and ``markdown_block`` are for Markdown, and ``json_text`` is for printed JSON documents. The standard
+library escapes HTML and XML.
 """
 
 import re
@@ -16,8 +16,8 @@ _ACTIVE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-# Commands of CI systems: GitHub's ``::error::`` and ``##[error]``, Azure's ``##vso[``, TeamCity's ``##teamcity[``, and
-# sections of GitLab and Travis. GitHub ignores white space before a command.
+# CI commands: GitHub's ``::error::`` and ``##[error]``, Azure's ``##vso[``, TeamCity's ``##teamcity[``, and section
+# markers of GitLab and Travis. GitHub ignores white space before a command.
 _BEGINS_COMMAND = re.compile(r"^([\s\ufeff]*)(:(?=:[A-Za-z])|s(?=ection_(?:start|end):)|t(?=ravis_(?:fold|time):))")
 _CONTAINS_COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
 _MARKUP = re.compile(r"[\\`*_\[\]~|$]")
@@ -86,7 +86,7 @@ def markdown_code(text: str) -> str:
 
 
 def markdown_block(lines: Iterable[str]) -> str:
-    """Return lines as a code block, whose fence is longer than any sequence of backticks in the lines."""
+    """Return the lines as a fenced code block. The fence is longer than any run of backticks in the lines."""
     text = "\n".join(map(inert_lines, lines))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"

@@ -48,8 +48,8 @@ class PageView:
 class Plugin(Protocol):
     """Base class of plugins. A plugin sets the attributes for the objects that it adds.
 
-    The keys are the names by which users select these objects. tfb imports the module of the plugin's class on every
-    start. That module should therefore import only ``harness.plugins``.
+    Each attribute maps names, by which users select the objects, to the objects. tfb imports the plugin's module on
+    every start, so the module should import only ``harness.plugins``.
     """
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
@@ -83,12 +83,12 @@ class InstalledPlugin:
 
 @cache
 def installed() -> Sequence[InstalledPlugin]:
-    """Return all plugins whose class can be imported. Print a warning about each other plugin to stderr."""
+    """Return the plugins that can be imported. Print a warning to stderr about each plugin that cannot."""
     plugins = []
     for name, distribution, target in (*_own_entry_points(), *_installed_entry_points()):
         try:
             parts = _import_plugin(target)
-        except Exception as error:  # noqa: BLE001 - code of others may raise anything
+        except Exception as error:  # noqa: BLE001 - third-party code may raise any exception
             _report(_explain(name, distribution, target, error))
         else:
             plugins.append(InstalledPlugin(name=name, distribution=distribution, parts=parts))
@@ -96,7 +96,7 @@ def installed() -> Sequence[InstalledPlugin]:
 
 
 class Extensions(Generic[T]):
-    """The objects that plugins add to an extension point, for example all their exporters."""
+    """The objects that plugins add to an extension point, for example exporters."""
 
     def __init__(self, attribute: str) -> None:
         """``attribute`` names the attribute of ``Plugin`` that maps names to targets."""
@@ -107,7 +107,7 @@ class Extensions(Generic[T]):
         return tuple(name for plugin in installed() for name in getattr(plugin.parts, self._attribute))
 
     def load_all(self) -> dict[str, T]:
-        """Import the objects and return them by name. Print a warning to stderr if an object cannot be imported."""
+        """Import the objects and return them by name. Skip broken objects with a warning on stderr."""
         objects: dict[str, T] = {}
         for plugin in installed():
             for name, target in getattr(plugin.parts, self._attribute).items():
@@ -126,7 +126,7 @@ class Hook(Generic[T]):
     purpose: str  # completes the message "no installed plugin provides ..."
 
     def load(self) -> T:
-        """Import the implementation. Raises UsageError if there is none, and PluginError if the import fails."""
+        """Import the function. Raises UsageError if no plugin provides the hook, or PluginError if the import fails."""
         for plugin in installed():
             if target := plugin.parts.hooks.get(self.name):
                 return cast("T", plugin.load(target))
@@ -154,7 +154,7 @@ def page_views() -> dict[str, tuple[InstalledPlugin, PageView]]:
 
 
 def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
-    """Yield (name, distribution, target) of the checkout's entry points. Omit those whose folder was removed."""
+    """Yield (name, distribution, target) for each entry point in pyproject.toml whose folder still exists."""
     if INSTALLED:
         return
     declared = OWN_ENTRY_POINTS.search((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -166,7 +166,7 @@ def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
 
 
 def _installed_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
-    """Yield the name, the distribution and the target of each entry point of an installed distribution.
+    """Yield (name, distribution, target) for each entry point of an installed distribution.
 
     Import importlib.metadata only if a distribution declares plugins, because the import makes ``./tfb --help`` 50 %
     slower.

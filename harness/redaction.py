@@ -1,4 +1,4 @@
-"""Replaces secrets in text before tfb records or shows the text.
+"""Replaces secrets in text before the text is recorded or shown.
 
 ``declare`` takes a service's environment variables. From then on, their values are redacted in logs, records and
 messages.
@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-MIN_LENGTH = 6  # minimum length of a value that is redacted
-MIN_SECRET_LENGTH = 4  # the same for a variable whose name suggests a secret
+MIN_LENGTH = 6  # minimum length of a redacted value
+MIN_SECRET_LENGTH = 4  # minimum length if the variable's name suggests a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
 # Plain words, short numbers and IP addresses are not redacted, because messages would become unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
 PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # a password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
-# Keys of records whose values are not redacted. The values are tfb's own words or names in tfb.toml. A secret could
-# happen to equal such a word.
+# Record keys whose values are never redacted. The values are words that tfb chooses, or names in tfb.toml. A secret
+# could equal such a word by chance.
 IDENTIFIERS = frozenset(
     (
         *("basis", "check", "client", "depth", "design", "digest", "display_name", "flag", "framework"),
@@ -34,7 +34,7 @@ _values: dict[str, str] = {}  # text -> replacement
 
 
 def declare(variables: Mapping[str, str]) -> None:
-    """Declare variables whose values are secret. Redact these values from now on, also if quoted or encoded."""
+    """Redact the variables' values from now on, including quoted and encoded forms."""
     for name, value in variables.items():
         for part in _parts(value):
             secret = bool(SECRET_NAME.search(name)) and len(part) >= MIN_SECRET_LENGTH
@@ -55,7 +55,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_json(text: str) -> str:
-    """Return a JSON document with redacted strings. Keys, numbers and the values of ``IDENTIFIERS`` do not change."""
+    """Return a JSON document with secrets redacted, except in keys and in the values of ``IDENTIFIERS``."""
     if not _values:
         return text
     indent = 1 if "\n" in text else None
@@ -102,12 +102,12 @@ def _forms(value: str) -> set[str]:
 
 
 def _quoted(value: str) -> str:
-    """Return a value in URL encoding."""
+    """Return the value URL-encoded."""
     units = (bytes([each]) for each in value.encode())
     return "".join(unit.decode() if UNRESERVED.fullmatch(unit) else f"%{unit[0]:02X}" for unit in units)
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return a pattern that matches all forms, with the longest form first."""
+    """Return a pattern that matches every form of a secret and prefers longer forms."""
     return re.compile("|".join(re.escape(each) for each in sorted(_values, key=len, reverse=True)))

@@ -1,4 +1,4 @@
-"""Formats SI values for people. Only this module and ``harness.report`` convert numbers to text."""
+"""Formats SI values for display. Only this module and ``harness.report`` convert numbers to text."""
 
 NS = 1e-9  # seconds per nanosecond
 
@@ -31,7 +31,7 @@ def format_elapsed(seconds: float) -> str:
 
 
 def format_bytes(count: float | None) -> str:
-    """Return bytes in binary units: 512 B, 3.4 KiB, 131 MiB."""
+    """Return a number of bytes in binary units: 512 B, 3.4 KiB, 131 MiB."""
     if count is None:
         return "–"
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -1,4 +1,4 @@
-"""``./tfb check``: provides the required tools, then lints and tests this project."""
+"""The command ``./tfb check``, which installs required tools, then lints and tests this project."""
 
 import json
 import os
@@ -40,7 +40,7 @@ ENGINE = "engine"  # marks a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 # Environment variable with the Unix time after which the check tests no further implementation. Unset means no limit.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
-CHECK_SECONDS = 32 * 60.0  # time from the start of the check to this deadline
+CHECK_SECONDS = 32 * 60.0  # time from the start of the check to the deadline
 TEMPORARY_BYTES = 4 << 30  # keep the tests' temporary files in memory if this much is free
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker and not recipe"
 Extent = Literal["fast", "usual", "all"]
@@ -53,7 +53,7 @@ class Stage:
     name: str
     command: tuple[str, ...]
     cwd: Path = REPOSITORY
-    needs: tuple[str, ...] = ()  # required tools, or ENGINE; the stage is skipped if one is missing
+    needs: tuple[str, ...] = ()  # required tools, or ENGINE; the stage is skipped if any is missing
     retry: bool = False  # whether to repeat failed tests, because tests of real servers can fail on a busy machine
     alongside: tuple[str, ...] = ()  # command to run in parallel on idle CPUs; its output and status are ignored
 
@@ -75,9 +75,9 @@ def command(
     """Lint and test this project, and verify its four core servers.
 
     All stages run, even if one fails. The exit code is 1 if a stage failed, and
-    3 if a stage or test was skipped because something is missing. Two kinds of
-    tests are reported but do not fail the check: tests that cannot be judged on
-    this machine, and tests of real servers that failed once and then passed.
+    3 if a stage or test was skipped because a requirement is missing. Two kinds
+    of tests are reported but do not fail the check: tests that cannot be judged
+    on this machine, and tests of real servers that failed once and then passed.
     """
     require_clone("check")
     extent: Extent = "all" if everything else "fast" if fast else "usual"
@@ -105,7 +105,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     # Options for tests of containers, and of servers that use the whole machine.
     two_at_most = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")
     cargo = ("cargo", "test", "--locked", "--quiet")
-    fuzz = (*python, "harness.tests.fuzz", "--seconds", "60")  # for all targets, without builds
+    fuzz = (*python, "harness.tests.fuzz", "--seconds", "60")  # total time for all targets, excluding builds
     site = (*python, "mkdocs", "build", "--strict", "--site-dir", str(state_folder() / "site"))
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
 
@@ -306,7 +306,7 @@ def _succeeds(command: Sequence[str]) -> bool:
 def conclude(failed: Sequence[str], skipped: Sequence[tuple[str, str]], flaky: Sequence[str]) -> Exit:
     """Print the last line of a check and return the exit code.
 
-    ``skipped`` contains pairs of stage or test and reason. ``flaky`` names the stages that passed only when repeated.
+    ``skipped`` contains (stage or test, reason) pairs. ``flaky`` names the stages that passed only when repeated.
     """
     by_reason: dict[str, list[str]] = {}
     for name, reason in skipped:

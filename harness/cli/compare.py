@@ -1,6 +1,7 @@
 """The command ``./tfb compare``.
 
-It compares two recorded runs, a run with a round that TechEmpower published, or two versions that it measures.
+The command compares two recorded runs, or a run with a round that TechEmpower published. It can also measure and
+compare two versions.
 """
 
 import json
@@ -47,16 +48,16 @@ COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictO
     name="compare_service", purpose="the comparison of two versions of a service"
 )
 RecordType = TypeVar("RecordType", bound=Record)
-BASE, COPY = "@base", "~copy"  # suffixes of the names of base's implementations and of control copies
+BASE, COPY = "@base", "~copy"  # name suffixes of base's implementations and of control copies
 ROUND_NOTE = (
     "The published round used different machines, load generators, networks and often different versions, so requests "
-    'per second are not compared. "× mean" is the ratio to the geometric mean of the implementations that '
-    "both contain. Ranks count only these implementations."
+    'per second are not compared. "× mean" is the ratio to the geometric mean of the implementations in both the run '
+    "and the round. Ranks count only these implementations."
 )
 
 
 def parse_percent(_: object, tokens: Sequence[Token]) -> float:
-    """Return the number in a value such as ``5`` or ``5%``. Raises ValueError unless it is above 0 and at most 100."""
+    """Parse a percentage such as ``5`` or ``5%``. Raises ValueError unless it is above 0 and at most 100."""
     percent = math.nan
     with suppress(ValueError):
         percent = float(tokens[0].value.removesuffix("%"))
@@ -157,7 +158,7 @@ def command(
     results, titles = results_folder(flags.results), {}
     if comparison.base or comparison.copy:
         run_a, run_b = _measure_sides(comparison, flags)
-    elif run[0].endswith(".json") and Path(run[0]).is_file():  # a published round is a file, a run is a folder
+    elif run[0].endswith(".json") and Path(run[0]).is_file():  # published rounds are files, and runs are folders
         return compare_with_round(Path(run[0]), find_run(results, run[1]), as_json=flags.json)
     else:
         folders = [find_run(results, name) for name in run]
@@ -203,7 +204,7 @@ def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: S
     compare_service = COMPARE_SERVICE.load()
     try:
         return compare_service(folder, str(comparison.base), service.head, flags, comparison.threshold / 100, outputs)
-    except TfbError as error:  # this commit may lack a file or a tool; git bisect would count another exit code as bad
+    except TfbError as error:  # a file or tool may be missing at this commit, which git bisect must not count as bad
         if not service.bisect:
             raise
         print(f"tfb: {printable(str(error))}", file=sys.stderr)
@@ -272,9 +273,9 @@ def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
 
 
 def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
-    """Return the records of implementations whose names have the suffix, and the other records.
+    """Split records into records of implementations with and without a name suffix.
 
-    Remove the suffix from the names.
+    The suffix is removed from the names.
     """
 
     def side(*, suffixed: bool) -> RunRecords:

@@ -1,4 +1,4 @@
-"""Asks the user for consent to all changes that a run would make to the machine. It asks once, before the run."""
+"""Asks the user once, before a run, for consent to all changes that the run would make to the machine."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""``./tfb doctor``, which checks this machine, and ``./tfb clean``, which removes leftovers and images."""
+"""The commands ``./tfb doctor``, which checks this machine, and ``./tfb clean``, which removes leftovers and images."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def doctor(
 ) -> int:
     """Show the detected tools, this machine, and likely sources of noise.
 
-    The exit code is 3 if something is missing.
+    The exit code is 3 if a tool is missing.
     """
     if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return DOCTOR_MACHINES.load()(hosts, as_json=as_json)
@@ -117,7 +117,7 @@ def clean(
     yes: Annotated[bool, Parameter(help="remove leftovers without asking")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Remove images of runs, kept dependencies, and leftovers from killed runs.
+    """Remove images of runs, cached dependencies, and leftovers from killed runs.
 
     Leftovers are processes, scratch folders, containers and networks. Images
     that tfb did not tag, the base image and the build cache are kept. With
@@ -154,7 +154,7 @@ def _remove_images(*, dry_run: bool) -> bool:
     for image in own_images:
         print(f"{format_bytes(image.bytes):>9}  {image.description}")
     if dry_run or not own_images:
-        print(f"{len(own_images)} images; the size of each image includes layers that it shares with others")
+        print(f"{len(own_images)} images; the sizes include layers that images share")
         return False
     failures = images.remove_images([image.name for image in own_images])
     images.forget_removed()

@@ -66,7 +66,7 @@ def complete_test_types(*_: object) -> list[str]:
 
 
 def parse_duration(_: object, tokens: Sequence[Token]) -> float:
-    """Return the seconds of a duration such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
+    """Convert a duration such as ``90s``, ``10m``, ``1h`` or ``1h30m`` to seconds. Raises ValueError."""
     text = tokens[0].value
     if match := re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII):
         hours, minutes, seconds = (int(number or 0) for number in match.groups())
@@ -83,7 +83,7 @@ def parse_integer(_: object, tokens: Sequence[Token]) -> int:
 
 
 def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Parse the values of a flag for loads, such as numbers of connections. Return each number once.
+    """Parse the values of a load flag, such as ``--concurrency-levels``. Return each number once.
 
     A value is a number or ``start:step:end``, which includes both ends.
     """
@@ -104,7 +104,7 @@ def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
 
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
-    """Return the folders that contain implementations; default: frameworks/. Raises UsageError."""
+    """Return the folders that ``--frameworks`` names, or frameworks/. Raises UsageError if a folder is missing."""
     folders = []
     for folder in (Path(name).resolve() for name in names):
         if not _is_folder(folder):
@@ -224,7 +224,7 @@ class CommonFlags(MachineFlags):
         str | None,
         _flag(
             ENVIRONMENT,
-            "CPUs of the server, for example 0-3; the database and the load generator use the others",
+            "CPUs of the server, for example 0-3; the database and the load generator use the remaining CPUs",
             "CPUS",
         ),
     ] = None

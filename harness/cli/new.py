@@ -1,4 +1,4 @@
-"""The command ``./tfb new NAME``, which creates the folder of an implementation, as a copy or without code."""
+"""The command ``./tfb new NAME``, which creates an implementation's folder, without code or as a copy of another."""
 
 import json
 import re
@@ -129,7 +129,7 @@ def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
 
 
 def _require_valid(name: str) -> None:
-    """Raise UsageError unless a name can be the name of an implementation."""
+    """Raise UsageError unless a name is valid for an implementation."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED_NAMES:
         raise UsageError(
             f"{name!r} is not a valid name: use lower-case letters, digits, dots and dashes, begin with a letter or "
@@ -156,7 +156,8 @@ def _choose_source(
 ) -> Implementation:
     """Return the implementation to copy.
 
-    Prefer the default implementation, then core implementations, then ones with few tags and many test types.
+    Prefer the default implementation, then core implementations, then implementations without tags, then
+    implementations with many test types.
     """
     if not implementations:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Writes to stdout, stderr and files. It escapes untrusted text and reports a full disk as an error."""
+"""Writes to stdout, stderr and files, escapes untrusted text, and reports a full disk as an error."""
 
 import contextlib
 import io
@@ -46,7 +46,7 @@ class _LossyFile(io.FileIO):
 
 @contextlib.contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Escape untrusted text on stdout and stderr, and let writes to them fail without an error.
+    """Escape untrusted text on stdout and stderr, and suppress write errors within the block.
 
     At the end of the block, raise EnvironmentLacksError if stdout was full or closed.
     """
@@ -123,5 +123,5 @@ def print_problems(problems: Iterable[str]) -> bool:
 
 def _write_error(place: str, error: OSError) -> EnvironmentLacksError:
     return EnvironmentLacksError(
-        f"cannot write {place}: {error.strerror}. Free space or choose a different place; no measurement is lost"
+        f"cannot write {place}: {error.strerror}. Free space or choose a different path; no measurement is lost"
     )

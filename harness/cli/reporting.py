@@ -1,4 +1,4 @@
-"""``./tfb report`` and ``./tfb dashboard``, which show recorded runs."""
+"""The commands ``./tfb report`` and ``./tfb dashboard``, which show recorded runs."""
 
 import io
 import os
@@ -71,7 +71,7 @@ def report(
 ) -> int:
     """Print or write the ranking of a run.
 
-    Several runs are merged if they are the parts of a selection (run --part), or with --deployments.
+    With --deployments, or if the runs are parts of a selection (run --part), several runs are merged.
     The exit code is 1 if a file of the run could not be read.
     """
     if publishing.site and formatting != FormatFlags():
@@ -86,7 +86,7 @@ def report(
 
 
 def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> list[Path]:
-    """Return the folders of runs. If they are deployments or parts, merge them and return the folder of the new run."""
+    """Return the folders of runs. Merge deployments or parts first, and return the merged run's folder."""
     with interruption.held_while_loading():
         from harness.records import store
         from harness.records.run_folders import find_run
@@ -96,7 +96,9 @@ def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> li
     if flags.deployments and are_parts:
         raise UsageError("--deployments: a run is a part of a selection. Remove the flag, and name all parts")
     if flags.across and not are_parts:
-        raise UsageError("--across works only with the parts of a selection (run --part): remove it, or name all parts")
+        raise UsageError(
+            "--across works only with the parts of a selection (run --part): remove the flag, or name all parts"
+        )
     if len(folders) > 1 and not (are_parts or flags.deployments or flags.site):
         raise UsageError(
             "report takes a single run, or all parts of a selection (run --part): give other runs with --deployments, "

@@ -1,6 +1,6 @@
 """Determines the settings of a resumed run.
 
-They are the recorded command, seed and name, with the output flags of the command that resumes the run.
+The settings consist of the recorded command, seed and name, and the output flags of the resuming command.
 """
 
 import shlex
@@ -24,11 +24,11 @@ from harness.records.run_info import RunInfo
 RESUME_FLAGS = frozenset(
     {"resume", "accept_command", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"}
 )
-MAX_COMMAND_LENGTH = 4000  # a longer recorded command (in characters) cannot be reviewed by the user
+MAX_COMMAND_LENGTH = 4000  # in characters; longer recorded commands are rejected, because users cannot review them
 
 
 def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
-    """Return the settings of the run to resume. Raises UsageError if it cannot be resumed."""
+    """Return the settings of the run to resume. Raises UsageError if the run cannot be resumed."""
     folder = find_run(settings.results, settings.resume) if settings.resume else find_interrupted(settings.results)
     info = store.read_info(folder)
     is_own = origin.is_own(folder, info)
@@ -79,7 +79,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
 
 
 def recorded_settings(current: Settings, invocation: Invocation, info: RunInfo) -> Settings:
-    """Return the settings of the recorded command, combined with the output flags of the command with ``--resume``."""
+    """Combine the recorded command's settings with the output flags of the command that resumes the run."""
     try:
         recorded = parse_recorded(info.command)
     except UsageError as error:

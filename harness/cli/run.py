@@ -1,4 +1,4 @@
-"""Executes the verbs ``run``, ``verify`` and ``debug``. It turns an ``Invocation`` into an exit code."""
+"""Executes an ``Invocation`` of ``run``, ``verify`` or ``debug``, and returns the exit code."""
 
 import json
 import shlex
@@ -105,7 +105,7 @@ def _results_flag(results: Path) -> str:
 
 
 def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
-    """Print the ranking, the verdict on each implementation, the summary, and where to find more."""
+    """Print the ranking, the verdict on each implementation, the summary, and the location of files."""
     from harness.dashboard.build import is_built
     from harness.report import summary, terminal
 

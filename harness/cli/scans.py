@@ -19,8 +19,8 @@ from harness.host import process
 from harness.host.git import Repository
 from harness.paths import REPOSITORY, state_folder
 
-# Prefix of reasons why a test or scan could not be judged. Installing tools would not help. Examples are unreachable
-# advisories, a busy machine, and no permission to create namespaces.
+# Prefix of reasons why a test or scan could not be judged, although no tool is missing. Examples are unreachable
+# advisories, a busy machine, and missing permission to create namespaces.
 NOT_JUDGED = "not judged: "
 SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable with the path of a file in which scans record skipped work
 TOOL_SECONDS = 300.0  # time limit for running a tool
@@ -29,10 +29,10 @@ BIN = Path(sys.executable).parent  # contains the programs that requirements-dev
 SHEBANG = re.compile(rb"#!.*[/ ](?:ba|da|k)?sh\b")
 WORKFLOWS = (".github/workflows/*.y*ml",)
 ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
-ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # go.sum pins the program by hashes
+ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # go.sum pins the program's hashes
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
-# Environment variable with the path of a copy of the advisories. Machines that cannot reach the repository need it.
+# Environment variable with the path to a copy of the advisories, for machines that cannot reach the repository.
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"
 DOCUMENTS = ("*.md", ":!results")
 UNSPELLED = (
@@ -58,7 +58,7 @@ class Audit:
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """Return the tracked files that match a pattern. ``*`` also matches slashes; ``:!`` excludes files."""
+    """Return the files that match a pattern, except files that git ignores. ``*`` matches slashes; ``:!`` excludes."""
     names = Repository.containing(REPOSITORY).read("ls-files", "-z", "-c", "-o", "--exclude-standard").names
     excluded = [pattern.removeprefix(":!") for pattern in patterns if pattern.startswith(":!")]
     included = [pattern for pattern in patterns if not pattern.startswith(":!")] or ["*"]

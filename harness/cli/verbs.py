@@ -37,7 +37,7 @@ OWN_VERBS: dict[str, Verb] = {
     ),
     "clean": Verb(
         target="harness.cli.doctor:clean",
-        help="remove images, kept dependencies, and leftovers from killed runs",
+        help="remove images, cached dependencies, and leftovers from killed runs",
         group="this machine",
     ),
     "new": Verb(target="harness.cli.new:command", help="create the folder of an implementation", group="contribute"),
@@ -62,7 +62,7 @@ Exit codes: 0 everything measured and verified, 1 failure or out of time,
             4 no verdict is possible, 130 interrupted
 """
 COMPLETING = "__complete"  # hidden verb that the shell's completion function calls
-# TechEmpower's flags that tfb does not have, with advice on what to use instead.
+# TechEmpower's flags that tfb does not support, with advice on alternatives.
 REPLACED = {
     "--clean": "use ./tfb clean to remove images of runs, and delete folders in results/ by hand",
     "--audit": "use ./tfb list to find broken configurations, and ./tfb verify NAME to check responses",
@@ -72,7 +72,7 @@ REPLACED = {
 }
 # Flags that do not start a run. The recorded command of a run therefore never contains them.
 IMMEDIATE_FLAGS = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--help", "-h", "--version"})
-# Pairs of a mode and a flag that works only in this mode.
+# (mode, flag) pairs of flags that work only in a single mode.
 MODE_FLAGS = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
     *(("verify", flag) for flag in ("watch", "format", "strict")),
@@ -81,7 +81,7 @@ ImplementationNames = Annotated[
     str,
     Parameter(
         group=COMMON,
-        help='names of implementations; "run": the core implementations (default of ./tfb run); "all": all',
+        help='names of implementations; "run": the core implementations (default of ./tfb run); "all": everything',
         completer=complete_names,
     ),
 ]
@@ -191,7 +191,7 @@ def application() -> App:
 
 
 def dispatch(arguments: Sequence[str]) -> Invocation | int:
-    """Parse a command line. Execute the verb and return its exit code, or return the invocation of a run.
+    """Parse a command line. Return the verb's exit code, or the invocation for ``run``, ``verify`` and ``debug``.
 
     Raises UsageError if a verb, flag or value is unknown or invalid.
     """
@@ -203,7 +203,7 @@ def dispatch(arguments: Sequence[str]) -> Invocation | int:
         raise UsageError(f"unknown verb {verb!r}; {suggest(verb, VERBS)}\nSee ./tfb --help")
     for argument in arguments:
         if (flag := argument.partition("=")[0]) in REPLACED:
-            raise UsageError(f"{flag} is a flag of TechEmpower that tfb does not have: {REPLACED[flag]}")
+            raise UsageError(f"{flag} is a TechEmpower flag that tfb does not support: {REPLACED[flag]}")
         if flag == "--test" and verb in RUN_VERBS:
             raise UsageError(f"remove --test: write `./tfb {verb} NAME`")
     return _parse(arguments)
@@ -234,5 +234,5 @@ def parse_recorded(command: Sequence[str]) -> Invocation:
 
 
 def is_run(command: Sequence[str]) -> bool:
-    """Return whether a recorded command is a run that can be resumed. Comparisons and calibrations cannot."""
+    """Return whether a recorded command is a run, because comparisons and calibrations cannot be resumed."""
     return not command or command[0].startswith("-") or command[0] == "run"

@@ -25,7 +25,7 @@ from harness.records import claims
 
 logger = logging.getLogger("tfb.dashboard")
 
-# Errors that a run's invalid files may cause.
+# Errors that reading a run's invalid files may raise.
 READ_ERRORS = (
     StoreError,
     OSError,
@@ -34,7 +34,7 @@ READ_ERRORS = (
     LookupError,
     RecursionError,
 )
-MAX_CACHED = 256  # maximum number of cached documents; for 500 implementations, each document takes half a megabyte
+MAX_CACHED = 256  # maximum number of cached documents; a document about 500 implementations takes half a megabyte
 MAX_CACHED_BYTES = 64 << 20  # maximum total size of cached documents
 # Maximum number of cached documents generated at the same time; each may read half a gigabyte of records.
 MAX_CONCURRENT = 2
@@ -42,7 +42,7 @@ MAX_CONCURRENT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class CachedDocument:
-    """A document about one or more runs, with the sizes and times of their files before it was generated."""
+    """A cached document about runs, with the state of the runs' files before the document was generated."""
 
     json: bytes
     states: dict[str, list[FileState]]
@@ -50,12 +50,12 @@ class CachedDocument:
 
 
 class Api:
-    """The routes of the API, and the documents about the runs in a folder."""
+    """The API's routes, and its cache of documents about the runs in a folder."""
 
     def __init__(self, runs: ResultsFolder) -> None:
         self.runs = runs
         self._cache: dict[str, CachedDocument] = {}
-        # Locks by document. Concurrent requests for a document wait until the first of them has generated it.
+        # A lock per document, so that concurrent requests wait while the first request generates the document.
         self._document_locks = WeakValueDictionary[str, threading.Lock]()
         self._cached_slots = threading.BoundedSemaphore(MAX_CONCURRENT)
         self._uncached_slots = threading.BoundedSemaphore(4)  # each may read a large file
@@ -108,7 +108,7 @@ class Api:
         return self._cached_document(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
-        """Return the list of runs. It names a run's top-ranked implementation once the run's document is generated."""
+        """Return the list of runs. Top-ranked implementations are missing until a run's document has been generated."""
         run_list = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in run_list.runs)
         views = {name: view.title for name, (_, view) in plugins.page_views().items()}
@@ -142,7 +142,7 @@ class Api:
         *,
         baseline: str = "",
     ) -> bytes:
-        """Return a document about runs from the cache. Generate it if it is missing or if files have changed."""
+        """Return a cached document about runs. Generate it first if it is missing or if files have changed."""
         key = json.dumps((*parameters, baseline))
         folders = [self.runs.folder(name) for name in names]
         with self._document_locks.setdefault(key, threading.Lock()):
@@ -179,7 +179,7 @@ class Api:
     def _cached_route(
         self, path: str, parameters: Callable[[Request], tuple[str, ...]], make_document: Callable[..., BaseModel]
     ) -> Route:
-        """Return a route for cached documents, which depend on a run, a baseline, and ``parameters`` of a request."""
+        """Return a route for cached documents about a run. ``parameters`` extracts further arguments from a request."""
 
         def made(request: Request) -> bytes:
             name, values = request.path_params["run"], parameters(request)
@@ -214,7 +214,7 @@ def _query_parameter(request: Request, key: str) -> str:
 
 
 def _route(path: str, make_document: Callable[[Request], BaseModel | bytes]) -> Route:
-    """Return a route. It responds with 404 if records cannot be read, and with 500 if a file causes another error."""
+    """Return a route that responds with 404 if records cannot be read, and with 500 after any other read error."""
 
     def endpoint(request: Request) -> Response:
         try:

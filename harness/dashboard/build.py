@@ -1,4 +1,4 @@
-"""Builds the web page with Vite if its sources have changed. Without Node.js, it builds in a container."""
+"""Builds the dashboard page with Vite if the sources have changed. Without a suitable Node.js, uses a container."""
 
 import re
 import shlex
@@ -31,7 +31,8 @@ REMOTE_URL = re.compile(
 def ensure_built(web: Path = WEB) -> Path:
     """Build the page if necessary. Return the folder that contains index.html and assets/.
 
-    Raises EnvironmentLacksError if neither Node.js nor Docker is available, or BuildError with the end of the output.
+    Raises EnvironmentLacksError if neither Node.js nor Docker is available. Raises BuildError, with the end of the
+    output, if a build command fails.
     """
     dist = web / "dist"
     if is_built(web):
@@ -94,7 +95,7 @@ def npm_is_new_enough() -> bool:
 
 @cache
 def source_base() -> str | None:
-    """Return the web address of the remote ``origin``, for example ``https://host/owner/name``, or None."""
+    """Return the web address of the git remote ``origin``, such as ``https://host/owner/name``, or None if unknown."""
     try:
         done = Repository.containing(REPOSITORY).run("remote", "get-url", "origin", seconds=5)
     except TfbError:

@@ -49,7 +49,7 @@ class BrokenRun(Record):
 
 
 class PreparingRun(Record):
-    """A run that has not written run.json so far."""
+    """A run that has started, but has not yet written run.json."""
 
     run_id: str
     stage: str
@@ -67,12 +67,12 @@ class RunList(Record):
 
 
 class RunDocument(Record):
-    """The main document about a run. It has the settings and the main table of each test type, but no details."""
+    """The main document about a run, with the run's settings and the main table of each test type."""
 
     run: RunInfo
     title: str
     published: str = ""  # name of the published round that contains the run, for example "Round 1"
-    # Test type -> metric -> parts of the summary.
+    # Test type -> metric -> sentences of the summary.
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)
     ranking: Ranking  # without the tables for single loads, which TestDocument contains
     problems: tuple[ReadProblem, ...] = ()
@@ -81,7 +81,7 @@ class RunDocument(Record):
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """Return the sentences of the first test type's summary, for the metric that decides the ranking.
+        """Return the first test type's summary for the metric that decides the ranking.
 
         The first sentence names the top-ranked implementation.
         """
@@ -104,7 +104,7 @@ class CellLatency(Record):
 
 
 class TestDocument(Record):
-    """A test type with a table for every load."""
+    """The ranking tables of a test type for all loads."""
 
     __test__ = False  # prevents pytest from collecting the class
 
@@ -146,7 +146,7 @@ class CellDocument(Record):
 
 
 class ClaimsDocument(Record):
-    """The latest verdict on every claim, or in ``problem`` the reason why the verdicts cannot be read."""
+    """The latest verdict on every claim. ``problem`` is empty unless the verdicts cannot be read."""
 
     verdicts: tuple[ClaimVerdict, ...]
     problem: str = ""
@@ -178,14 +178,14 @@ class Embedded(Record):
     latency: dict[str, LatencyDocument]
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
-    left_out: tuple[str, ...] = ()  # sentences that name data omitted to limit the file's size
+    left_out: tuple[str, ...] = ()  # sentences that name the data omitted to limit the file's size
     links: dict[str, str] = Field(
         default_factory=dict
     )  # title -> address of other pages, if the page is part of a site
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of all serialized documents, in which fields with defaults are required."""
+    """Return the JSON Schema of all documents. All fields are required, because defaults are serialized too."""
     models = [each for each in globals().values() if getattr(each, "__module__", "") == __name__ and each is not schema]
     _, combined = models_json_schema([(model, "serialization") for model in models], by_alias=False, title="Documents")
     for definition in combined["$defs"].values():

@@ -1,8 +1,8 @@
-"""Writes a reduced copy of a run into results/rounds/1, to publish it.
+"""Publishes a reduced copy of a run as the only run in results/rounds/1.
 
-Usage: ``python -m harness.dashboard.example RUN``. The copy contains all trials, so its ranking equals the ranking of
-the run. It omits derived files (``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``. Only the
-last component of an absolute path remains.
+Usage: ``python -m harness.dashboard.example RUN``. The copy contains all trials, so both runs have
+the same ranking. It omits derived files (``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``.
+Absolute paths are reduced to their last component.
 """
 
 import json
@@ -32,7 +32,7 @@ FREE_TEXT = frozenset({"notes", "maintainers"})  # fields of benchmark_config.js
 
 
 def write_example(source: DashboardRun, target: Path) -> None:
-    """Write the reduced copy into a new folder. Raises ValueError if a record names a different host."""
+    """Write the reduced copy into a new folder. Raises ValueError if a record contains a URL of a remote host."""
     target.mkdir(parents=True)
     unbuilt = tuple(
         each.model_copy(update={"build": each.build and each.build.model_copy(update={"log": None})})
@@ -52,17 +52,17 @@ def write_example(source: DashboardRun, target: Path) -> None:
 
 
 def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - pydantic's own options
-    """Append a record without absolute paths to a file."""
+    """Append a record to a file, with absolute paths reduced to their last component."""
     document = record.model_dump(mode="json", by_alias=True, **{"exclude_defaults": True, **options})
     if isinstance(record, Trial):
-        # Include the kind of the load, which exclude_defaults omits.
+        # Keep the load's kind, which exclude_defaults would omit.
         document["load"] = record.load.model_dump(mode="json", exclude_none=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(remove_paths(document), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
 def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
-    """Reduce absolute paths in JSON to their last component. Raises ValueError if a value names a different host."""
+    """Reduce absolute paths in JSON to their last component. Raises ValueError for a URL of a remote host."""
     match value:
         case str():
             others = set(ADDRESS.findall(value)) - THIS_MACHINE

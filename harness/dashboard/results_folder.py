@@ -105,7 +105,7 @@ def _find_preparing(folder: Path) -> PreparingRun | None:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _summarize_run(folder: Path, _state: FileState) -> RunSummary:
-    """Return the list entry of a run. The state of run.json is part of the cache key."""
+    """Return a run's entry in the list. ``_state`` is part of the cache key, so a changed run.json is read again."""
     run = DashboardRun(folder)
     info = run.info
     return RunSummary(

@@ -1,4 +1,4 @@
-"""Generates the dashboard's documents about a run. If records are unreadable, the documents list this as a problem."""
+"""Generates the dashboard's documents about a run. Documents list unreadable records as problems."""
 
 import os
 import re
@@ -38,14 +38,14 @@ from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTyp
 MAX_LOG_BYTES = 512 * 1024  # maximum number of bytes shown from the end of a log
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
-SILENT_SECONDS = 20.0  # a run counts as killed after this time without a heartbeat, which is four heartbeat intervals
+SILENT_SECONDS = 20.0  # a run counts as killed after this time without a heartbeat (four heartbeat intervals)
 TAIL_BYTES = 1 << 20  # only this many bytes at the end of trials.jsonl are searched for the last trials
 
 FileState = tuple[int, int]
 
 
 class HeadlineTest(TestTypeRanking):
-    """The ranking of a test type, without the tables of individual loads. Those tables are most of ranking.json."""
+    """A test type's ranking without the tables of individual loads, which make up most of ranking.json."""
 
     model_config = ConfigDict(validate_by_name=False)
     # An alias that does not occur in files makes pydantic skip the tables instead of parsing them.
@@ -99,7 +99,7 @@ class DashboardRun(RunReader):
         return self._computed_ranking.model_copy(update={"test_types": without_tables})
 
     def _read_ranking(self, path: Path, model: type[Ranking]) -> Ranking | None:
-        """Return the recorded ranking, or None if it is unreadable, not final or of a different version."""
+        """Return the recorded ranking, or None if it is unreadable, not final or from a different version."""
         try:
             ranking = model.model_validate_json(read_bounded(path))
         except FileNotFoundError:
@@ -113,7 +113,7 @@ class DashboardRun(RunReader):
         """Rank the trials, or return an empty ranking if the records cannot be ranked."""
         try:
             return compute_ranking(self.records())
-        except (ValueError, ArithmeticError, LookupError) as error:  # valid records may contain values without a rank
+        except (ValueError, ArithmeticError, LookupError) as error:  # valid records can be unrankable
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
 
@@ -190,7 +190,7 @@ class DashboardRun(RunReader):
         return LatencyDocument(test_type=test_type, cells=tuple(map(_cell_latency, cells.values())))
 
     def overall(self, test_types: Collection[str]) -> OverallDocument:
-        """Return the scores over some test types. Raises StoreError if a test type was not measured."""
+        """Return the overall scores for some test types. Raises StoreError if a test type was not measured."""
         unknown = [kind for kind in test_types if kind not in self.info.loads]
         if unknown or not test_types:
             raise StoreError(f"{', '.join(unknown) or 'no test type'}: not measured in this run")
@@ -244,7 +244,7 @@ def silence(states: Iterable[FileState]) -> float | None:
 def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
     """Return the last trials in a file, latest first, without windows and histograms.
 
-    ``state`` is a parameter so that the cached result becomes invalid when the file changes.
+    ``state`` is part of the cache key, so a changed file is read again.
     """
     start = max(0, state[0] - TAIL_BYTES)  # probably in the middle of a line, which read_lines skips
     short = {"windows": (), "warm_up": None, "arrivals": None}
@@ -274,7 +274,7 @@ def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocumen
 
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
-    """Return the latency of a cell. Estimate percentiles over processes in the same way as the ranking."""
+    """Return the latency of a cell, with percentiles estimated over processes as in the ranking."""
     from harness.stats.cell_values import METRICS, CellTrials
     from harness.stats.value_tables import estimate_percentiles  # imported late, because of scipy
 

@@ -109,7 +109,7 @@ def drop_windows(embedded: Embedded) -> Embedded:
     return embedded.model_copy(update={"cells": tuple(cells)})
 
 
-# Reductions for a page that is too large, in the order of their use. Each key is the message that the page shows.
+# Reductions for a page that is too large, in order of application. Each key is a message that the page shows.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
     "The second-by-second series are omitted.": drop_windows,
     "Logs are omitted.": lambda e: e.model_copy(update={"logs": {}}),

@@ -42,7 +42,7 @@ class BoundedProtocol(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Process received bytes. They do not extend the timeout of an incomplete request."""
+        """Process received bytes, without extending the timeout of an incomplete request."""
         super().data_received(data)
         self._watch()
 
@@ -82,8 +82,8 @@ HEADERS = {
 def is_own_host(host: str, bind: str) -> bool:
     """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
 
-    Reject other names to prevent DNS rebinding. In such an attack, a website points its own host name at 127.0.0.1, so
-    that the browser lets it read the responses.
+    Reject other names to prevent DNS rebinding. In such an attack, a website points its own host name at 127.0.0.1.
+    The browser then lets the website read the responses.
     """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     try:
@@ -101,7 +101,7 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
         if not is_own_host(request.headers.get("host", ""), bind):
             response: Response = JSONResponse({"error": "unknown Host"}, status_code=421)
         elif request.headers.get("sec-fetch-site") == "cross-site" and request.url.path.startswith("/api/"):
-            response = JSONResponse({"error": "requests from pages of other websites are not allowed"}, status_code=403)
+            response = JSONResponse({"error": "cross-site requests are not allowed"}, status_code=403)
         else:
             response = await call_next(request)
         response.headers.update(HEADERS)

@@ -1,4 +1,4 @@
-"""A group of processes that run at the same time, with the steps that start, warm, measure and stop them."""
+"""Manages processes that run at the same time, and yields the steps that start, warm up, measure and stop them."""
 
 from collections import defaultdict
 from collections.abc import Generator, Sequence, Set
@@ -27,10 +27,10 @@ WARM_UP_SHARE = 0.4  # warm-up may take at most this share of the group's time
 
 @dataclass
 class ActiveGroup:
-    """Processes that run at the same time, with their cells and trials."""
+    """Processes that run at the same time, and the state of their measurements."""
 
     plan: Plan
-    number: int  # process number, the same for all implementations of the group
+    number: int  # process number, shared by all implementations of the group
     begin: float  # when the group starts, as a share of the run's time
     until: float  # when the group ends, as a share of the run's time
     seed: int
@@ -38,7 +38,7 @@ class ActiveGroup:
     test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that can still be measured
     warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
     late_processes: set[Process] = field(default_factory=set)  # processes that have skipped a load for lack of time
-    busy: set[Process] = field(default_factory=set)  # processes that use CPU time although they have no load
+    busy: set[Process] = field(default_factory=set)  # processes that use CPU time without load
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
     # Each warm-up is recorded once, with the first trial after it.
@@ -65,7 +65,7 @@ class ActiveGroup:
         return len({trial.round for trial in self.trials if trial.load.kind == "open"})
 
     def forgive(self, cell: Cell) -> bool:
-        """Discard the recorded failures of a cell. Return True if it had failed and its process is still running."""
+        """Discard a cell's recorded failures. Return whether there were any and the process is still running."""
         return self.failures.pop((cell.process, cell.test_type), 0) > 0 and cell.process in self.members
 
     def warm(self, kinds: Set[str] | None = None) -> Design:
@@ -80,7 +80,7 @@ class ActiveGroup:
         self.warm_ups = {(tracker.cell.process, tracker.cell.test_type): tracker for tracker in trackers}
 
     def cells(self, *, every_load: bool = False) -> list[Cell]:
-        """Return the cells that can be measured, with all loads if ``every_load``, or else only the headline loads."""
+        """Return the cells that can still be measured. Unless ``every_load``, return only headline loads."""
         return [
             Cell(process=process, test_type=kind, load=load)
             for process, candidate in self.members.items()
@@ -111,7 +111,8 @@ class ActiveGroup:
     ) -> Generator[Step, StepResult, Trial | None]:
         """Measure a cell. Return the trial, or None if the measurement fails or the time is over.
 
-        ``share`` is the load's rate / the process's closed-loop throughput. ``ignore_deadline`` ignores the time limit.
+        ``share`` is the load's rate as a share of the process's closed-loop throughput. If ``ignore_deadline``, measure
+        even after the group's time has ended.
         """
         process, kind = cell.process, cell.test_type
         if kind not in self.test_types.get(process, ()):
@@ -159,11 +160,11 @@ class ActiveGroup:
         return None
 
     def remove(self, process: Process) -> None:
-        """Remove a process that has ended from the group."""
+        """Remove an ended process from the group."""
         del self.members[process], self.test_types[process]
 
     def stop_step(self, process: Process) -> Stop:
-        """Return the step that stops a process, with the planned cells that the run had no time to measure."""
+        """Return a step that stops a process and lists the planned cells for which time ran out."""
         planned = self.plan.candidate(process.implementation).test_types
         untried = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
         unreached = (

@@ -19,20 +19,20 @@ from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
 MAX_COMMON_RATE_SHARE = 0.95  # a server skips common rates above this share of its closed-loop throughput
-# Because arrivals are random, the capacity search accepts a trial with this share of the expected number of requests.
+# The capacity search accepts trials with at least this share of the expected requests, because arrivals are random.
 ARRIVALS_MARGIN = 0.9
 # TechEmpower starts with a short load over few connections (primer), and pauses after the primer and the warm-up.
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
 TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two levels, as a share of the pause after the primer
-# If a process has time for fewer rounds, the run halves the number of remaining processes, but keeps at least
-# FEWEST_PROCESSES, or one process after half of the time.
+# If a process completes fewer than FEWEST_ROUNDS rounds, the run halves the number of remaining processes. At least
+# FEWEST_PROCESSES remain, or one process if more than HALF of the run's time has passed.
 FEWEST_ROUNDS, FEWEST_PROCESSES, HALF = 2, 2, 0.5
 
 GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the measurements of a running group
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
-    """Measure each cell once in every round, in random order, in several processes of each implementation."""
+    """Measure each cell once per round, in random order, in several processes per implementation."""
     return run_processes(plan, seed, _rounds)
 
 
@@ -119,7 +119,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
 
 
 def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
-    """Return the candidates that have not failed, each with its undecided test types."""
+    """Return the candidates that have not failed, restricted to undecided test types."""
     selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
@@ -132,7 +132,7 @@ def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], fail
 
 
 def _rounds(group: ActiveGroup) -> Design:
-    """Visit every cell once per round. Cells that are compared run in succession, so disturbances hit them equally."""
+    """Visit every cell once per round. Compared cells run back to back, so disturbances affect all of them equally."""
     rules, plan, number = group.plan.profile.interleaved, group.plan, 0
     while rules.rounds is None or number < rules.rounds:
         first = group.number == number == 0
@@ -154,8 +154,8 @@ def _rounds(group: ActiveGroup) -> Design:
 def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
     """Yield the cells table by table. A table contains the cells with the same test type and load.
 
-    The tables and the cells of each table are shuffled. The table with a test type's headline load comes after the test
-    type's other tables, whose loads thus serve as additional warm-up.
+    The tables and the cells of each table are shuffled. A test type's headline load comes last, so the test type's
+    other loads serve as additional warm-up.
     """
     rng = random.Random(seed)
     tables: defaultdict[tuple[str, Load], list[Cell]] = defaultdict(list)
@@ -236,7 +236,7 @@ def at_rate(cell: Cell, rate: float) -> Cell:
 
 
 def _techempower_levels(group: ActiveGroup, process: Process, kind: str) -> Design:
-    """Run the primer and the warm-up, then measure all levels with pauses in between. Add a witness at the headline."""
+    """Run the primer and the warm-up, then measure all levels with pauses. Add a witness for the headline load."""
     profile = group.plan.profile
     loads = group.members[process].test_types[kind]
     # TechEmpower measures for 15 s and pauses for a third of that time.

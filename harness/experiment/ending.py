@@ -17,8 +17,8 @@ def final_status(
 ) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
     """Return a run's final status, all problems, and the problems that make the exit code nonzero.
 
-    If ``status`` is not "complete", the run stopped early for the given ``reason``. Cells that were not measured are
-    then not counted as failures.
+    If ``status`` is not "complete", the run stopped early for the given ``reason``. Unmeasured cells then do not count
+    as failures.
     """
     before = records.info.problems
     if status != "complete":

@@ -22,7 +22,7 @@ from harness.units import format_elapsed
 # Typical durations on a machine with two CPUs, used only to predict when the run ends.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
 CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
-FIRST_BUILD_SECONDS = 60.0  # for an implementation that was never built on this machine
+FIRST_BUILD_SECONDS = 60.0  # for an implementation that has never been built on this machine
 IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
 
 
@@ -30,14 +30,14 @@ IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAG
 class FirstUseTask:
     """An installation or a build that tfb performs once on a machine."""
 
-    description: str  # description for the user
+    description: str  # shown to the user
     seconds: float
-    in_runtime: bool = True  # whether tfb does this while it prepares the runtime, or later with the load generators
-    crate: str = ""  # name of a crate to build
+    in_runtime: bool = True  # True: done while preparing the runtime; False: done later, with the load generators
+    crate: str = ""  # name of the crate that the task builds; empty for other tasks
 
 
 def find_chores(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
-    """Return the installations and builds that this run needs, apart from the builds of implementations."""
+    """Return the one-time installations and builds that a run needs, except for builds of implementations."""
     if settings.hosts.uses_remote_machines:  # remote machines are prepared over ssh instead
         return ()
     if not uses_local_runtime(settings):
@@ -91,7 +91,7 @@ def describe_chores(chores: Sequence[FirstUseTask]) -> str:
         return ""
     seconds = format_elapsed(sum(chore.seconds for chore in chores))
     names = "; ".join(chore.description for chore in chores)
-    return f"first use on this machine takes about {seconds} before anything is measured: {names}"
+    return f"first use on this machine: setup takes about {seconds} before measurement starts: {names}"
 
 
 def build_upstream(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> None:
@@ -115,7 +115,7 @@ def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
 
 
 def expected_build_seconds(implementations: Sequence[Implementation], past: Mapping[str, float | None]) -> float:
-    """Return how long all builds take. Builds that implementations share count once."""
+    """Return the expected total build time in seconds. A build that several implementations share counts once."""
     seconds: dict[object, float] = {}
     for each in implementations:
         length, has_commands = past.get(each.name), bool(each.local and each.local.build)
@@ -125,7 +125,7 @@ def expected_build_seconds(implementations: Sequence[Implementation], past: Mapp
 
 
 def shared_build(implementation: Implementation) -> object:
-    """Return a value that is equal for implementations that the local runtime builds with the same commands."""
+    """Return a key that implementations share if the local runtime builds them with the same commands."""
     local = implementation.local
     if local is None or implementation.is_service:  # in TechEmpower's tree, the build depends on the name
         return implementation.name
@@ -133,7 +133,7 @@ def shared_build(implementation: Implementation) -> object:
 
 
 def describe_builds(past: Mapping[str, float | None], expected: float) -> str:
-    """Return a line that announces the builds and the seconds that they are expected to take."""
+    """Return a line that announces the builds and their expected duration (``expected``, in seconds)."""
     unknown = sum(length is None for length in past.values())
     first = f"; {unknown} of {len(past)} for the first time, at about {FIRST_BUILD_SECONDS / 60:.0f} min each"
     basis = first if unknown and expected else "" if unknown else "; judging by earlier runs"

@@ -35,7 +35,7 @@ class MeasuredLoad:
 
 @dataclass(kw_only=True)
 class LoadExecutor:
-    """Runs loads on a run's processes."""
+    """An executor of warm-up and measured loads on running processes."""
 
     seed: int
     profile: Profile
@@ -56,7 +56,7 @@ class LoadExecutor:
             return self._observe(running, step.cell, self._choose_generator(step.cell.load), run, folder)
 
     def measure(self, running: RunningProcess, step: Measure) -> MeasuredLoad:
-        """Run a load and check a sample of the responses. Repeat it if the system clock was set during the load."""
+        """Run a load and check a sample of the responses. Repeat the load if the system clock was set meanwhile."""
         generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell.load)
         self.progress.load(step.cell, "measure")
         for repetitions_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
@@ -78,7 +78,7 @@ class LoadExecutor:
         return main if isinstance(load, ClosedLoop) or main.name == "loadgen" else self._witness()
 
     def _witness(self) -> LoadGenerator:
-        """Return the generator that the profile does not use. It serves as an independent witness."""
+        """Return the independent witness, which is the generator that the profile does not select."""
         return self.generators[next(name for name in self.generators if name != self.profile.generator)]
 
     def _run_with_evidence(self, running: RunningProcess, step: Measure, generator: LoadGenerator) -> MeasuredLoad:

@@ -1,4 +1,4 @@
-"""Reads the server's and the sockets' counters each second during a load, and computes a window for each second."""
+"""Reads server and socket counters each second during a load, and computes one window per second."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class _Moment:
 
 
 class LoadWindows:
-    """The readings of the counters during a load, and the windows between two readings."""
+    """Counter readings during a load, and the windows between consecutive readings."""
 
     def __init__(self, meter: Meter, sockets: ConnectionTracker, load: LoadRun, response_bytes: float | None) -> None:
         self._meter = meter
@@ -39,7 +39,7 @@ class LoadWindows:
     def follow(
         self, running: RunningGenerator, clock: Clock, max_seconds: float, on_window: Callable[[Window], None]
     ) -> None:
-        """Read the counters each second until the generator ends. Raises LoadError if it does not end in time."""
+        """Read the counters each second until the generator exits. Raises LoadError after ``max_seconds``."""
         started_at = clock.monotonic()
         # Wait until the generator has connected, because its container may take seconds to start. Give up after 5 s.
         while not self._is_connected(self._sockets.read()) and clock.monotonic() - started_at < 5.0:
@@ -56,13 +56,13 @@ class LoadWindows:
             if clock.monotonic() - started_at > max_seconds:
                 late = max_seconds - self._load.seconds
                 raise LoadError(
-                    f"the generator was still running {late:.0f} s after its load should have ended on {self._load.url}"
+                    f"the load on {self._load.url} should have ended {late:.0f} s ago, but its generator still runs"
                 )
             tick = max(tick, int((clock.monotonic() - started_at) / WINDOW_SECONDS)) + 1
         self._end = self._meter.read()  # only CPU time and memory, because the sockets are closed by now
 
     def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
-        """Return the windows at whose end the generator was connected; ``response_bytes`` is the size of a response."""
+        """Return the windows that ended while the generator was connected. ``response_bytes`` is a response's size."""
         pairs = zip(self._moments, self._moments[1:], strict=False)
         return tuple(
             self._window(before, after, response_bytes) for before, after in pairs if self._is_connected(after.sockets)
@@ -110,7 +110,7 @@ class LoadWindows:
         """Return the responses per request, estimated from bytes on the sockets, or None if unknown."""
         last = max((read for read in self._socket_readings() if read), key=lambda read: read.bytes_sent, default=None)
         first = self._first.sockets
-        # A service's declared requests vary in size, so bytes do not reveal their number.
+        # A service's declared requests vary in size, so they cannot be counted from bytes.
         if first is None or last is None or not result.requests or self._load.requests:
             return None
         requests = (last.bytes_sent - first.bytes_sent) / self._load.request_bytes
@@ -149,7 +149,7 @@ def _wait_share(before: Reading, after: Reading) -> float | None:
 
 
 def _compiler_cpu(before: Reading, after: Reading) -> float | None:
-    """Return the CPU seconds of compiler threads between two readings, or None if the server has none."""
+    """Return compiler threads' CPU seconds between two readings, or None if the server has no compiler threads."""
     if after.compiler_seconds is None:
         return None
     return round(after.compiler_seconds - (before.compiler_seconds or 0.0), 4)

@@ -1,4 +1,4 @@
-"""The loop that executes a design's steps until the design, the deadline or an interruption ends it."""
+"""Executes a design's steps until the design ends, the deadline passes, or the run is interrupted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ STOP_SECONDS = 4.0  # time for a process's final checks and for stopping it
 
 
 class RecordedProcesses:
-    """Recorded results of finished processes, whose steps are not executed again."""
+    """The recorded results of finished processes. A resumed run does not repeat the steps of these processes."""
 
     def __init__(self, records: RunRecords) -> None:
         self.processes = store.finished_processes(records)
@@ -60,7 +60,7 @@ class RecordedProcesses:
 
 @dataclass
 class Deadline:
-    """The latest time at which a load may end, so that all running processes can still be stopped in time."""
+    """The run's deadline for loads. It leaves enough time to stop all running processes."""
 
     clock: Clock
     seconds: float | None  # time limit of the run; None for no limit
@@ -79,7 +79,7 @@ class Deadline:
         return (self.clock.monotonic() - self.started_at) / self.seconds if self.seconds else 0.0
 
     def note(self, step: Step, result: StepResult) -> None:
-        """Update the running processes after a step."""
+        """Update the set of running processes after a step."""
         match step:
             case Start(process=process) if isinstance(result, Done):
                 self.up.add(process)
@@ -93,7 +93,7 @@ class Deadline:
 class MeasuringClock(Clock):
     """A clock that stops while a start or a stop takes longer than planned.
 
-    Without it, a slow start of an implementation would reduce the measuring time of all other implementations.
+    With an ordinary clock, a slow start of an implementation would reduce the measuring time of all others.
     """
 
     clock: Clock
@@ -111,7 +111,7 @@ class MeasuringClock(Clock):
         return self.clock.time()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for the given number of seconds."""
         self.clock.sleep(seconds)
 
     def execute(self, step: Step) -> StepResult:
@@ -134,10 +134,10 @@ def run_design(
     recorded: RecordedProcesses | None = None,
     used_share: float = 0.0,
 ) -> None:
-    """Execute all steps of a design. Interruptions are raised between two steps, after all results were recorded.
+    """Execute all steps of a design. Interruptions are raised between two steps, when all results are recorded.
 
-    The time limit of ``seconds`` starts at the first step without a recorded result. ``used_share`` is the share
-    of it that earlier parts of the run have used.
+    The time limit of ``seconds`` starts at the first step without a recorded result. Earlier parts of the run have
+    already used ``used_share`` of the limit.
     """
     deadline: Deadline | None = None
     try:

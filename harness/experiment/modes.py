@@ -47,8 +47,7 @@ from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
-# Folders that builds write to, which are not watched for changes. Folders whose name begins with a dot are not watched
-# either.
+# Build output folders, which are not watched for changes. Folders whose names begin with a dot are not watched either.
 BUILD_OUTPUT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
 LOG_CHUNK = 1 << 20  # the log is printed in chunks of at most this many characters
 POLL_SECONDS = 0.5  # interval between two scans for changed files
@@ -133,7 +132,7 @@ def _print_result(
     if relevant:
         print_verdicts(relevant, console)
     if not (quiet and judged.verdict == "verified"):
-        duration = f"; its start and the checks took {format_seconds(seconds)}" if verdicts else ""
+        duration = f"; startup and checks took {format_seconds(seconds)}" if verdicts else ""
         console.print(terminal.format_verdict(judged, console).append(f"{duration}\n"))
 
 
@@ -152,7 +151,7 @@ def _wait_for_new_plan(settings: Settings, plan: Plan, progress: ProgressTracker
 
 
 def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> list[Path]:
-    """Wait until files have changed and then stay unchanged for one scan. Return the changed files.
+    """Wait until files change and then stay unchanged for one scan. Return the changed files.
 
     Unlike inotify, scanning needs no additional package and has no event queue that could overflow.
     """
@@ -176,7 +175,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
 
 
 def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
-    """Print one line per test type, then each violation with the test types that it affects."""
+    """Print one line per test type, then each violation with the affected test types."""
     for verdict in verdicts:
         passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
         line = Text.assemble(
@@ -203,7 +202,7 @@ def debug(settings: Settings) -> int:
     plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
-        raise UsageError(f"debug starts a single implementation, but the selection has {names}. Give a single NAME")
+        raise UsageError(f"debug starts a single implementation, but {names} are selected. Give a single NAME")
     implementation = plan.implementations[0]
     settings = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console, progress = SafeConsole(), ProgressTracker(Display(quiet=settings.quiet))
@@ -230,7 +229,7 @@ def debug(settings: Settings) -> int:
 
 @dataclass(kw_only=True)
 class BuiltServers:
-    """Implementations that have been built, with a runtime and a database."""
+    """The built implementations, and the runtime and database on which they run."""
 
     runtime: Runtime
     builds: Mapping[str, BuildRecord]

@@ -18,12 +18,12 @@ from harness.records.measurements import ClientUsage, LoadObservations, Window
 from harness.runtime import Database, GeneratorGroup, GeneratorStart, Meter, RunningGenerator, Runtime, Server
 from harness.verify.wire import TIMEOUT_SECONDS
 
-# A load may take this much longer than planned: the last response and the drain may each take the timeout.
+# A load may take this much longer than planned, because the last response and the drain may each take the timeout.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
 class Observation(LoadObservations):
-    """The observations of the generator and of the harness during a load."""
+    """Observations of a load by the generator and the harness."""
 
     result: LoadResult
     idle_cpus: tuple[float | None, ...] = ()  # CPUs used by each idle server
@@ -31,7 +31,7 @@ class Observation(LoadObservations):
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedLoad:
-    """A load, and the servers and the database that are observed during the load."""
+    """A load, with the servers and the database to observe while the load runs."""
 
     server: Server
     database: Database  # the database of the server
@@ -39,7 +39,7 @@ class ObservedLoad:
     run: LoadRun
     folder: Path  # folder for the generator's files
     metered_port: int | None = None  # port whose connections are metered; 0 for none, None for the server's main port
-    # Verified size of a response. It converts bytes to responses until the generator reports the number of responses.
+    # Bytes per verified response, for estimating the number of responses until the generator reports the exact number.
     response_bytes: float | None = None
     idle_meters: Sequence[Meter] = ()  # meters of the running servers that are not under load
 
@@ -122,7 +122,7 @@ def _follow(
 
 
 def _clients(generator_starts: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
-    """Return the usage of each client, or an empty tuple if it is unknown which result belongs to which client."""
+    """Return each client's usage, or an empty tuple if the results cannot be matched to clients."""
     if len(generator_starts) < 2 or len(generator_starts) != len(result.parts):
         return ()
     first_go_at = min(each.go_sent_at for each in generator_starts)

@@ -1,8 +1,8 @@
 """Marks the runs that this user started on this machine. ``--resume`` asks before it executes any other run's command.
 
 A run's folder contains a seal: an HMAC of its command and of the folders and machines that the command names.
-The secret key is stored in the state folder, never in a results folder. Another person therefore cannot create a valid
-seal, but can only copy the seal of a run that this user has started.
+The secret key is stored in the state folder, never in a results folder. Without the key, other people cannot create a
+valid seal. They can only copy the seal of a run that this user has started.
 """
 
 import fcntl
@@ -46,7 +46,7 @@ def is_own(folder: Path, info: RunInfo) -> bool:
 
 
 def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Raise UsageError if the run's command now names other folders or machines than when the run started."""
+    """Raise UsageError if the folders or machines in the run's command have changed since the run started."""
     before, now = _sealed_places(folder, info), list_places(settings)
     if before != now:
         raise UsageError(
@@ -58,7 +58,7 @@ def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None
 def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
     """Return the sealed folders and machines of a run, or None if the seal is not valid.
 
-    Both values come from a single read, because the file may change between two reads.
+    The seal and the sealed places come from a single read, because the file may change between two reads.
     """
     record = _read(folder)
     places, seal = record.get("places"), record.get("seal")

@@ -1,4 +1,4 @@
-"""Predicts how long a run will take, by sending predicted results to its design. ``--dry-run`` prints the result."""
+"""Predicts a run's duration by sending predicted results to the run's design. ``--dry-run`` prints the prediction."""
 
 import json
 import math
@@ -27,7 +27,7 @@ from harness.runtime.choice import can_run_side_by_side
 from harness.stats.unranked import AT_RATES
 from harness.units import format_elapsed
 
-# The first constant is the time to start a server and its database. The second covers the final checks and the stop.
+# Predicted seconds for starting a server and its database, and for a process's final checks and stop.
 START_SECONDS, STOP_SECONDS = 3.0, 3.0
 # Seconds to verify a test type. The key tells whether the process is the implementation's first.
 VERIFY_SECONDS = {True: 1.5, False: 0.4}
@@ -47,11 +47,11 @@ def planned_seconds(plan: Plan, step: Step) -> float:
 
 @dataclass
 class Prediction(Clock):
-    """A predicted run. It predicts the result of each step and serves as the clock of the run."""
+    """A simulated run, which predicts the result of each step and serves as the run's clock."""
 
     plan: Plan
-    seconds: float = 0.0  # predicted length of the run
-    measuring: float = 0.0  # total length of all trials
+    seconds: float = 0.0  # predicted length of the run so far
+    measuring: float = 0.0  # total length of all trials in seconds
     trials: int = 0
     measured_cells: set[tuple[Process, str]] = field(default_factory=set)  # (process, test type) pairs with a trial
     # (implementation, test type, load) of every attempted measurement.
@@ -96,7 +96,7 @@ class Prediction(Clock):
         return any((name, kind) == key and load.kind == "open" for name, kind, load in cells)
 
     def monotonic(self) -> float:
-        """Return the seconds since the beginning."""
+        """Return the predicted seconds since the start of the run."""
         return self.seconds
 
     time = monotonic
@@ -145,7 +145,7 @@ class Prediction(Clock):
         ]
 
     def _trial(self, step: steps.Measure) -> Trial:
-        """Return a trial that has only the fields that designs use."""
+        """Return a trial with only the fields that designs use."""
         requests, load = round(RATE * step.seconds), step.cell.load
         due = None if load.kind == "closed" else requests
         return Trial.model_construct(

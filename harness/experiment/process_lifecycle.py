@@ -42,7 +42,7 @@ class RunningProcess:
     http_failures: tuple[CheckResult, ...] = ()  # failed HTTP checks, which affect every test type
     verdicts: dict[str, VerificationRecord] = field(default_factory=dict)  # verdict by test type
     reasons: list[str] = field(default_factory=list)  # why the process failed; empty if it did not fail
-    exit_reason: str = ""  # how the server exited unexpectedly; empty if it did not
+    exit_reason: str = ""  # how the server exited, if unexpectedly; otherwise empty
     failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells with an attempted measurement but no trial
     unreached: tuple[Cell, ...] = ()  # planned cells that the run had no time to measure
     reported_causes: set[object] = field(default_factory=set)
@@ -62,10 +62,10 @@ class RunningProcess:
             busy = self.idle_cpu_seconds / self.idle_seconds > IDLE_CPUS
             self.idle_seconds = self.idle_cpu_seconds = 0.0
             self.busy_checks = self.busy_checks + 1 if busy else 0
-        return self.busy_checks >= 3  # tolerate two checks, because compilers may still be active
+        return self.busy_checks >= 3  # tolerate two busy checks, because compilers may still be active
 
     def response_bytes(self, cell: Cell) -> tuple[float, float] | None:
-        """Return the sizes in bytes of the smallest and the largest verified response to a cell's requests."""
+        """Return a cell's smallest and largest verified response sizes in bytes, or None if unknown."""
         queries = cell.load.queries
         return self.verdicts[cell.test_type].response_bytes.get("" if queries is None else str(queries))
 
@@ -75,7 +75,7 @@ FailedCheck: TypeAlias = tuple[str, CheckResult]  # (test type, result with the 
 
 @dataclass(kw_only=True)
 class FailureReporter:
-    """A recorder of the verdicts and failures of a run's processes. It reports each cause of failure once."""
+    """A recorder of processes' verdicts and failures, which reports each cause of failure once."""
 
     store: RunStore
     progress: ProgressTracker
@@ -123,7 +123,7 @@ class FailureReporter:
 
 
 def with_results(verdict: VerificationRecord, results: Sequence[CheckResult]) -> VerificationRecord:
-    """Return the verdict with additional results, and with the worst of all outcomes."""
+    """Add results to a verdict. The verdict's outcome becomes the worst outcome of all results."""
     combined = (*verdict.results, *results)
     outcome = worst_outcome(result.outcome for result in combined)
     return verdict.model_copy(update={"results": combined, "outcome": outcome})
@@ -143,7 +143,7 @@ class ProcessLifecycle:
     failures: FailureReporter
 
     def create(self, process: Process) -> RunningProcess:
-        """Return the record of a process that has not been started yet."""
+        """Create the state of a process that has not been started yet."""
         name = process.implementation
         return RunningProcess(
             process=process,
@@ -256,7 +256,10 @@ class ProcessLifecycle:
             running.database.restore()
 
     def raise_if_infrastructure_lost(self) -> None:
-        """Raise KeyboardInterrupt, DatabaseDiedError or MachineLostError if it may explain a process's failure."""
+        """Raise an error if an interruption, a dead database or a lost machine may explain a process's failure.
+
+        Raises KeyboardInterrupt, DatabaseDiedError or MachineLostError.
+        """
         interruption.raise_if_pending()
         if reason := self.database.crash_reason():
             raise DatabaseDiedError(reason)
@@ -276,7 +279,7 @@ class ProcessLifecycle:
 
 
 def loads_by_type(cells: Iterable[Cell]) -> dict[str, tuple[Load, ...]]:
-    """Return the loads of a process's cells by test type, in the order of the cells."""
+    """Group cells' loads by test type, in the order of the cells."""
     loads: dict[str, tuple[Load, ...]] = {}
     for cell in cells:
         loads[cell.test_type] = (*loads.get(cell.test_type, ()), cell.load)

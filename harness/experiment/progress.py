@@ -69,7 +69,7 @@ class ProgressTracker:
     def building(self, implementation: str, log: Path) -> Iterator[None]:
         """Show a build's elapsed time and latest log line. At the end, show how long the build took."""
         started_at = self.elapsed
-        line = f"building {implementation}; its log: {log}"
+        line = f"building {implementation}; log: {log}"
         self._update(line, stage="building", implementation=implementation, test_type="", load="")
 
         def report(seconds: float) -> None:
@@ -128,7 +128,7 @@ class ProgressTracker:
         )
 
     def note(self, text: str) -> None:
-        """Show a line."""
+        """Show a line. A live display shows the line only during builds."""
         self._update(text)
 
     def extend(self, seconds: float) -> None:
@@ -220,7 +220,7 @@ class LiveDisplay(Display):
             console=console or SafeConsole(stderr=True, highlight=False),
             refresh_per_second=1,  # redrawing more often would take CPU time from the measurement
             transient=True,
-            expand=True,  # only the description is cut off
+            expand=True,  # truncate only the description
         )
         self._task = self._bar.add_task("", total=None, share="")
 
@@ -230,7 +230,7 @@ class LiveDisplay(Display):
             self._bar.console.print(Text(changed))
         # If the end is unknown or overdue, the bar has no total: it moves without a percentage.
         total = state.elapsed + state.remaining if state.remaining else None
-        self._bar.tasks[0].total = total  # Bar.update ignores None, so that an overdue bar would stay at 100 %
+        self._bar.tasks[0].total = total  # Bar.update ignores None, so an overdue bar would stay at 100 %
         self._bar.update(
             self._task,
             completed=state.elapsed,
@@ -260,5 +260,5 @@ def describe_state(state: RunProgress) -> str:
 
 
 def make_display(*, quiet: bool) -> Display:
-    """Return a live display on a terminal, and a display of plain lines otherwise."""
+    """Return a live display on a terminal, or else a display that prints plain lines."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)

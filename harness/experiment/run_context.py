@@ -27,7 +27,7 @@ class MultiMachineRuntime(Protocol):
     """A runtime whose servers, database and clients are on different machines."""
 
     def require_machines(self) -> None:
-        """Contact every machine. Raises a MachineLostError that names a machine that does not respond."""
+        """Contact every machine. Raises MachineLostError, with the machine's name, if a machine does not respond."""
 
     def survey(self, info: RunInfo) -> RunInfo:
         """Return ``info`` with facts about all machines (the server's first), and about the links between them."""
@@ -35,7 +35,7 @@ class MultiMachineRuntime(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
-    """The functions by which a run accesses the machine. Tests replace them with doubles."""
+    """The functions through which a run accesses the machine. Tests replace the functions with doubles."""
 
     clock: Clock = SYSTEM_CLOCK
     choose_runtime: Callable[..., Runtime] = choose_runtime

@@ -15,7 +15,7 @@ from harness.records.store import RunStore
 from harness.runtime import Runtime
 
 MAX_CHANGES_SHOWN = 10
-COMMIT = "# branch.oid "  # start of the line of git status that contains the commit
+COMMIT = "# branch.oid "  # prefix of the line with the commit in the output of git status
 
 Revision = tuple[str | None, bool | None]  # (commit, whether the files differ from the commit)
 
@@ -73,10 +73,10 @@ def make_run_info(
 
 
 def choose_baseline(settings: Settings, plan: Plan) -> str:
-    """Return the implementation that scores refer to, which is the profile's baseline if it is selected.
+    """Return the baseline of all scores.
 
-    Otherwise, it is the alphabetically first of the implementations with the most test types. The run records the
-    baseline, so that filtering a table never changes a score.
+    If the profile's baseline is not selected, choose the implementation with the most test types, or the alphabetically
+    first of several. The run records the baseline, so filtering a table never changes a score.
     """
     names = {i.name for i in plan.implementations}
     if settings.profile.reference in names:
@@ -85,7 +85,7 @@ def choose_baseline(settings: Settings, plan: Plan) -> str:
 
 
 def read_revision() -> Revision:
-    """Return the commit of tfb, and whether files differ from it. Both are None if the commit is unknown.
+    """Return tfb's commit, and whether files differ from that commit. Return (None, None) if the commit is unknown.
 
     A wheel contains the commit from which it was built.
     """

@@ -29,7 +29,7 @@ MEMORY_SHARE = 0.7  # share of the free memory that all servers together may use
 
 
 def make_plan(settings: Settings) -> Plan:
-    """Select implementations, test types and loads. Raises UsageError if nothing remains or a flag is unusable."""
+    """Select implementations, test types and loads. Raises UsageError if nothing is selected or a flag is invalid."""
     scanned = ScanResult() if settings.services else scan_folders(*settings.frameworks)
     selected = _select_implementations(settings, scanned)
     refused = [
@@ -91,7 +91,7 @@ def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Im
 
 
 def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tuple[Candidate, ...]:
-    """Return the implementations that have at least one selected test type."""
+    """Return a candidate for each implementation with at least one selected test type."""
     upstream_reachable = can_reach_upstream(usable, settings)
     return tuple(
         Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
@@ -111,7 +111,7 @@ def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
 
 
 def control_copies(selected: Sequence[Implementation], control: ControlCopy) -> tuple[Implementation, ...]:
-    """Return the control copies. Raises UsageError for a missing copy, and ConfigError for a broken one."""
+    """Return the control copies. Raises UsageError if a copy is missing, or ConfigError if a file is broken."""
     scanned = scan_folders(*control.frameworks)
     copies = {i.name: i for i in scanned.implementations}
     if missing := [i.name for i in selected if i.name not in copies]:
@@ -150,7 +150,7 @@ def select_cells(
 
 
 def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
-    """Return the plan with a limit on the servers' total memory, and with each server's usage in recent runs."""
+    """Return the plan with a total memory limit, and with each server's peak memory in recent runs, in bytes."""
     sizes: dict[str, float] = {}
     for folder in list_runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # an unreadable run provides no memory usage
@@ -161,5 +161,5 @@ def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
 
 
 def remaining_share(plan: Plan, finished: Collection[tuple[str, int]]) -> float:
-    """Return the share of a plan's processes that are still to be measured, which is 1 for a new run."""
+    """Return the share of a plan's processes that remain to be measured (1 for a new run)."""
     return 1 - len(finished) / (len(plan.candidates) * plan.profile.processes.maximum)

@@ -85,7 +85,7 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store
 
 
 def build_key(implementation: Implementation, runtime: Runtime) -> object:
-    """Return a value that is equal for implementations that share a build.
+    """Return a key that implementations have in common if they share a build.
 
     Under Docker, implementations with the same Dockerfile share only a failed build, because their images have
     different names.
@@ -95,7 +95,7 @@ def build_key(implementation: Implementation, runtime: Runtime) -> object:
 
 
 def reuse_build(record: BuildRecord, first: str) -> BuildRecord:
-    """Return the build record of an implementation that uses the build of the implementation ``first``."""
+    """Return the build record of an implementation that reuses the build of ``first``."""
     if record.status == "ok":
         return record
     return record.model_copy(update={"reason": f"the same build as {first}: {record.reason}"})

@@ -108,7 +108,7 @@ def _carry_out_design(executor: StepExecutor) -> None:
 
 
 def _unlimited(_: Step) -> float:
-    """Return infinity as the planned seconds, because the delay of a step does not extend a regression gate."""
+    """Return infinity, because slow steps must not extend the time limit of a regression gate."""
     return math.inf
 
 
@@ -120,8 +120,8 @@ def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
         if delay >= REPORTED_DELAY_SECONDS and isinstance(step, Start | Stop):
             action = "starting" if isinstance(step, Start) else "stopping"
             progress.note(
-                f"{action} {step.process.implementation} took {format_elapsed(delay)} longer than planned: the run "
-                "ends that much later, and no measurement becomes shorter"
+                f"{action} {step.process.implementation} took {format_elapsed(delay)} longer than planned: the end of "
+                "the run is postponed by this time, so no measurement becomes shorter"
             )
 
     return report

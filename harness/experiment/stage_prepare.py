@@ -44,7 +44,7 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class _Selected:
-    """The selected plan and its runtime."""
+    """The plan of a run, and the machine and runtime for the run."""
 
     plan: Plan
     machine: Machine
@@ -73,7 +73,7 @@ def prepare_new(context: RunContext) -> Prepared:
 
 
 def prepare_resumed(context: RunContext) -> Prepared:
-    """Prepare the rest of a run without changing run.json. Raises UsageError if its setup has changed."""
+    """Prepare the rest of a run without changing run.json. Raises UsageError if the setup has changed."""
     selected = _select(context)
     records = store.read_run(context.store.folder)
     finished = store.finished_processes(records)
@@ -95,7 +95,7 @@ def prepare_resumed(context: RunContext) -> Prepared:
 
 
 def _continue_records(records: RunRecords, finished: Collection[tuple[str, int]], folder: Path, built: RunInfo) -> None:
-    """Check that measured implementations still have the same builds. Move records of unfinished processes away."""
+    """Raise UsageError if a measured implementation's build changed. Quarantine unfinished processes' records."""
     require_same_setup(records.info, built, {trial.implementation for trial in records.trials})
     store.quarantine_records(folder, lambda process: process not in finished)
 
@@ -126,13 +126,13 @@ def preparing_runtime(chores: Sequence[FirstUseTask], progress: ProgressTracker)
 
 
 def _describe(context: RunContext, selected: _Selected, plan: Plan) -> RunInfo:
-    """Return run.json as it is before the first build."""
+    """Return the content of run.json before the first build."""
     revision = context.dependencies.revision()
     return make_run_info(context.settings, plan, selected.machine, selected.runtime, context.store, revision)
 
 
 def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: float, unread: Sequence[str]) -> float:
-    """Announce the run, report known problems, and return the predicted seconds of measurement.
+    """Announce the run, report known problems, and return the predicted measuring time in seconds.
 
     ``share`` is the share of the plan that remains to be measured. ``unread`` contains messages about unreadable
     records.

@@ -197,7 +197,7 @@ class StepExecutor:
     def _find_busy(
         self, running: RunningProcess, observation: Observation, started_at: float, duration: float
     ) -> frozenset[Process]:
-        """Return the idle processes that nevertheless used a CPU.
+        """Return the processes that keep using a CPU while idle.
 
         ``running`` is under load. The load began at ``started_at``, in monotonic seconds.
         """

@@ -57,7 +57,7 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """A step that waits for ``seconds``. If ``quiet`` names processes, it ends early when all of them are idle."""
+    """A step that waits for ``seconds``, but ends early when all processes in ``quiet`` (if any) are idle."""
 
     seconds: float
     quiet: tuple[Process, ...] = ()
@@ -101,14 +101,14 @@ class TrialResult:
     """Result of a measured load."""
 
     trial: Trial
-    busy: frozenset[Process] = frozenset()  # processes that used a CPU although they had no load
+    busy: frozenset[Process] = frozenset()  # processes that kept using a CPU while idle
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
     """Result of a start or a load that failed."""
 
-    server_exited: bool = False  # whether the process had started, but has ended since then
+    server_exited: bool = False  # True if the process started and has since exited
 
 
 @dataclass(frozen=True, kw_only=True)

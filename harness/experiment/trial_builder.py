@@ -19,7 +19,7 @@ class TrialBuilder:
     info: RunInfo
     profile: Profile
     server_cpus: int  # number of CPUs that the server may use
-    # Cell -> trial. Contains only the latest trial with purpose "measure", for comparison with a witness of the cell.
+    # The latest trial with purpose "measure", by cell. The next trial is compared with it if it is the cell's witness.
     _previous: dict[Cell, Trial] = field(default_factory=dict, init=False)
 
     def build(self, running: RunningProcess, step: Measure, measured: MeasuredLoad) -> Trial:
@@ -93,7 +93,7 @@ class TrialBuilder:
     def _link_share(self, result: LoadResult) -> float | None:
         """Return how much of the network link's capacity the load used (0 to 1), or None on a single machine.
 
-        The links from the server to each client were measured separately. The fastest of them counts as the capacity.
+        The capacity is the throughput of the fastest measured link from the server to a client, in bytes per second.
         """
         throughputs = [link.throughput for link in self.info.links if link.of == self.info.machines[0].name]
         capacity = max(throughputs, default=0.0)

@@ -29,7 +29,7 @@ class ValidityContext:
 
     open_loop: OpenLoopSettings  # the profile's thresholds for open loops
     server_cpus: int
-    # Sizes of the smallest and the largest verified response, including headers.
+    # Smallest and largest size of a verified response in bytes, including headers.
     response_bytes: tuple[float, float] | None = None
     may_close: bool = False  # whether the server may close connections after a response
     compared: Trial | None = None  # the trial with which a witness is compared; None for other trials
@@ -37,7 +37,7 @@ class ValidityContext:
 
 @dataclass(frozen=True)
 class ValidityFinding:
-    """The result of a rule."""
+    """The result of applying a validity rule to a trial."""
 
     breached: bool
     value: float | None  # None if unknown
@@ -143,7 +143,7 @@ def overlap(clients: Sequence[ClientUsage]) -> float | None:
 
 
 def poisson_bound(mean: float) -> float:
-    """Return an upper bound for the 99.9 % quantile of a Poisson count. It is valid even for small means."""
+    """Return an upper bound for the 99.9 % quantile of a Poisson count, which is valid even for small means."""
     return mean + 3.1 * math.sqrt(mean) + 1
 
 
@@ -151,7 +151,7 @@ def poisson_bound(mean: float) -> float:
 
 
 def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the bytes per response with the verified size. They differ if responses are truncated or wrong.
+    """Compare the bytes per response with the verified size, to detect truncated or wrong responses.
 
     ``value`` is the relative deviation from the nearer end of the verified range. The bytes also include
     up to ``depth`` unfinished responses per connection.
@@ -170,7 +170,7 @@ def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _connections(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the established connections with the requested connections."""
+    """Compare the numbers of established and requested connections."""
     if not _is_closed(trial) or context.may_close:
         return None
     requested, established = requested_connections(trial), trial.connections
@@ -179,7 +179,7 @@ def _connections(trial: Trial, context: ValidityContext) -> ValidityFinding | No
 
 
 def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare the planned length with the duration, and return the difference in seconds as ``value``."""
+    """Compare a closed loop's duration with the planned duration; ``value`` is the difference in seconds."""
     if not _is_closed(trial):
         return None
     allowed = max(0.5, 0.05 * trial.asked_duration)
@@ -210,7 +210,7 @@ _contended = _above(lambda trial: trial.server.wait_share, 0.05, "CPU contention
 def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Detect the interaction of Nagle's algorithm with delayed ACK.
 
-    Together, they delay each response by 40 ms although the server is idle. ``value`` is throughput /
+    The combination delays each response by 40 ms although the server is idle. ``value`` is throughput /
     (connections * depth / 0.04 s) - 1. A server that waits for a CPU does not count as idle.
     """
     limit = 0.15

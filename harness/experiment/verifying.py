@@ -84,8 +84,8 @@ class Verification:
     def verdicts(self) -> list[VerificationRecord]:
         """Return the verdicts. Report problems that prevented a verdict.
 
-        The server gets a private database, role and password, so hard-coded values fail. If a request makes the server
-        exit, only the verdict on that test type is affected: the server is restarted for the remaining test types.
+        The server gets a private database, role and password, so hard-coded credentials fail. If a request makes the
+        server exit, only the verdict on that test type is affected: the server restarts for the remaining test types.
         """
         started_at = time.monotonic()
         mistakes: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class Verification:
         return self._verifier.verify_test_type(server, kind, database.address, process=0, thorough=True, loads=loads)
 
     def _stop(self, server: Server) -> None:
-        """Stop the server. Record which of its processes run as root, and how long it takes to stop."""
+        """Stop the server. Record how long the stop takes, and which of the server's processes run as root."""
         runtime = self._setup.runtime
         if runtime.name == "docker" and not isinstance(runtime, MultiMachineRuntime):
             self._root_processes = process_conduct.find_root_processes(server)

@@ -24,7 +24,7 @@ class WarmUpTracker:
     """A process's warm-up for a test type, until CPU time per request is steady or the maximum length is reached.
 
     CPU time per request is steady when the median of the latest ``span`` windows is at most 5 % below the median of the
-    ``span`` windows before them. Increases are noise or a slower machine. Throughput would be misleading: on a JVM, it
+    ``span`` windows before them. Increases are ignored as noise. Throughput would be misleading: on a JVM, it
     stops increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31
     to 428 % above the final value. A server that compiles is not steady, however stable the cost appears.
     ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
@@ -36,8 +36,8 @@ class WarmUpTracker:
         self.jit = jit
         self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
         self.ended = False  # set if the load failed, the server died, or the time is over
-        self.seconds = 0.0  # total length of all loads
-        self.seconds_to_steady: float | None = None  # when the steady span started
+        self.seconds = 0.0  # total length of all bursts
+        self.seconds_to_steady: float | None = None  # seconds of warm-up before the steady span; None if not steady
         self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, start of the window in seconds)
         self._compiler_shares: list[float] = []  # CPU time of compiler threads / CPU time of the server, per window
         self._warm_up = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
@@ -88,12 +88,12 @@ class WarmUpTracker:
 
     @property
     def compiler_share(self) -> float:
-        """The mean share of compiler threads in the server's CPU time over the latest span, or 0 if unknown."""
+        """The compiler threads' mean share of the server's CPU time in the latest span, or 0 if unknown."""
         return fmean(self._compiler_shares[-self.span :] or [0.0])
 
     @property
     def is_compiling(self) -> bool:
-        """True if the just-in-time compiler was busy in the latest span. False if this is unknown."""
+        """True if the just-in-time compiler was busy in the latest span; False if unknown."""
         return self.compiler_share > COMPILING_SHARE
 
     @property
@@ -104,7 +104,7 @@ class WarmUpTracker:
 
     @property
     def result(self) -> WarmUp | None:
-        """The record of all bursts, or None without a burst."""
+        """The record of the warm-up, or None before the first burst."""
         return self._warm_up if self.seconds else None
 
 
@@ -114,9 +114,10 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
     """Warm up cells in rounds of bursts. Return all trackers, and the processes that have ended.
 
-    The first round has a random order and gives every cell a burst. Later rounds may run out of time. They visit only
-    the cells that compile or whose cost declines, as long as there are any. They begin with the JIT platforms (the
-    values of ``cells``) that compile or decline most, and end before the share ``until`` of the run's time has passed.
+    The values of ``cells`` tell whether a platform has a JIT compiler. The first round visits every cell in random
+    order. Later rounds visit only the cells that are compiling or becoming cheaper, if there are any. JIT platforms
+    come first, then cells that are compiling, then cells with the largest decline in CPU time per request. Later rounds
+    end before the share ``until`` of the run's time has passed.
     """
     trackers = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
     trackers = [tracker for tracker in trackers if tracker.cap_seconds > 0]

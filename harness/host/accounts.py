@@ -66,7 +66,7 @@ def server_group() -> int:
 
 
 def allocate_uid() -> int:
-    """Reserve an unused uid until this process exits. Raises EnvironmentLacksError if none is free."""
+    """Reserve an unused uid until this process exits. Raises EnvironmentLacksError if all uids are in use."""
     busy = _uids_of_processes()
     first = os.getpid() % len(SERVER_UIDS)
     for uid in chain(SERVER_UIDS[first:], SERVER_UIDS[:first]):
@@ -78,7 +78,7 @@ def allocate_uid() -> int:
 
 
 def allocated_uids() -> Iterator[tuple[int, str]]:
-    """Yield each allocated uid with the identity of the tfb process that allocated it, even if that was killed."""
+    """Yield (uid, identity of the tfb process) for each allocated uid, even if the process was killed."""
     for folder in _lock_folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -125,7 +125,7 @@ def _lock_folder() -> Path:
             if status.st_uid == os.geteuid() and status.st_mode & 0o170077 == 0o040000:
                 return folder
     raise EnvironmentLacksError(
-        f"tfb records servers' uids in {LOCK_FOLDER}, which must be a folder that only root may enter: remove it"
+        f"cannot record servers' uids: {LOCK_FOLDER} must be a folder that only root may enter. Remove it and run again"
     )
 
 

@@ -1,4 +1,4 @@
-"""Turns a forked process of the guardian into the requested program, with restricted privileges and file access.
+"""Turns a process forked by the guardian into the requested program, with restricted privileges and file access.
 
 This module imports only the standard library, because the guardian imports it.
 """
@@ -288,7 +288,7 @@ def _enter_user_namespace() -> None:
 
 
 def _open_folders(paths: Iterable[str]) -> dict[str, int]:
-    """Open the folders that exist. Skip missing folders, which another tfb process may have removed."""
+    """Open the folders and return descriptors by path. Skip folders that another tfb process has removed."""
     folders: dict[str, int] = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
@@ -337,5 +337,5 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a functi
 
 
 def _encode(text: str) -> bytes:
-    """Return the bytes of a text from a request. Each character stands for a byte."""
+    """Encode a string from a request, in which each character stands for a byte."""
     return text.encode("latin-1")

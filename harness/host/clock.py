@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from harness.errors import StoreError
 from harness.host import interruption
 
-CLOCK_JUMP_SECONDS = 0.25  # larger changes of the clock count as jumps; NTP adjusts it by at most 0.5 ms per second
+CLOCK_JUMP_SECONDS = 0.25  # larger changes of the wall clock count as jumps; NTP slews the clock by at most 0.5 ms/s
 MAX_CLOCK_JUMPS = 3  # if the clock jumps during a step, tfb repeats the step at most this often
 
 

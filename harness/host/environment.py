@@ -8,7 +8,7 @@ import os
 import re
 
 PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - lists the names of further variables to inherit, separated by commas
-CALLER_PREFIX = "TFB_CALLER_"  # prefix of variables with the caller's values of variables that tfb changes for itself
+CALLER_PREFIX = "TFB_CALLER_"  # prefix for copies of the caller's variables that tfb changes for itself
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python variables that change which code is imported. Other variables, such as PYTHONUTF8, are harmless.
 PYTHON_VARIABLES = (
@@ -50,7 +50,7 @@ def server_environment() -> dict[str, str]:
 def build_environment() -> dict[str, str]:
     """Return the caller's variables that builds inherit.
 
-    They are the servers' variables, and settings for proxies, registries and compilers.
+    In addition to the servers' variables, builds inherit settings for proxies, registries and compilers.
     """
     return _select(re.compile(f"{SERVER_VARIABLES.pattern}|{BUILD_VARIABLES.pattern}"))
 
@@ -64,7 +64,7 @@ def helper_environment() -> dict[str, str]:
 def secure_process() -> None:
     """Protect this process against code from other users and from the current folder.
 
-    Change environment variables, PATH and the umask.
+    Remove unsafe environment variables and relative folders in PATH, and restrict the umask.
     """
     libpq = {name for name in os.environ if POSTGRES_VARIABLES.fullmatch(name)} - _passed_names()
     for name in (*PYTHON_VARIABLES, *libpq):

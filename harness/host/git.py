@@ -309,7 +309,7 @@ class Repository:
             return GitResult(status=status, stdout=out_path.read_bytes(), stderr=stderr)
 
     def _environment(self) -> Mapping[str, str]:
-        """Return the environment for all commands. It contains none of the caller's GIT_* variables."""
+        """Return the environment for all git commands, without the caller's GIT_* variables."""
         variables = {
             **{name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
             "PATH": environment.absolute_search_path(),
@@ -339,7 +339,7 @@ def git_program() -> str:
 
 
 def _owner(folder: Path, root: Path) -> Account | None:
-    """Return the account of the repository's owner. Return None if tfb need not switch to a different account.
+    """Return the repository owner's account, or None if git can run under tfb's account.
 
     Raises UsageError if the folder, the repository's root and ``.git`` have different owners.
     """

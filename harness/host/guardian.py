@@ -27,7 +27,7 @@ if __name__ == "__main__":
 
 from harness.host import child_setup
 
-SHUTDOWN_SECONDS = 5.0  # time limit of PostgreSQL's immediate shutdown
+SHUTDOWN_SECONDS = 5.0  # time limit for PostgreSQL's immediate shutdown
 LEDGER_SECONDS = 3.0  # interval between updates of the ledger
 KILL_ATTEMPTS = 3  # number of times that the guardian kills all processes of an account
 HEADER_BYTES = 4  # length of a request's header, which states the length of the body
@@ -36,7 +36,7 @@ GOODBYE = b"bye"  # request that ends the guardian
 
 
 class Guardian:
-    """The children of a tfb process, with their status pipes and accounts."""
+    """A guardian that starts, reaps and kills the children of a tfb process."""
 
     def __init__(self, control: socket.socket, ledger: str) -> None:
         self._control, self._ledger = control, ledger
@@ -195,8 +195,8 @@ class Guardian:
         """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes its shared memory.
 
         Orphans become children of the guardian. When the guardian has no children, it therefore has no descendants.
-        Each step kills children first, because the search for other descendants is slow. A process that keeps forking
-        could escape it.
+        Each step kills children first, because the search for other descendants is slow, and a process that keeps
+        forking could escape the search.
         """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)

@@ -71,8 +71,8 @@ def disarm() -> None:
 def held_while_loading() -> Iterator[None]:
     """Hold back an interrupt while libraries are loaded, because an interrupted import could leave a library broken.
 
-    If memory is insufficient, OpenBLAS retries an allocation forever. This loop is C code, in which Python handles no
-    signals. The kernel then ends this process with SIGPROF.
+    If memory is insufficient, OpenBLAS retries an allocation forever. Python handles no signals during that loop, which
+    is C code. The kernel therefore ends this process with SIGPROF after ``LOADING_CPU_SECONDS`` of CPU time.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

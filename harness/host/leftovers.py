@@ -22,14 +22,14 @@ from harness.plain_text import printable
 from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
-SEARCHES = 10  # search at most this often, because processes may start others during a search
-# A folder without an owner file counts as a leftover once it is this old. Its owner may be about to write the file.
+SEARCHES = 10  # maximum number of searches for processes, which may start other processes during a search
+# Age at which a folder without an owner file counts as a leftover. The owner of a newer folder may yet write the file.
 UNMARKED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that its owner has not removed. If ``certain``, the owner has definitely exited."""
+    """A resource that a tfb process has not removed. If ``is_certain``, that process has definitely exited."""
 
     kind: str  # process, account, folder, container, network or volume
     name: str  # name in messages, for example ``postgres (pid 812)``
@@ -57,9 +57,9 @@ def remove_leftovers(leftovers: Sequence[Leftover]) -> tuple[str, ...]:
 
 
 def _processes(owner: str | None = None) -> Iterator[Leftover]:
-    """Yield the processes of the owner ``of``, or of all exited owners.
+    """Yield the processes of ``owner``, or of all exited owners if ``owner`` is None.
 
-    A process belongs to an owner if its uid, the guardian's ledger, or a variable in its environment says so.
+    The uid, the guardian's ledger, or a variable in the environment identifies the owner of a process.
     """
     yield from _accounts(owner)
     recorded = set(_listed(owner))
@@ -98,7 +98,7 @@ def _marked(candidate: psutil.Process, of: str | None) -> bool:
 
 
 def _listed(of: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the pid and start time of each process in the ledgers of one owner, or of all exited owners."""
+    """Yield the pid and start time of each process in the ledgers of an owner, or of all exited owners."""
     for scratch in ownership.find_scratch_folders():
         if scratch.path.name.startswith(f"{ownership.SCRATCH_PREFIX}guardian-") and _gone(scratch.owner, of):
             with contextlib.suppress(OSError, ValueError):
@@ -144,7 +144,7 @@ def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
 
 
 def main(owner: str) -> None:
-    """Kill an owner's processes until none remains, then remove the owner's folders."""
+    """Kill an owner's processes until no process remains, then remove the owner's folders."""
     for _ in range(SEARCHES):
         if not (processes := list(_processes(owner))):
             break

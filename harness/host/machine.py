@@ -1,4 +1,4 @@
-"""Describes a machine and grades how much it could disturb measurements. This module does not require root.
+"""Describes a machine and grades how much it could disturb measurements, without requiring root.
 
 A ``FileReader`` returns the contents of kernel files, either from this machine or as sent by a remote machine.
 """
@@ -70,7 +70,7 @@ def add_kernel_facts(machine: Machine, read_file: FileReader) -> Machine:
 def with_grade(machine: Machine) -> Machine:
     """Return ``machine`` with its concerns and its grade.
 
-    Grade A means no concern, B one, and C more. Grade D means that the machine is busy or has fewer than 4 CPUs.
+    Grade A means no concerns, B a single concern, and C several. Grade D means a busy machine or fewer than 4 CPUs.
     """
     cpus = len(machine.cpus_usable)
     concerns = (*_hardware_concerns(machine, cpus), *_load_concerns(machine, cpus))
@@ -89,7 +89,7 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 def free_memory() -> float:
-    """Return how many bytes of memory are available without swapping. Respect the limits of control groups."""
+    """Return the bytes of memory available without swapping, within the limits of the control groups."""
     within = ControlGroups().free_memory()
     available = float(psutil.virtual_memory().available)
     return available if within is None else min(available, within)
@@ -178,7 +178,7 @@ class ControlGroups:
         return min([*v2, *v1], default=None)
 
     def _smallest(self, controller: str, read: Callable[[Path], float | None]) -> Iterator[float]:
-        """Yield the results of ``read`` for each group of a controller. The name of the controller is empty for v2."""
+        """Yield the result of ``read`` for each group of a controller. ``controller`` is empty for cgroup v2."""
         for folder in self._folders(controller):
             if (value := read(folder)) is not None:
                 yield value

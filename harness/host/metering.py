@@ -14,7 +14,7 @@ from harness.errors import ServerDiedError
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# Prefixes of the names of JIT compiler threads in HotSpot, GraalVM, GraalJS and .NET. V8 does not name these threads.
+# Name prefixes of JIT compiler threads in HotSpot, GraalVM, GraalJS and .NET. V8 does not name these threads.
 COMPILER_THREADS = (b"C1 CompilerThre", b"C2 CompilerThre", b"JVMCI", b"Truffle", b".NET Tiered Com")
 
 
@@ -30,7 +30,7 @@ class Reading:
     compiler_seconds: float | None = None  # part of ``run_seconds``; None without compiler threads
     throttled_seconds: float | None = None
     pids: tuple[int, ...] = ()
-    threads: int | None = None  # number of threads of all processes
+    threads: int | None = None  # total number of threads
     idle_seconds: float | None = None  # idle time, summed over the CPUs that the processes may use
 
 
@@ -39,7 +39,7 @@ LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists
 
 
 def children_in_table(parent: int) -> list[int]:
-    """Return a process's children. Find them by reading the parent pid of every process."""
+    """Return a process's children, found by reading the parent pid of every process."""
     children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):  # the process has exited
@@ -99,7 +99,7 @@ class _ThreadTimes:
         return sum(run for run, _ in self._times.values()) / 1e9, sum(wait for _, wait in self._times.values()) / 1e9
 
     def compiler_seconds(self) -> float | None:
-        """Return the run time of the compiler threads in seconds, or None if there are none."""
+        """Return the run time of the compiler threads in seconds, or None without compiler threads."""
         times = [self._times[thread][0] for thread, is_compiler in self._is_compiler.items() if is_compiler]
         return sum(times) / 1e9 if times else None
 
@@ -168,9 +168,9 @@ class ProcessTreeMeter:
 
 
 class CgroupMeter:
-    """A meter of a container's control group. Raises ServerDiedError if the container's first process has exited.
+    """A meter for a container's control group.
 
-    ``pid`` is this first process.
+    ``pid`` is the container's first process. Raises ServerDiedError if that process has exited.
     """
 
     def __init__(self, pid: int, proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> None:

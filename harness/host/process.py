@@ -1,4 +1,4 @@
-"""Starts all other programs. It logs each command, limits its time, and stops the program with all descendants."""
+"""Starts programs, logs their commands, limits their run times, and stops them with all descendants."""
 
 import contextlib
 import ctypes
@@ -100,7 +100,8 @@ class Child:
         """Start a program, looked up on the PATH in ``options.env``. Raises EnvironmentLacksError if it cannot run."""
         logger.info("start: %s", shlex.join(command))
         self.command, self.account, self.stop_signal = tuple(command), options.account, options.stop_signal
-        # Clock ticks from boot until just before the start. The kernel forgets the start time when the program exits.
+        # Clock ticks since boot, read just before the start. The kernel forgets a program's start time when the program
+        # exits.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.own_identity()}.{next(_numbers)}"
         cwd = options.cwd
@@ -242,10 +243,10 @@ def _orphans() -> list[int]:
 
 
 def _find_child_of(pid: int) -> Child | None:
-    """Return the child from which an orphan descends. Its account or the mark in its environment identifies the child.
+    """Return the child from which an orphan descends. The orphan's account or mark (``MARK_VARIABLE``) identifies it.
 
-    If the orphan has no mark, it belongs to the last child that started before it. This works because servers become
-    daemons right after they start.
+    An orphan without a mark belongs to the last child that started earlier, because servers become daemons right after
+    they start.
     """
     mark, started_at, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited
@@ -331,7 +332,7 @@ def run(
 
 
 def truncate_log(log: Path) -> None:
-    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. Its writers must have opened it for appending."""
+    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. All writers must have opened the log for appending."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return

@@ -37,9 +37,9 @@ class SocketCounters:
 
 
 class SocketMeter:
-    """A meter of TCP connections to a port. If ``served`` is set, this machine is the server, otherwise the client.
+    """A meter for TCP connections to a port. If ``served`` is set, this machine is the server, otherwise the client.
 
-    For closed connections, their last values count. Port 0 is never metered.
+    Closed connections count with their last values. Port 0 is never metered.
     """
 
     def __init__(self, port: int, *, served: bool = False) -> None:

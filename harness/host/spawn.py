@@ -35,7 +35,7 @@ _current: list["_Guardian"] = []  # the running guardian, or empty
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
-    """The folders that a program may write to. All others are read-only.
+    """The folders that a program may write to. All other folders are read-only.
 
     ``child_setup.enter_mount_namespace`` describes the fields.
     """
@@ -76,7 +76,8 @@ class Account:
     uid: int
     gid: int
     rights: tuple[str, ...] = ()  # kernel names of the capabilities that the started program keeps
-    alone: bool = False  # whether a single server uses the account; all its processes are killed when the server stops
+    # Whether a single server uses the account. When the server stops, all processes of the account are killed.
+    alone: bool = False
     enclosure: Enclosure | None = None
     temporary: PrivateTemporary | None = None  # only if tfb is root
     replaced: ReplacedFolder | None = None  # requires enclosure or temporary
@@ -201,7 +202,7 @@ def guardian_pid() -> int | None:
 
 
 def end_guardian() -> None:
-    """End the guardian. All children must have been stopped before."""
+    """End the guardian. The caller must have stopped all children."""
     with _request_lock:
         while _current:
             _current.pop().close()
@@ -242,7 +243,7 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account. Only one server may have used this account."""
+    """Kill all processes of an account that only a single server has used."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:
@@ -343,7 +344,7 @@ def _text(argument: str) -> str:
 
 
 def _stream(stream: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
-    """Return tfb's end of a stream, and the descriptor to pass to the program. tfb has an end only if it is a pipe."""
+    """Return tfb's end of a stream (None unless the stream is a pipe), and the descriptor to pass to the program."""
     if stream == DEVNULL:
         null = os.open(os.devnull, os.O_RDWR)
         passed.callback(os.close, null)

@@ -1,13 +1,14 @@
 """Connects to a server's Unix socket, and refuses sockets of other processes.
 
-The server may be hostile, and can replace its socket file at any time, for example by a link to the container engine's
-socket. Each time, tfb checks the following, and therefore connects through the descriptor that it has checked:
+A hostile server could replace its socket file at any time, for example with a link to the container engine's socket.
+For each connection, tfb therefore opens the file, connects through the open descriptor, and checks two conditions:
 
 - The path contains no link below the server's folder, and the file is a socket.
-- The process that listens has the server's account. If the account has other programs, it is in the server's tree.
-  SO_PEERCRED names the process that called listen(2).
+- The listening process has the server's account and, if other programs use the account, is in the server's process
+  tree. SO_PEERCRED names the process that called listen(2).
 
-Load generators cannot check this. They get a path in /proc that leads to the checked file, even if it is replaced.
+Load generators cannot check these conditions. They get a path in /proc that leads to the checked file, even if the
+server replaces the file.
 """
 
 import errno
@@ -40,7 +41,7 @@ class UnixSocket:
         self.path = folder / name
         self._folder, self._name, self._is_own = folder, name, is_own
         self._checking = threading.Lock()
-        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # later the socket file that was checked last
+        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # /dev/null, and later the last checked file
         weakref.finalize(self, os.close, self._checked)
 
     def connect(self, seconds: float) -> socket.socket:
@@ -59,7 +60,7 @@ class UnixSocket:
         try:
             with self._opened() as file:
                 checked = os.path.sameopenfile(self._checked, file)
-            if not checked:  # otherwise, do not connect, because servers log connections without requests as errors
+            if not checked:  # connect only if necessary, because servers log connections without requests as errors
                 self.connect(CONNECT_SECONDS).close()
         except OSError as error:
             message = f"tfb cannot connect to {self.path}: {error}: expected a running server. Read the server's log"
@@ -78,7 +79,7 @@ class UnixSocket:
             raise
 
     def _check(self, connection: socket.socket, file: int) -> None:
-        """Raise StartError if a different process listens. A file that was checked stays the server's."""
+        """Raise StartError if a different process listens. Do not repeat the check for the same file."""
         with self._checking:
             if os.path.sameopenfile(self._checked, file):
                 return

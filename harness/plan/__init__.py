@@ -1,1 +1,1 @@
-"""Plans a run from flags, profiles and implementations. This package does not use the network."""
+"""Plans a run from flags, profiles and implementations, without network access."""

@@ -28,7 +28,7 @@ SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
 DATABASES = ("postgres", "mysql", "mongodb", "none")
 DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
 OperatingSystem = Literal["Linux", "Windows"]
-# Names of frameworks and variants, which become parts of paths and image names.
+# Framework and variant names, which become parts of paths and image names.
 NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")
 NAME_DESCRIPTION = "a name of at most 100 characters that starts with a letter or digit and contains no /"
 NAME_BYTES = 100  # low enough that two names, a suffix and a number fit into a path component of 255 bytes
@@ -47,7 +47,8 @@ ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_print
 CommandWord = Annotated[str, Field(max_length=1 << 16)]
 URL_DESCRIPTION = "a path that starts with / and contains no spaces, such as /json"
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_DESCRIPTION)]
-# apt interprets a trailing ``-`` or ``+`` as a command. Only the suffix ``++`` of ``g++`` is allowed.
+# apt removes a package if its name is followed by ``-``, and installs it if followed by ``+``. A name may therefore end
+# only in ``++``, as in ``g++``.
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
 CONDITION_DESCRIPTION = "a condition such as >=20 or ==20.11"
 VersionCondition = Annotated[
@@ -83,11 +84,12 @@ class LocalRun(ConfigSection):
     ``install_scripts`` may run install scripts.
     """
 
-    requires: dict[ToolName, VersionCondition] = Field(default={})  # programs and versions: {"go": ">=1.25"}
-    build: tuple[Command, ...] = ()  # commands that run in the folder before the first start
+    requires: dict[ToolName, VersionCondition] = Field(default={})  # required programs and versions: {"go": ">=1.25"}
+    build: tuple[Command, ...] = ()  # commands that build the implementation in its folder before the first start
     run: Command  # command that starts the server in the foreground
-    install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()  # npm packages whose scripts run
-    env: dict[EnvironmentKey, CommandWord] = Field(default={})  # environment of `run`; containers do not get it
+    # Names of npm packages that may run install scripts during the build.
+    install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()
+    env: dict[EnvironmentKey, CommandWord] = Field(default={})  # environment variables for `run`, not for containers
 
     @field_validator("build", mode="before")
     @classmethod
@@ -96,34 +98,38 @@ class LocalRun(ConfigSection):
 
 
 class TestEntry(ConfigSection):
-    """An entry in ``tests``, which describes one implementation."""
+    """An implementation: an entry in ``tests`` with URLs, commands and descriptive keys."""
 
     __test__ = False  # tells pytest that this is not a test class
 
-    urls: dict[str, Url] = Field(default={}, exclude=True)  # path by URL key, for example json_url; at least one entry
-    port: Port = 8080  # port of the server in a container; a local server gets its port in PORT
-    debug_port: Port | None = None  # not used by tfb
-    approach: Literal["Realistic", "Stripped"] = "Realistic"  # shown in results
-    classification: Literal["Fullstack", "Micro", "Platform"] = "Micro"  # shown in results
-    database: DatabaseName = "none"  # tfb measures only implementations with postgres or none
-    framework: ConfigText | None = None  # shown in results; default: the file's framework
-    language: ConfigText  # decides whether the warm-up expects a JIT compiler
-    flavor: ConfigText | None = None  # shown in results
-    orm: Literal["Full", "Micro", "Raw", "none"] = "none"  # shown in results
-    platform: ConfigText | None = None  # shown in results
-    webserver: ConfigText | None = None  # shown in results
-    os: OperatingSystem = "Linux"  # shown in results
-    database_os: OperatingSystem = "Linux"  # shown in results
+    # URL path for each test type that the implementation supports; at least one is required.
+    urls: dict[str, Url] = Field(default={}, exclude=True)
+    port: Port = 8080  # port on which the server listens in a container; a local server listens on the port in PORT
+    debug_port: Port | None = None  # accepted for compatibility with TechEmpower, and ignored
+    # Style of the code: typical of production, or stripped down for the benchmark. Shown in results.
+    approach: Literal["Realistic", "Stripped"] = "Realistic"
+    # Scope of the framework: a full stack, a micro-framework, or only a platform. Shown in results.
+    classification: Literal["Fullstack", "Micro", "Platform"] = "Micro"
+    database: DatabaseName = "none"  # database that the implementation requires; tfb provides only postgres
+    framework: ConfigText | None = None  # framework name in results; default: the file's `framework`
+    language: ConfigText  # programming language, shown in results; a JIT-compiled language gets a longer warm-up
+    flavor: ConfigText | None = None  # variant of the language, shown in results
+    # How the implementation accesses the database: full ORM, micro-ORM or raw SQL. Shown in results.
+    orm: Literal["Full", "Micro", "Raw", "none"] = "none"
+    platform: ConfigText | None = None  # platform on which the framework runs, shown in results
+    webserver: ConfigText | None = None  # web server in front of the framework, shown in results
+    os: OperatingSystem = "Linux"  # operating system of the server, shown in results
+    database_os: OperatingSystem = "Linux"  # operating system of the database, shown in results
     display_name: ConfigText | None = None  # name in TechEmpower's results; default: the implementation's name
-    notes: ConfigText | None = None  # shown in results
-    versus: ConfigText | None = None  # implementation to compare with; shown in results
-    # The tag "core" marks implementations that are measured by default, and "broken" those that are never run.
+    notes: ConfigText | None = None  # remarks, shown in results
+    versus: ConfigText | None = None  # name of an implementation to compare with, shown in results
+    # Labels for `--tag`. "core" implementations are measured by default, and "broken" implementations never run.
     tags: Annotated[tuple[ConfigText, ...], Field(max_length=100)] = ()
-    dockerfile: RelativePath | None = None  # default: the implementation's name, followed by .dockerfile
+    dockerfile: RelativePath | None = None  # path in the folder; default: the implementation's name plus .dockerfile
     docker_cmd: CommandWord | None = None  # command that replaces the image's CMD
-    # Seconds between the server's first response and the first measurement.
+    # Seconds to wait after the server's first successful response. Default: 0.
     wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = None
-    local: LocalRun | None = None  # commands for the local runtime; without this key, only Docker can run it
+    local: LocalRun | None = None  # commands for the local runtime; if missing, the implementation requires Docker
 
     @field_validator("database")
     @classmethod
@@ -169,8 +175,8 @@ class BenchmarkConfig(ConfigSection):
     """A benchmark_config.json: a framework with a ``default`` test and named variants."""
 
     framework: ConfigName  # name of the default implementation and prefix of the variants' names
-    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()  # accounts to ask about the folder
-    # Implementations by the key "default" or the name of a variant.
+    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()  # GitHub accounts of the maintainers
+    # Implementations: an entry named "default", and an entry for each variant.
     tests: Annotated[tuple[Tests, ...], Field(min_length=1, max_length=500)]
 
 

@@ -45,7 +45,7 @@ class FolderProblem:
 
 
 def folder_problem(kind: FolderProblemKind, folder: Path, message: str, other: Path | None = None) -> FolderProblem:
-    """Create a problem with a folder. ``other`` is a second affected folder."""
+    """Create a ``FolderProblem``. ``other`` is a second affected folder."""
     path = folder / CONFIG_FILE
     names = _names(path) if kind != "warning" else frozenset[str]()
     folders = frozenset({folder} if other is None else {folder, other})
@@ -68,17 +68,17 @@ def _letters(name: str) -> str:
 
 
 def _names(path: Path) -> frozenset[str]:
-    """Return the names by which a user may refer to a configuration, even a broken one. Names are in lower case."""
+    """Return the lower-case names by which a user may refer to a configuration. The file may be broken."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
-        # Remove NUL characters, which a file in UTF-16 contains if it is read as UTF-8.
+        # A UTF-16 file that is decoded as UTF-8 contains NUL characters.
         text = safe_read.read(path, MAX_CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")
         if match := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
             names.add(match[1])
     return frozenset(name.lower() for name in names)
 
 
-MISPLACED = "is where only the folders of languages belong; move it to <Language>/<name>/"
+MISPLACED = "only language folders belong at this level; move the folder to <Language>/<name>/"
 MAX_SHOWN_PROBLEMS = 5  # a message about an unknown name lists at most this many broken files
 RESERVED_NAMES = ("run", "all")  # "run" selects the core implementations, "all" selects all
 
@@ -173,7 +173,7 @@ def _name_conflict(
     if namesake := implementations.get(implementation.name):
         message = (
             f"the name {implementation.name!r} is already used by {namesake.folder / CONFIG_FILE}; change framework, "
-            "or the key of the variant in tests, in one of the two files"
+            "or the key in tests, in either file"
         )
         return folder_problem("problem", folder, message, namesake.folder)
     return None
@@ -264,7 +264,7 @@ def select_implementations(scan: ScanResult, selection: Selection) -> tuple[Impl
     _require_known(scan, "--test-dir: ", folders, {_relative_folder(i) for i in implementations} | known_languages)
     _require_known(scan, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.is_core} or {*by_name}  # without any core tag, use all
+    core = {i.name for i in implementations if i.is_core} or {*by_name}  # if no implementation has the tag, use all
     selects_core = "run" in selection.test or not (selection.test or languages or folders or tags)
 
     def is_selected(i: Implementation) -> bool:
@@ -283,7 +283,7 @@ def select_implementations(scan: ScanResult, selection: Selection) -> tuple[Impl
 
 
 def require_selected_valid(scan: ScanResult, selection: Selection) -> None:
-    """Raise ConfigError if a named folder has a problem, or UsageError if a name refers to a folder."""
+    """Raise ConfigError if a named folder has a problem, or UsageError if ``--test`` names a folder."""
     by_name = {i.name: i for i in scan.implementations}
     unknown_names = [name for name in selection.test if name not in (*by_name, *RESERVED_NAMES)]
     selected_folders = {*scan.named_folders, *(by_name[name].folder for name in selection.test if name in by_name)}
@@ -295,7 +295,7 @@ def require_selected_valid(scan: ScanResult, selection: Selection) -> None:
     if problems := scan.problems_of(selected_folders):
         messages = [str(each).removesuffix(", ignored") for each in problems]
         if any(each.kind == "warning" for each in problems):
-            messages.append("correct or remove these keys (tfb ignores them only in folders that no flag names)")
+            messages.append("correct or remove these keys: tfb ignores invalid keys only in folders that no flag names")
         raise ConfigError("\n".join(messages))
     for name in unknown_names:
         members = [

@@ -68,7 +68,7 @@ def _substitute(word: str, arguments: dict[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRecipe:
-    """Properties of the image that the last stage builds, and the files that all stages copy."""
+    """Properties of a Dockerfile's final image, and the files that any stage copies."""
 
     command: tuple[str, ...] = ()  # ENTRYPOINT and CMD; empty if inherited from the base image
     user: str | None = None  # last USER; None if inherited from the base image
@@ -109,7 +109,7 @@ def parse_recipe(text: str) -> ImageRecipe:
 
 
 def environment_variables(text: str) -> dict[str, str]:
-    """Return the variables that ENV sets in the last stage and in the stages on which it is based."""
+    """Return the last stage's ENV variables, including variables inherited from earlier stages."""
     stages: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
     for name, arguments in parse_instructions(text):

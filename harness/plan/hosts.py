@@ -32,7 +32,7 @@ class Host:
     reached_by: Literal["here", "ssh", "context"]
     name: str  # [user@]name for ssh, or the name of the context
     port: int | None = None
-    address: str | None = None  # None if ssh's configuration determines it
+    address: str | None = None  # address for the other machines; None to look up the name in the ssh configuration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ HERE = Host(text="this machine", reached_by="here", name="localhost", address="1
 
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
-    """The machine for each role."""
+    """The machines that run the server, the database and the load generators."""
 
     server: Host = HERE
     database: Host | ExistingDatabase = HERE
@@ -61,7 +61,7 @@ class Hosts:
 
     @property
     def machines(self) -> tuple[Host, ...]:
-        """The distinct machines, starting with the server."""
+        """The distinct machines of all roles, starting with the server's machine."""
         machines = (self.server, *((self.database,) if isinstance(self.database, Host) else ()), *self.clients)
         return tuple(dict.fromkeys(machines))
 
@@ -93,7 +93,7 @@ def parse_database(text: str) -> Host | ExistingDatabase:
 
 
 def hosts_from_flags(server: str | None, database: str | None, clients: tuple[str, ...]) -> Hosts:
-    """Return the machines that flags name. A role without a flag uses this machine.
+    """Return the machines named by flags. A role without a flag uses this machine.
 
     Raises UsageError if a client is named twice, or if a remote machine would need this machine's loopback address.
     """
@@ -108,14 +108,14 @@ def hosts_from_flags(server: str | None, database: str | None, clients: tuple[st
         )
     if HERE in hosts.machines and hosts.uses_remote_machines:
         raise UsageError(
-            "other machines cannot reach this machine's loopback address, which roles without a flag use. "
-            "Give all of --server-host, --database-host and --client-host; write this machine as name=address"
+            "roles without a flag use this machine's loopback address, which other machines cannot reach. "
+            "Give --server-host, --database-host and --client-host; write this machine as name=address"
         )
     return hosts
 
 
 class HostLayoutFile(ConfigSection):
-    """A file in config/hosts."""
+    """A layout file in config/hosts, with a HOST for each role. A missing role uses this machine."""
 
     server: str | None = None
     database: str | None = None

@@ -23,7 +23,7 @@ Rules = Literal["tfb", "techempower"]
 class Implementation:
     """An entry in a benchmark_config.json, or a service."""
 
-    name: str  # name of the framework, then "-" and the variant unless it is "default"
+    name: str  # framework, followed by "-" and the variant unless the variant is "default"
     variant: str
     framework: str
     folder: Path
@@ -63,7 +63,7 @@ class Implementation:
 
     @property
     def ready_path(self) -> str:
-        """Path for readiness checks. If it ends with a row count, this count is 1."""
+        """Path for readiness checks. If requests specify a number of rows, the path requests a single row."""
         if self.ready_request:
             return self.ready_request.target
         name, url = next(iter(self.urls.items()))
@@ -82,7 +82,7 @@ class Implementation:
 
     @property
     def declared_name(self) -> str:
-        """The name in the configuration file. In a run, ``name`` may have an additional suffix."""
+        """Name in the configuration file. In a run, ``name`` may have an additional suffix."""
         return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
 
     @property
@@ -112,7 +112,7 @@ class Implementation:
 
     @property
     def digest(self) -> str:
-        """Hash of the configuration: commands, URLs, environment and all other keys."""
+        """Hash of all keys in the configuration. A run can be resumed only with the same hash."""
         config = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(config.encode()).hexdigest()[:16]
 

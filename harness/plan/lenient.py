@@ -20,7 +20,8 @@ ANY_DATABASE = {"any_database": True}  # validation context that accepts databas
 def parse_leniently(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
     """Return the configuration, a warning for each ignored key, and a problem for each unusable test.
 
-    The folders' names are the defaults of ``framework`` and ``language``. Raises ConfigError if no usable test remains.
+    ``folder`` and ``language``, which are names of folders, are the defaults for the keys ``framework`` and
+    ``language``. Raises ConfigError if no usable test remains.
     """
     if not isinstance(document, dict):
         raise ConfigError("the whole file: must be an object with framework and tests")
@@ -57,7 +58,7 @@ def _validate_leniently(
 ) -> tuple[Model, list[str]]:
     """Validate an object. Return the model and a warning for each ignored key. ``defaults`` replace missing keys.
 
-    If ``strict_path``, the object's path in the file, is given, an invalid key raises ConfigError.
+    ``strict_path`` is the object's path in the file. If it is given, an invalid key raises ConfigError.
     """
     if not isinstance(raw, dict):
         raise ConfigError(f"{strict_path + ': ' if strict_path else ''}must be an object (found {raw!r:.40})")

@@ -13,7 +13,7 @@ MAX_PARTS = 1000
 
 
 def parse_part(text: str | None) -> tuple[int, int] | None:
-    """Return number and count of a part such as ``3/8``, or None if there is no text. Raises UsageError."""
+    """Parse a part such as ``3/8`` and return (number, count), or None without text. Raises UsageError."""
     if text is None:
         return None
     if match := re.fullmatch(r"(\d{1,4})/(\d{1,4})", text, re.ASCII):
@@ -26,8 +26,8 @@ def parse_part(text: str | None) -> tuple[int, int] | None:
 def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan:
     """Return the plan of a part. Raises UsageError if there are more parts than implementations.
 
-    Each implementation is in exactly one part, except the baseline, which is in every part. Parts depend only on
-    configurations and profile, so all machines divide a selection alike.
+    The baseline is in every part, and every other implementation is in exactly one part. The division depends only on
+    the configurations and the profile, so all machines compute the same parts.
     """
     others = [each for each in plan.candidates if each.implementation != baseline]
     if len(others) < count:
@@ -48,7 +48,7 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
 
 
 def expected_seconds(plan: Plan, candidate: Candidate) -> float:
-    """Return the expected length of a process. Omit test types that only some machines can measure."""
+    """Return the expected seconds that a process takes. Omit test types that only some machines can measure."""
     limits = plan.profile.warm_up
     warm_up = limits.jit_cap_seconds if candidate.jit else limits.cap_seconds
     return START_AND_STOP_SECONDS + sum(

@@ -9,9 +9,9 @@ from harness.plan.profile import Profile
 from harness.records.loads import Load, Scenario
 from harness.records.run_info import Part
 
-OTHER_LOAD_SECONDS = 1.0  # length of trials at loads other than the headline load
+OTHER_LOAD_SECONDS = 1.0  # trial length for all loads except the headline load
 MAX_WITNESS_SECONDS = 4.0  # maximum length of a witness trial
-# Whether a server uses a JIT compiler -> memory assumed until the server has been measured.
+# Assumed memory of a server that has not been measured yet. The key tells whether the server uses a JIT compiler.
 DEFAULT_MEMORY_BYTES = {True: 1024e6, False: 256e6}
 
 
@@ -26,7 +26,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A description of what a run measures, and how. It does not change after the first server has started."""
+    """The cells and settings of a run. The plan does not change after the first server has started."""
 
     candidates: tuple[Candidate, ...]
     profile: Profile
@@ -67,12 +67,15 @@ class Plan:
 
 
 def headline_load(loads: Sequence[Load]) -> Load:
-    """Return the load to measure for longer: the load with the most queries or, without queries, the middle load."""
+    """Return the load with the most queries or, without queries, the (lower) middle number of connections."""
     return loads[-1] if loads[-1].queries is not None else loads[(len(loads) - 1) // 2]
 
 
 def concurrent_groups(plan: Plan, seed: int, exclusive: frozenset[str] = frozenset()) -> list[list[Candidate]]:
-    """Group candidates whose servers fit into memory together. The order is random unless the plan fixes it."""
+    """Group candidates whose servers fit into memory together. The order is random unless the plan fixes it.
+
+    Each implementation in ``exclusive`` gets a separate group at the front of the list.
+    """
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
     if not plan.reverse and plan.profile.design != "techempower":
         random.Random(seed).shuffle(order)

@@ -14,7 +14,7 @@ from harness.records.measurements import LatencyGoal
 
 
 class ConfigSection(BaseModel):
-    """Base class for the parts of configuration files: frozen, with an error for unknown keys."""
+    """Base class for sections of configuration files. Instances are frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
@@ -43,31 +43,32 @@ def _require_design(name: str) -> str:
 
 
 class LoadLevels(ConfigSection):
-    """The loads of test types: numbers of connections or numbers of queries."""
+    """Numbers of connections and queries in closed loops. Each number in a list is a separate load."""
 
-    concurrency: tuple[ConnectionCount, ...] = LEVELS  # connections for json, db and fortune
-    pipeline_concurrency: tuple[ConnectionCount, ...] = LEVELS  # connections for plaintext
-    query: tuple[Queries, ...] = LEVELS  # queries per request for query and update
-    cached_query: tuple[Queries, ...] = LEVELS  # queries per request for cached-query
-    query_concurrency: ConnectionCount  # connections of test types whose loads differ in the number of queries
+    concurrency: tuple[ConnectionCount, ...] = LEVELS  # numbers of connections for json, db and fortune
+    pipeline_concurrency: tuple[ConnectionCount, ...] = LEVELS  # numbers of connections for plaintext (pipelined)
+    query: tuple[Queries, ...] = LEVELS  # numbers of queries per request for query and update
+    cached_query: tuple[Queries, ...] = LEVELS  # numbers of queries per request for cached-query
+    query_concurrency: ConnectionCount  # number of connections for query, update and cached-query
 
 
 class WarmUpLimits(ConfigSection):
-    """Limits of the warm-up. ``harness.experiment.warm_up`` documents the rule that ends it."""
+    """Limits of a warm-up. ``harness.experiment.warm_up`` documents when a server counts as warm."""
 
-    # Windows per span. The warm-up compares the latest span with the span before it.
+    # Windows per span. A server is warm when CPU time per request no longer declines from one span to the next.
     span: int = Field(default=7, ge=1, le=1000)
-    cap_seconds: Seconds = 20.0  # maximum warm-up
-    jit_cap_seconds: Seconds = 60.0  # maximum warm-up for implementations with a JIT compiler
+    cap_seconds: Seconds = 20.0  # maximum length of a warm-up in seconds
+    jit_cap_seconds: Seconds = 60.0  # maximum length in seconds for implementations with a JIT compiler
 
 
 class ProcessLimits(ConfigSection):
-    """Number of fresh processes for each implementation, and the rule for stopping early."""
+    """Number of processes per implementation, and the rule for stopping early."""
 
     minimum: PositiveCount = 2  # number of processes before the stopping rule applies
     maximum: PositiveCount = 2  # number of processes after which a run always stops
-    looks: tuple[PositiveCount, ...] = ()  # apply the stopping rule after these numbers of processes
-    # Stop when the relative half-width of the interval is at most this value.
+    looks: tuple[PositiveCount, ...] = ()  # numbers of processes after which to apply the stopping rule
+    # A comparison is precise enough if its interval's relative half-width is at most this value. A run stops early when
+    # every comparison is decided or precise enough.
     half_width: float = Field(default=0.025, gt=0, lt=10)
 
     @model_validator(mode="after")
@@ -81,60 +82,63 @@ class ProcessLimits(ConfigSection):
 class InterleavedSettings(ConfigSection):
     """Settings of the design "interleaved", in which each round visits every cell once in random order."""
 
-    # Time limit for all measurements. Builds do not count.
+    # Time limit for all measurements, in seconds and without builds; None for no limit.
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None
     rounds: PositiveCount | None = None  # rounds per process; None for as many as fit into the time limit
     every_load: bool = False  # whether each round visits all loads; otherwise, rounds repeat only the headline load
-    witness: bool = True  # in the first process, repeat headline loads with the other load generator
+    witness: bool = True  # whether to repeat headline loads in the first process with a second load generator
 
 
 class OpenLoopSettings(ConfigSection):
     """Settings for rate-based loads: open loops and scenarios."""
 
     goal: LatencyGoal = LatencyGoal()  # latency that a rate must meet
-    search_loads: int = Field(default=0, ge=0, le=1000)  # maximum number of loads in the capacity search; 0 for none
-    rate_tolerance: Fraction = 0.01  # share of due requests that may lack a timely response
+    search_loads: int = Field(default=0, ge=0, le=1000)  # maximum number of loads in the capacity search; 0 disables it
+    rate_tolerance: Fraction = 0.01  # maximum share of due requests without a timely response
     lag_share: float = Field(default=0.2, ge=0, le=100)  # maximum ratio of send lag p99 to latency p99
 
 
 class RateLoads(ConfigSection):
     """Loads at fixed rates in the design "search"."""
 
-    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()  # shares of the process's closed-loop throughput
+    # Rates as shares of the process's closed-loop throughput, for example 0.5.
+    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()
     # Rates in requests/s for all implementations. Rates above 95 % of an implementation's throughput are skipped.
     common: tuple[Rate, ...] = ()
-    seconds: TrialSeconds = 1.0  # per load
+    seconds: TrialSeconds = 1.0  # length of a trial in seconds
 
 
 class ScenarioLoads(ConfigSection):
-    """Loads of scenarios, in which customers arrive and each carries out a use case."""
+    """Scenario loads, in which customers arrive and each customer carries out a use case."""
 
     # Factors by which the use cases' arrival rates are multiplied. The warm-up uses the middle factor.
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
-    seconds: TrialSeconds = 4.0  # per load
-    # Goal for the ranked operation's latency, measured from the time at which a request is due.
+    seconds: TrialSeconds = 4.0  # length of a trial in seconds
+    # Latency goal for the ranked operation. Latency starts when a request is due.
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)
 
 
 class Profile(ConfigSection):
-    """A measurement profile."""
+    """A measurement profile: the loads of a run, their lengths and their order."""
 
-    name: ProfileText  # name for `--profile`
-    description: ProfileText  # sentence that the plan and the web page show
-    # Name of the design, which determines the order of measurements: a design in docs/method.md, such as interleaved.
+    name: ProfileText  # name for `--profile`; default: the file name
+    description: ProfileText  # sentence shown in the plan and on the web page
+    # Design, which determines the order of measurements: interleaved, search, techempower or the design of a plugin.
     design: Annotated[str, AfterValidator(_require_design)] = "interleaved"
-    generator: Literal["loadgen", "wrk"] = "loadgen"  # load generator of closed loops
-    duration_seconds: TrialSeconds  # length of a trial; wrk rounds it up to whole seconds
+    generator: Literal["loadgen", "wrk"] = "loadgen"  # load generator for closed loops
+    duration_seconds: TrialSeconds  # length of a trial in seconds; rounded up to whole seconds for wrk
     test_types: tuple[str, ...] = ()  # test types to measure without --type; empty for all
-    ranked: bool = True  # whether runs are ranked; if false, the profile only tests that everything works
+    ranked: bool = True  # whether to rank the results; false if the profile only tests that everything works
     levels: LoadLevels  # numbers of connections and queries for closed loops
     warm_up: WarmUpLimits = WarmUpLimits()  # limits of the warm-up
     processes: ProcessLimits = ProcessLimits()  # number of processes for each implementation
     interleaved: InterleavedSettings = InterleavedSettings()  # settings of the design "interleaved"
-    open_loop: OpenLoopSettings = OpenLoopSettings()  # settings of all loads at a rate
-    rates: RateLoads = RateLoads()  # rates of the design "search"
+    open_loop: OpenLoopSettings = OpenLoopSettings()  # settings for rate-based loads
+    rates: RateLoads = RateLoads()  # fixed rates for the design "search"
     orders: ScenarioLoads = ScenarioLoads()  # loads of test types with use cases, for example order
-    reference: str | None = None  # baseline for scores, if this implementation is selected
+    # Implementation that scores refer to. If it is not set or not selected, scores refer to the implementation with the
+    # most test types.
+    reference: str | None = None
 
 
 def profile_names() -> tuple[str, ...]:
@@ -155,7 +159,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def read_toml(path: Path, model: type[Model], missing_message: str = "", **defaults: object) -> Model:
     """Read a TOML file and validate it as a model. Raises ConfigError, which names the file and the key.
 
-    ``missing_message`` is the message if the file is missing. ``defaults`` are values for missing keys.
+    ``missing_message`` is the error message for a missing file. ``defaults`` are values for missing keys.
     """
     with name_file_in_errors(path, model.model_json_schema, missing_message):
         return model.model_validate({**defaults, **safe_read.read_toml_document(path)})

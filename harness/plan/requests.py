@@ -48,8 +48,8 @@ Duration = Annotated[float, BeforeValidator(_parse_duration), Field(gt=0), WithJ
 
 SERVICE_FILE = "tfb.toml"
 MAX_REQUEST_FILE_BYTES = 16 << 20  # maximum size of a CSV file, a body or a schema in bytes
-MAX_TABLE_BYTES = 64 << 20  # maximum bytes of all prepared bodies of a declared request
-TOKEN = "{token}"  # noqa: S105 - placeholder of a login's token in headers
+MAX_TABLE_BYTES = 64 << 20  # maximum total bytes of a declared request's prepared bodies
+TOKEN = "{token}"  # noqa: S105 - placeholder for the login token in headers
 RESERVED_REQUEST_NAMES = ("all", WHOLE_SERVER, "load")  # flags and verdicts use these names for other purposes
 # Headers that the load generator sets.
 GENERATOR_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
@@ -64,7 +64,7 @@ HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_38
 
 @dataclass(frozen=True, kw_only=True)
 class RequestFiles:
-    """Access to the files that a service names. The files must be in the service's repository."""
+    """A reader for the files named in a tfb.toml. Files must be inside ``root``, the service's repository."""
 
     folder: Path
     root: Path
@@ -78,11 +78,11 @@ class RequestFiles:
 class ValueSource(ConfigSection):
     """A placeholder's values: a list, a range, or a CSV column. Columns of one file are drawn from the same row."""
 
-    list: tuple[Scalar, ...] = ()  # the values themselves
-    range: tuple[ExactInteger, ExactInteger] | None = None  # both limits are inclusive
-    csv: FileName | None = None  # the first line contains the column names
+    list: tuple[Scalar, ...] = ()  # possible values
+    range: tuple[ExactInteger, ExactInteger] | None = None  # smallest and largest integer, both inclusive
+    csv: FileName | None = None  # CSV file whose first line contains the column names
     column: str | None = None  # column of the CSV file; columns of the same file are drawn from the same row
-    number: bool = False  # whether the column contains numbers instead of strings
+    number: bool = False  # whether to send the column's values as numbers instead of strings
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -97,7 +97,7 @@ class ValueSource(ConfigSection):
         return self
 
     def all(self, files: "RequestFiles") -> Sequence[Scalar]:
-        """Return all values in order. Raises ConfigError if the file lacks the column or has no rows."""
+        """Return all values in order. Raises ConfigError if the column is missing or the file has no rows."""
         if self.range is not None:
             return range(self.range[0], self.range[1] + 1)
         if self.csv is None:
@@ -119,17 +119,19 @@ class ValueSource(ConfigSection):
 class Expect(ConfigSection):
     """The expected response. ``json`` and ``body`` may contain the request's placeholders."""
 
-    status: int = Field(default=200, ge=200, le=599)  # status of the response
-    content_type: str | None = None  # parameters such as charset are compared only if given here
-    json_schema: dict[str, JsonValue] | FileName | None = None  # a schema, or the name of its file
-    # The JSON response must contain these members; arrays must have the same length.
+    status: int = Field(default=200, ge=200, le=599)  # expected status
+    # Expected media type. Its parameters, such as charset, are compared only if given here.
+    content_type: str | None = None
+    # JSON Schema for the body, or the name of a file that contains the schema.
+    json_schema: dict[str, JsonValue] | FileName | None = None
+    # Members that the JSON response must contain. Arrays must have the same length.
     subset: JsonValue = Field(default=None, alias="json")
-    body: str | None = None  # the complete body
+    body: str | None = None  # complete expected body
     size: tuple[int, int] | None = None  # minimum and maximum number of bytes in the body
 
     @cached_property
     def schema_validator(self) -> "Validator":
-        """The validator of a trusted schema. For untrusted schemas, use ``verify.response_schemas``."""
+        """Validator for a trusted schema. For untrusted schemas, use ``verify.response_schemas``."""
         return json_schema_limits.schema_validator(self._schema)
 
     @cached_property
@@ -142,7 +144,7 @@ class Expect(ConfigSection):
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
     def read(self, files: "RequestFiles", request: str) -> "Expect":
-        """Return the expectation with its schema file's content. ConfigError names the file, request and keyword."""
+        """Return a copy that contains the schema file's content. Raises ConfigError for an invalid schema."""
         if self.json_schema is None:
             return self
         document: object = self.json_schema
@@ -178,7 +180,7 @@ Headers = Annotated[dict[Header, HeaderValue], AfterValidator(check_headers)]
 
 
 class RequestWithHeaders(ConfigSection):
-    """A request to which the service's headers are added."""
+    """Base class for requests to which the service's headers are added."""
 
     headers: Headers = Field(default={})  # request headers
 
@@ -192,19 +194,20 @@ class RequestWithHeaders(ConfigSection):
 class Request(RequestWithHeaders):
     """A declared request. Placeholders ``{name}`` in path, headers and body are replaced by random values."""
 
-    name: RequestName  # name in the verdict
+    name: RequestName  # name of the request in the verdict
     method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"  # method in capital letters
     path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]  # path and query; {name} is a placeholder
     headers: Headers = Field(default={})  # request headers
-    body: str | None = None  # text to send; may contain placeholders
-    body_file: FileName | None = None  # file to send unchanged
-    # JSON document to send. A string "{name}" becomes the value with its type, for example a number.
+    body: str | None = None  # text of the body; may contain placeholders
+    body_file: FileName | None = None  # file to send as the body, without replacing placeholders
+    # JSON document to send as the body. The string "{name}" becomes a value with its type, for example a number.
     document: JsonValue = Field(default=None, alias="json")
     # Values for the placeholders, drawn by a seeded random generator.
     values: dict[Annotated[str, Field(pattern=r"^\w+$")], ValueSource] = Field(default={})
     weight: float = Field(default=1.0, ge=0, le=1e6)  # weight in the overall result; 0 excludes the request
     expect: Expect = Expect()  # the expected response
-    threshold: Percentage | None = None  # changes up to this percentage, such as "5%", count as unchanged
+    # Changes up to this percentage, such as "5%", count as unchanged. Default: `--threshold`.
+    threshold: Percentage | None = None
     budget_p99: Duration | None = None  # head's maximum p99 response time at the fixed rate, such as "20ms"
     budget_cpu: Duration | None = None  # head's maximum CPU time per request, such as "300us"
 
@@ -279,8 +282,8 @@ def prepare_requests(
 ) -> tuple[PreparedRequest, ...]:
     """Return ``count`` copies of a declared request with random values, or a single copy if it has no placeholders.
 
-    Return fewer if their bodies would exceed ``MAX_TABLE_BYTES``. Files must be in ``root`` (default: ``folder``).
-    Raises ConfigError if a file cannot be read or lacks a column.
+    Stop early when the bodies exceed ``MAX_TABLE_BYTES``. Files must be in ``root`` (default: ``folder``). Raises
+    ConfigError if a file cannot be read or a column is missing.
     """
     files = RequestFiles(folder=folder, root=root or folder)
     expect = request.expect.read(files, request.name)
@@ -292,7 +295,7 @@ def prepare_requests(
     prepared: list[PreparedRequest] = []
     size = 0
     while len(prepared) < count and size <= MAX_TABLE_BYTES:
-        fractions: dict[str, float] = {}  # file -> position of the row (0 to 1) for all columns
+        fractions: dict[str, float] = {}  # CSV file or placeholder -> relative position (0 to 1) of the drawn value
         drawn = {
             name: pool[int(fractions.setdefault(request.values[name].csv or f"{{{name}}}", rng.random()) * len(pool))]
             for name, pool in pools.items()

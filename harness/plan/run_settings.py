@@ -29,12 +29,12 @@ class ControlCopy:
     """A second copy of each selected implementation, named ``name + suffix`` and measured in the same rounds."""
 
     suffix: str
-    frameworks: tuple[Path, ...]  # the same folders (A/A comparison), or those of a different commit
+    frameworks: tuple[Path, ...]  # the same folders (A/A comparison), or the folders of a different commit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a run."""
+    """All settings of a run. Flags override the profile, which overrides the defaults."""
 
     command: tuple[str, ...]
     mode: Mode = "benchmark"
@@ -53,7 +53,7 @@ class Settings:
     cpuset_cpus: str | None = None
     container_memory: str | None = None
     container_pids: int | None = None  # maximum number of processes and threads in the server's container
-    container_allow: tuple[str, ...] = ()  # SERVICE=KEY,... for compose files when comparing a service
+    container_allow: tuple[str, ...] = ()  # keys to permit in a service's compose file: SERVICE=KEY,...
     server_port: int | None = None
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # implementation -> container privileges
     force_rm: bool = False
@@ -69,7 +69,7 @@ class Settings:
     control_copy: ControlCopy | None = None
     part: tuple[int, int] | None = None  # (number, count) of the part to measure
     services: tuple[Implementation, ...] = ()  # versions of a service to measure instead of the selection
-    # Loads to measure, by implementation and test type. None stands for all cells.
+    # Implementation -> test type -> loads to measure. None for all cells.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
     claims: tuple[str, ...] = ()  # names of the claims that the run tests; tfb only records them
 
@@ -91,7 +91,10 @@ def parse_latency_goal(text: str) -> LatencyGoal:
         percentile, seconds = float(match["percentile"]), float(match["time"]) * UNITS[match["unit"]]
         if 50 <= percentile < 100 and seconds > 0:
             return LatencyGoal(percentile=percentile, seconds=seconds)
-    raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms. Use p50 to below p100, and us, ms or s")
+    raise UsageError(
+        f"--latency-goal: {text!r} is not a goal such as p99=10ms. "
+        "Use a percentile from 50 to below 100, and a time in us, ms or s"
+    )
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -1,8 +1,7 @@
-"""Use cases of a scenario: their arrival rates, and the dependent requests of each arrival.
+"""Use cases of a scenario: arrival rates, and the sequence of requests that each arrival sends.
 
-docs/load-generator.md describes this kind of load. A ``$name`` in a path or body is a variable. Its value is
-drawn at random for each arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier
-response.
+docs/load-generator.md describes scenario loads. A ``$name`` in a path or body is a variable. Its value is drawn at
+random for each arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier response.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ class RequestStep:
 
 @dataclass(frozen=True, kw_only=True)
 class UseCase:
-    """The requests that one kind of customer makes."""
+    """A sequence of requests, and the arrival rate of the customers who send them."""
 
     name: str
     arrivals_per_minute: float  # at factor 1

@@ -17,7 +17,7 @@ TOKEN_NAME = TOKEN.strip("{}")
 # A command that contains an operator, or starts with a builtin, needs a shell, so it cannot be started with ``exec``.
 SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")
 SHELL_BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")
-# Folders of dependencies that package managers fill according to lock files.
+# Dependency folders that package managers fill from lock files.
 CacheName = Literal[
     "node_modules",
     ".venv",
@@ -39,7 +39,8 @@ class Service(ConfigSection):
     dependencies. Alternatively, it is already running at an address.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"  # name in the run's files
+    # Name of the service in reports and in the run's files.
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
     build: ShellCommand | None = None  # command that installs dependencies and compiles, once for each version
     # Command that runs in the foreground and listens on 127.0.0.1 or [::1], at the port in the variable PORT.
     start: ShellCommand | None = None
@@ -47,7 +48,7 @@ class Service(ConfigSection):
     image: ShellCommand | None = None  # existing image, instead of `start`
     compose: ShellCommand | None = None  # compose file, instead of `start`; requires `service`
     service: ShellCommand | None = None  # name of the service in the compose file
-    port: Annotated[int, Field(ge=1, le=65535)] = 8080  # port inside the container, passed to it in the variable PORT
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080  # port on which the container listens; also in the variable PORT
     # Address of a running service, instead of `start`.
     url: Annotated[str, Field(pattern=r"^https?://[^/]+$")] | None = None
     # Unix socket on which `start` listens instead of PORT: a path in the service's folder, or an absolute path.
@@ -56,17 +57,18 @@ class Service(ConfigSection):
     # Path that returns status 200 when the service is ready. Default: the first GET request, or the first request.
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None
     start_seconds: Annotated[float, Field(ge=1, le=3600)] = 60.0  # time limit for the start, in seconds
-    headers: Headers = Field(default={})  # headers of every request; a request's own headers replace them
+    headers: Headers = Field(default={})  # headers for every request; a request can replace them
     env: dict[str, str] = Field(default={})  # environment variables for the build and the server
     # Environment variables for the build only; they take precedence over `env`.
     build_env: dict[str, str] = Field(default={})
-    language: str = ""  # java, kotlin and other languages with a JIT compiler get a longer warm-up
+    language: str = ""  # programming language; JIT-compiled languages, such as java and kotlin, get a longer warm-up
     files: tuple[FileName, ...] = ()  # untracked files, such as .env, that are copied into each version
     # Dependency folders that base's build fills. tfb keeps them for later comparisons with the same lock files.
     cache: tuple[CacheName, ...] = ()
-    postgres: bool = False  # provide an empty database in the variables DBHOST, DBPORT, DBNAME, DBUSER and DBPASS
+    # Whether to provide an empty database, through the variables DBHOST, DBPORT, DBNAME, DBUSER and DBPASS.
+    postgres: bool = False
     connections: ConnectionCount = 32  # number of connections that the load generator opens
-    login: Login | None = None  # request sent once to each process; its token replaces {token} in headers
+    login: Login | None = None  # request that obtains a token from each process; the token replaces {token} in headers
 
     @model_validator(mode="after")
     def _check_start_method(self) -> Self:
@@ -117,7 +119,7 @@ class ServiceFile(ConfigSection):
             if TOKEN_NAME not in each.values and any(TOKEN in value for value in each.headers.values())
         ]
         if self.service.login and not users:
-            raise ValueError("service.login is not used: add {token} to a header of a request")
+            raise ValueError("service.login is not used: add {token} to a request's header")
         if users and not self.service.login:
             raise ValueError(
                 f"request {users[0]}: a header contains {TOKEN}: add [service.login], or define values.{TOKEN_NAME}"
@@ -140,7 +142,7 @@ def service_implementation(
 ) -> Implementation:
     """Return the service in a folder as an implementation. Raises ConfigError if a request's file is unusable.
 
-    File names in requests are relative to ``request_folder``. The default of ``kinds`` is one test type per request.
+    File names in requests are relative to ``request_folder``. ``kinds`` defaults to a test type for each request.
     """
     service = file.service
     build = () if service.build is None else (("sh", "-c", service.build),)

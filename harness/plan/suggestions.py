@@ -70,7 +70,7 @@ def explain_violations(error: ValidationError, schema: Mapping[str, Any], prefix
 
 
 def explain_violation(violation: "ErrorDetails", schema: Mapping[str, Any]) -> str:
-    """Return in plain words why a value is invalid. For a violated pattern, use its ``description`` in the schema."""
+    """Explain in plain words why a value is invalid. For a violated pattern, quote the schema's ``description``."""
     if violation["type"] == "string_pattern_mismatch":
         pattern = violation["ctx"]["pattern"]
         if words := next(_described(schema, pattern), None):

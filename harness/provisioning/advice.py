@@ -45,7 +45,7 @@ DOWNLOAD_PAGES = {  # tool -> address; these are tools that distributions lack o
 
 
 def describe_missing(kind: str, condition: str) -> str:
-    """Return a text with the required version, the installed version and the remedy. It has no final full stop."""
+    """Describe the required version, the installed version and the remedy, without a final full stop."""
     return f"{describe_requirement(kind, condition)}: {describe_installed(kind)}; {suggest_remedy(kind, condition)}"
 
 

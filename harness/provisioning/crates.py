@@ -1,4 +1,4 @@
-"""Builds the Rust programs in toolset/. It builds each version of the sources once and keeps the result."""
+"""Builds the Rust programs in toolset/, once for each version of the sources."""
 
 import fcntl
 import hashlib
@@ -21,7 +21,7 @@ NAMES = {"loadgen": "the load generator", "upstream": "the upstream service of t
 def ensure_built(crate: str, binary: str) -> Path:
     """Return the path of a program in ``toolset/<crate>``. Build it with cargo if the sources have changed.
 
-    Raises EnvironmentLacksError without cargo, or BuildError with the end of the log.
+    Raises EnvironmentLacksError if cargo is missing, or BuildError, with the end of the log, if the build fails.
     """
     if existing := find_built(crate, binary):
         return existing
@@ -45,7 +45,7 @@ def ensure_built(crate: str, binary: str) -> Path:
 def find_built(crate: str, binary: str) -> Path | None:
     """Return the program if it was built from the current sources. Otherwise return None.
 
-    tfb may have built it on this machine, or it may come with an installed wheel.
+    The program was built on this machine, or is part of an installed wheel.
     """
     name = source_digest(TOOLSET / crate)
     places = (state_folder() / "cargo" / crate / name, TOOLSET / PREBUILT / crate / name)

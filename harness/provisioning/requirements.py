@@ -36,7 +36,7 @@ class ToolRequirement:
 
     @property
     def description(self) -> str:
-        """Return the tool and the condition as messages show them, for example ``java >=25``."""
+        """Return the tool and the condition as shown in messages, for example ``java >=25``."""
         return advice.describe_requirement(self.kind, self.condition)
 
 
@@ -73,7 +73,7 @@ def missing_packages(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]
 
 
 def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
-    """Return instructions for installing the missing tools of which apt has no suitable version."""
+    """Return installation instructions for missing tools that apt does not have in a suitable version."""
     missing = (each for each in requirements if each.tool is None)
     return tuple(
         advice.describe_missing(each.kind, each.condition)
@@ -83,7 +83,7 @@ def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
 
 
 def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
-    """Install missing Debian packages if the user consents. Return notes. The caller must look for the tools again."""
+    """Install missing Debian packages if the user consents, and return notes. Search for the tools again afterwards."""
     missing = [each for each in requirements if each.tool is None]
     if not missing:
         return ()
@@ -95,7 +95,7 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
         to_install = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(missing_packages(missing))}"
         return (*([to_install] if missing_packages(missing) else []), *manual_steps(missing))
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    with step("update the list of packages (apt-get)"):
+    with step("update the package list (apt-get)"):
         process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
     advice.apt_version.cache_clear()
     _prevent_default_cluster()
@@ -119,7 +119,7 @@ def _prevent_default_cluster() -> None:
 
 
 def select_tools(implementation: Implementation) -> Mapping[str, Tool]:
-    """Return an implementation's tools by kind. The user must have consented, because this runs programs."""
+    """Return an implementation's tools by kind. This function runs the tools, so the user must have consented."""
     requires = implementation.local.requires if implementation.local else {}
     chosen = {kind: toolchain.find_tool(kind, condition, consented=True) for kind, condition in requires.items()}
     return {kind: tool for kind, tool in chosen.items() if tool}

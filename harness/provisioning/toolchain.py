@@ -16,9 +16,10 @@ from harness.host import environment as environments
 
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
+PHP_FPM_FOLDERS = ("/usr/sbin",)
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print a version, most common first
 PROGRAM_NAMES = {"maven": "mvn"}  # tool -> main program, if the names differ
-# Tool -> Debian packages, for tools that differ in name from their packages. A distribution may lack some packages.
+# Tool -> Debian packages, if their names differ. Some distributions do not have all packages.
 DEBIAN_PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
     "node": ("nodejs", "npm"),
@@ -31,10 +32,16 @@ DEBIAN_PACKAGES = {
     "g++": ("g++",),
     "clang++": ("clang",),
 }
+# Libraries that distributions package: Debian package -> interpreter and arguments that print the library's version.
+LIBRARIES = {
+    "php-pgsql": ("php", "-r", "echo phpversion('pdo_pgsql');"),
+    "ruby-sequel-pg": ("ruby", "-e", "puts Gem::Specification.find_by_name('sequel_pg').version"),
+    "ruby-sinatra": ("ruby", "-e", "puts Gem::Specification.find_by_name('sinatra').version"),
+}
 # Valid package names in Debian. apt gives other arguments a special meaning: ``curl-`` removes a package, ``curl+``
 # installs a package, and an unknown name with a dot is a regular expression.
 DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
-# Programs that tfb may run without asking, to find out their versions. Other programs require the user's consent.
+# Programs that tfb may run to find the version. Running any other program requires the user's consent.
 WELL_KNOWN_PROGRAMS = frozenset(
     (
         *("bun", "bundle", "bundler", "c++", "cabal", "cargo", "cc", "clang", "clang++", "clojure", "cmake"),
@@ -90,6 +97,8 @@ def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> 
 @cache
 def installed_tools(kind: str, *, consented: bool) -> tuple[Tool, ...]:
     """Return all installed tools of a kind. Versions are unknown for programs that tfb may not run."""
+    if kind in LIBRARIES:
+        return tuple(_library(kind))
     if kind in FINDERS:
         return tuple(FINDERS[kind]())
     return tuple(_on_path(kind) if consented else _not_run(kind))
@@ -128,15 +137,15 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() refuses very long numbers
 
 
-def _run_for_version(program: Path | str, option: str) -> process.CompletedCommand | None:
-    """Run a program with an argument that prints the version. Return None if it cannot run or does not exit.
+def _run_for_version(program: Path | str, *arguments: str) -> process.CompletedCommand | None:
+    """Run a program with arguments that print a version. Return None if it cannot run or does not exit.
 
     The program receives no secrets. It runs in the folder /, because files in the current folder can make rustup and
     pyenv run other programs.
     """
     try:
         return process.run(  # a program that starts a JVM takes seconds on a busy machine
-            [str(program), option],
+            [str(program), *arguments],
             seconds=20.0,
             cwd=Path("/"),
             env=environments.build_environment(),
@@ -180,8 +189,27 @@ def _on_path(kind: str) -> Iterator[Tool]:
             return
 
 
+def _library(kind: str) -> Iterator[Tool]:
+    """Yield the interpreter of a library with the library's version, if the interpreter finds the library."""
+    interpreter, *arguments = LIBRARIES[kind]
+    path = shutil.which(interpreter)
+    completed = _run_for_version(path, *arguments) if path else None
+    version = parse_version(completed.stdout) if completed and completed.status == 0 else None
+    if path and version:
+        yield Tool(kind=kind, version=version, program=Path(path))
+
+
+def _php_fpm() -> Iterator[Tool]:
+    """Yield the installed versions of PHP-FPM. Debian adds the version of PHP to the program's name."""
+    folders = (*os.environ.get("PATH", "").split(os.pathsep), *PHP_FPM_FOLDERS)
+    programs = {path.resolve() for folder in folders if folder for path in Path(folder).glob("php-fpm*")}
+    for program in sorted(path for path in programs if os.access(path, os.X_OK)):
+        if version := _version_of(program):
+            yield Tool(kind="php-fpm", version=version, program=program)
+
+
 def _jdks() -> Iterator[Tool]:
-    """Yield the JDKs found by JAVA_HOME, on PATH and in the usual folders."""
+    """Yield the JDKs found through JAVA_HOME, on PATH and in the usual folders."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     if javac := shutil.which("javac"):
         homes.append(Path(javac).resolve().parent.parent)
@@ -208,7 +236,7 @@ def _postgres() -> Iterator[Tool]:
 
 
 def _chromium() -> Iterator[Tool]:
-    """Yield the first Chromium or Chrome found by TFB_CHROMIUM, on PATH or in Playwright's downloads."""
+    """Yield the first Chromium or Chrome found through TFB_CHROMIUM, on PATH or in Playwright's downloads."""
     configured = os.environ.get("TFB_CHROMIUM", "")
     downloaded = glob(os.path.expanduser("~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"))  # noqa: PTH111, PTH207
     for name in (configured, "chromium", "chromium-browser", "google-chrome", *downloaded):
@@ -222,5 +250,6 @@ def _chromium() -> Iterator[Tool]:
 FINDERS: dict[str, Callable[[], Iterator[Tool]]] = {
     "chromium": _chromium,
     "java": _jdks,
+    "php-fpm": _php_fpm,
     "postgres": _postgres,
 }

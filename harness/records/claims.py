@@ -31,9 +31,9 @@ class StatementVerdict(Record):
     low: float | None = None
     high: float | None = None
     confidence: float | None = None  # confidence level of the interval from ``low`` to ``high``
-    processes: int = 0  # number of processes of the cell that has fewer
-    figures_of: tuple[float, ...] = ()  # one value of the metric per process of the implementation ``of``, in SI units
-    figures_to: tuple[float, ...] = ()
+    processes: int = 0  # number of processes in the cell with fewer processes
+    figures_of: tuple[float, ...] = ()  # metric of each process in the cell ``of``, in SI units
+    figures_to: tuple[float, ...] = ()  # metric of each process in the cell ``to``, in SI units
     context: bool = False  # whether the comparison is only shown, without effect on the claim's verdict
     verdict: ClaimConclusion
     reason: str  # explanation of the verdict in one sentence
@@ -43,7 +43,7 @@ class StatementVerdict(Record):
 
 
 class ClaimVerdict(Record):
-    """The verdict on one claim."""
+    """The verdict on a claim, with the measured comparisons and the conditions of the measurement."""
 
     claim: str
     title: str
@@ -53,7 +53,7 @@ class ClaimVerdict(Record):
     conditions: str  # conditions of the measurement in the talk
     here: str = ""  # differences between this project's measurement and the talk's
     verdict: ClaimConclusion
-    sentence: str  # the verdict with its numbers
+    sentence: str  # sentence that states the verdict and the measured values
     statements: tuple[StatementVerdict, ...]
     runs: tuple[str, ...] = ()  # ids of the runs that contain the trials
     measured_at: EpochSeconds  # time of the latest measurement

@@ -10,9 +10,9 @@ from harness.records.record import Int64, Record
 class ClosedLoop(Record):
     """A closed loop: each connection has ``depth`` outstanding requests, and sends the next one after each response."""
 
-    kind: Literal["closed"] = "closed"
-    connections: Int64
-    queries: Int64 | None = None  # number of rows that each request asks for; None if it does not specify a number
+    kind: Literal["closed"] = "closed"  # identifies a closed loop
+    connections: Int64  # number of connections
+    queries: Int64 | None = None  # number of rows per request; None if requests specify no number
     depth: Int64 = 1  # outstanding requests per connection; HTTP pipelining if more than 1
     close_after: Int64 | None = None  # responses after which the client opens a new connection; None for never
 
@@ -25,11 +25,11 @@ class ClosedLoop(Record):
 class OpenLoop(Record):
     """An open loop: Poisson arrivals at a fixed rate. Latency is measured from the intended send time."""
 
-    kind: Literal["open"] = "open"
+    kind: Literal["open"] = "open"  # identifies an open loop
     rate: float = Field(gt=0)  # requests per second
-    connections: Int64
-    queries: Int64 | None = None
-    depth: Literal[1] = 1
+    connections: Int64  # number of connections that requests share
+    queries: Int64 | None = None  # number of rows per request; None if requests specify no number
+    depth: Literal[1] = 1  # always 1, because open loops do not use pipelining
 
     @property
     def label(self) -> str:
@@ -40,11 +40,11 @@ class OpenLoop(Record):
 class Scenario(Record):
     """Poisson arrivals of use cases (sequences of dependent requests) at ``factor`` times their base rates."""
 
-    kind: Literal["scenario"] = "scenario"
-    factor: float = Field(gt=0)
+    kind: Literal["scenario"] = "scenario"  # identifies a scenario
+    factor: float = Field(gt=0)  # factor by which the base arrival rates are multiplied
     connections: Int64  # maximum number of connections
-    queries: None = None
-    depth: Literal[1] = 1
+    queries: None = None  # always None
+    depth: Literal[1] = 1  # always 1, because scenarios do not use pipelining
 
     @property
     def label(self) -> str:

@@ -10,11 +10,11 @@ from harness.records.record import EpochSeconds, Int64, Record
 class ErrorCounts(Record):
     """Errors by kind, as counted by the load generator. Failed requests do not count as throughput."""
 
-    connect: Int64 = 0
-    read: Int64 = 0
-    write: Int64 = 0
-    timeout: Int64 = 0
-    status: Int64 = 0
+    connect: Int64 = 0  # failed attempts to connect
+    read: Int64 = 0  # responses that could not be read
+    write: Int64 = 0  # requests that could not be written
+    timeout: Int64 = 0  # requests without a response in time
+    status: Int64 = 0  # responses with an unexpected status
 
     @property
     def total(self) -> int:
@@ -29,65 +29,70 @@ LatencyBasis = Literal["closed-loop, service time", "open-loop, intended send ti
 class Latency(Record):
     """A latency distribution in seconds."""
 
-    basis: LatencyBasis
-    mean: Annotated[float, Field(alias="mean_seconds")]
-    stdev: Annotated[float, Field(alias="stdev_seconds")]
-    min: Annotated[float, Field(alias="min_seconds")]
-    max: Annotated[float, Field(alias="max_seconds")]
-    percentiles: Annotated[dict[str, float], Field(alias="percentiles_seconds")]  # "50" to "99.99"
-    # (seconds, count) in ascending order; empty if the histogram was too large to record
+    basis: LatencyBasis  # whether latency starts at the actual or at the intended send time
+    mean: Annotated[float, Field(alias="mean_seconds")]  # mean latency
+    stdev: Annotated[float, Field(alias="stdev_seconds")]  # standard deviation
+    min: Annotated[float, Field(alias="min_seconds")]  # shortest latency
+    max: Annotated[float, Field(alias="max_seconds")]  # longest latency
+    # Percentile, from "50" to "99.99" -> latency.
+    percentiles: Annotated[dict[str, float], Field(alias="percentiles_seconds")]
+    # (seconds, count) in ascending order; empty if the histogram was too large to record.
     histogram: Annotated[tuple[tuple[float, int], ...], Field(alias="histogram_seconds")] = ()
 
 
 class Window(Record):
     """About one second of a load."""
 
-    start: Annotated[float, Field(alias="start_seconds")]  # relative to the start of the trial
-    duration: Annotated[float, Field(alias="duration_seconds")]
-    responses: float | None  # estimated from the bytes on the sockets and the size of a response; None if unknown
+    start: Annotated[float, Field(alias="start_seconds")]  # start of the window, relative to the start of the trial
+    duration: Annotated[float, Field(alias="duration_seconds")]  # length of the window
+    # Number of responses, estimated from the bytes on the sockets and the size of a response; None if unknown.
+    responses: float | None
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
     rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
     connections: Int64 | None  # established connections at the end of the window
-    # CPU time of just-in-time compiler threads, a part of ``server_cpu``. None if no such thread is known.
+    # CPU time of just-in-time compiler threads, which is a part of ``server_cpu_seconds``; None without known threads.
     compiler_cpu: Annotated[float | None, Field(alias="compiler_cpu_seconds")] = None
 
 
 class ServerUsage(Record):
     """Resources that the server's process tree used during a trial."""
 
-    cpu_seconds: float
+    cpu_seconds: float  # CPU time of all processes
+    # Maximum resident memory, read at the end of each window; None if unknown.
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
-    throttled_seconds: float | None  # CPU throttling by the cgroup; None without a quota
-    pids: tuple[Int64, ...] = ()
+    throttled_seconds: float | None  # time lost to CPU throttling by the cgroup; None without a quota
+    pids: tuple[Int64, ...] = ()  # pids of the processes at the end of the trial
     threads_peak: Int64 | None = None  # maximum number of threads, read at the end of each window
-    # Idle time, summed over the CPUs that the server may use. It is unknown in records of earlier versions.
+    # Idle time, summed over the CPUs that the server may use; None in records of earlier versions.
     idle_seconds: float | None = None
-    # CPU time of just-in-time compiler threads, a part of ``cpu_seconds``. None if no such thread is known.
+    # CPU time of just-in-time compiler threads, which is a part of ``cpu_seconds``; None without known threads.
     compiler_cpu_seconds: float | None = None
 
 
 class ClientUsage(Record):
     """The part of a load that one of several client machines generated."""
 
-    client: str
-    connections: Int64
-    threads: Int64
-    requests: Int64
-    bytes: Int64
-    duration: Annotated[float, Field(alias="duration_seconds")]  # measured by the client's load generator
-    cpu_seconds: float
+    client: str  # name of the client machine
+    connections: Int64  # number of connections that the client opened
+    threads: Int64  # number of threads of the load generator
+    requests: Int64  # number of responses that the client received
+    bytes: Int64  # number of bytes that the client received
+    # Length of the load, measured by the client's load generator.
+    duration: Annotated[float, Field(alias="duration_seconds")]
+    cpu_seconds: float  # CPU time of the load generator
     wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None for wrk
     begun: Annotated[float, Field(alias="begun_seconds")]  # estimated start, in seconds after the first client's start
-    begun_within: Annotated[float, Field(alias="begun_within_seconds")]  # uncertainty of ``begun``, plus or minus
+    # Uncertainty of ``begun_seconds``, plus or minus.
+    begun_within: Annotated[float, Field(alias="begun_within_seconds")]
 
 
 class LatencyGoal(Record):
     """The largest acceptable latency at a percentile. ``p99=10ms`` is a limit of 0.01 s for the 99th percentile."""
 
-    percentile: float = Field(default=99.0, gt=0, lt=100)  # of the response times
-    seconds: float = Field(default=0.010, gt=0)  # limit of the response time
+    percentile: float = Field(default=99.0, gt=0, lt=100)  # percentile of the response times, for example 99
+    seconds: float = Field(default=0.010, gt=0)  # maximum response time at the percentile
 
     @property
     def late_share(self) -> float:
@@ -103,33 +108,33 @@ class LatencyGoal(Record):
 class OperationTimes(Record):
     """Results of one operation of a use case in a scenario."""
 
-    use_case: str
-    operation: str
+    use_case: str  # name of the use case
+    operation: str  # name of the operation
     due: Int64  # requests that were due during the load
     answered: Int64  # responses with the expected status
-    errors: ErrorCounts
-    latency: Latency | None  # from the due time to the last byte
-    service: Latency | None = None  # from the actual send to the last byte
+    errors: ErrorCounts  # failed requests, by kind of error
+    latency: Latency | None  # latency from the due time to the last byte
+    service: Latency | None = None  # latency from the actual send to the last byte
 
 
 class UseCaseTimes(Record):
     """Results of one use case in a scenario."""
 
-    use_case: str
-    due: Int64
-    done: Int64
-    latency: Latency | None  # from the arrival to the last response
+    use_case: str  # name of the use case
+    due: Int64  # arrivals that were due during the load
+    done: Int64  # arrivals for which all responses had the expected status
+    latency: Latency | None  # time from the arrival to the last response
 
 
 class Arrivals(Record):
     """Results of a scenario's arrivals: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
 
-    due: Int64
+    due: Int64  # arrivals that were due during the load
     done: Int64  # arrivals for which all responses had the expected status
     failed: Int64  # arrivals that ended with an unexpected status or an error
     unfinished: Int64  # arrivals that were incomplete at the end of the drain time
-    operations: tuple[OperationTimes, ...] = ()
-    use_cases: tuple[UseCaseTimes, ...] = ()
+    operations: tuple[OperationTimes, ...] = ()  # results of each operation
+    use_cases: tuple[UseCaseTimes, ...] = ()  # results of each use case
 
 
 class LoadCounts(Record):
@@ -139,21 +144,20 @@ class LoadCounts(Record):
     ``unfinished`` count requests that were due during the load, even if the response arrived later.
     """
 
-    # Only damaged files contain longer durations.
-    duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=1e9)]
-    requests: Int64  # responses with any status during the load
-    bytes: Int64
-    errors: ErrorCounts  # timeouts include requests without a response
-    latency: Latency | None  # None for pipelined requests and for wrk
-    service: Latency | None = None  # latency from the actual send; only for an open loop and a scenario
-    due: Int64 | None = None
-    answered: Int64 | None = None
-    unfinished: Int64 | None = None
+    duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=1e9)]  # measured length of the load
+    requests: Int64  # number of responses with any status during the load
+    bytes: Int64  # bytes received during the load
+    errors: ErrorCounts  # errors by kind; timeouts include requests without a response
+    latency: Latency | None  # latency of the responses; None for pipelined requests and for wrk
+    service: Latency | None = None  # latency from the actual send; None for a closed loop
+    due: Int64 | None = None  # requests that were due during the load; None for a closed loop
+    answered: Int64 | None = None  # due requests with a successful response; None for a closed loop
+    unfinished: Int64 | None = None  # due requests without a response by the end of the drain; None for a closed loop
     late: Int64 | None = None  # due requests that missed the latency goal, failed or got no response
     # 99th percentile of the time between a request's due time and the actual send.
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None
     sent_late: Int64 | None = None  # requests that were sent later than the ``generator-lag`` validity check allows
-    arrivals: Arrivals | None = None  # only for a scenario
+    arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
     # Number of TLS connections by version, cipher suite, group, protocol, and whether the handshake was full.
     tls_sessions: dict[str, Int64] | None = None
 
@@ -161,14 +165,16 @@ class LoadCounts(Record):
 class LoadObservations(Record):
     """tfb's observations during a load, in addition to the load generator's counts."""
 
-    started_at: EpochSeconds
+    started_at: EpochSeconds  # start of the load, in seconds since 1970
     command: tuple[str, ...] = ()  # command line of the load generator, with paths relative to the repository
-    server: ServerUsage
-    database_cpu_seconds: float | None = None
-    windows: tuple[Window, ...] = ()
+    server: ServerUsage  # resources that the server used
+    database_cpu_seconds: float | None = None  # CPU time of PostgreSQL; None if unknown
+    windows: tuple[Window, ...] = ()  # measurements of each period of about one second
     connections: Int64 | None = None  # maximum number of established connections during the load
     steal_share: float | None = None  # share of the machine's CPU time that the hypervisor withheld
     restarted: bool = False  # whether the server's process was replaced during the load
-    responses_per_request: float | None = None  # estimated from bytes on the sockets; None if unknown
+    # Responses per request, estimated from the bytes on the sockets; None if unknown.
+    responses_per_request: float | None = None
     idle_cpu_share: float | None = None  # CPUs used by the busiest of the servers that were not under load
-    clients: tuple[ClientUsage, ...] = ()  # empty unless several machines generate the load
+    # The part of each client machine; empty unless several machines generate the load.
+    clients: tuple[ClientUsage, ...] = ()

@@ -42,7 +42,7 @@ def read_progress(folder: Path) -> RunProgress | None:
 
 
 class RunReader:
-    """A reader of a run's folder. Raises StoreError if run.json cannot be read."""
+    """A reader for a run's folder. Raises StoreError if run.json cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,11 +58,11 @@ class RunReader:
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
     def trials(self, implementation: str | None = None, test_type: str | None = None) -> list[Trial]:
-        """Return the trials, optionally only those of an implementation or a test type."""
+        """Return the trials, optionally restricted to an implementation or a test type."""
         return list(self.lines("trials.jsonl", Trial, implementation=implementation, test_type=test_type))
 
     def processes(self, implementation: str | None = None) -> list[ProcessRecord]:
-        """Return the processes, optionally only those of an implementation."""
+        """Return the processes, optionally restricted to an implementation."""
         return list(self.lines("processes.jsonl", ProcessRecord, implementation=implementation))
 
     def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[VerificationRecord]:
@@ -77,7 +77,7 @@ class RunReader:
         shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
         **keys: str | None,
     ) -> Iterator[AnyRecord]:
-        """Yield the records in a file whose fields have the values in ``keys``. Add a problem for each unreadable line.
+        """Yield the file's records whose fields equal ``keys``. Add a problem for each unreadable line.
 
         ``shorten`` returns the record without long values, and the number of removed values.
         """
@@ -163,7 +163,8 @@ def read_sized_lines(
 ) -> Iterator[tuple[AnyRecord, int]]:
     """Yield each record with an estimate of its memory in bytes. Add a problem for each unreadable line.
 
-    Lines that lack any of ``required_parts`` are skipped. In a ``growing`` file, an incomplete last line is ignored.
+    Lines that do not contain all ``required_parts`` are skipped. In a ``growing`` file, an incomplete last line is
+    ignored.
     """
     try:
         with files.open_regular(path) as file:
@@ -191,7 +192,7 @@ def read_sized_lines(
 
 
 def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: bool) -> bool:
-    """Return whether to parse a line. Raises ValueError if it is too long, or incomplete although the file is final."""
+    """Return whether to parse a line. Raises ValueError for a line that is too long, or incomplete in a final file."""
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES // 2**20} MiB")
     if not line.endswith(b"\n"):
@@ -203,7 +204,7 @@ def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: boo
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield lines with their numbers. A line of ``MAX_LINE_BYTES`` + 1 bytes is too long, and its rest is skipped."""
+    """Yield (number, line). A line that is too long is truncated to ``MAX_LINE_BYTES`` + 1 bytes."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1

@@ -12,7 +12,7 @@ from harness.records.reader import MAX_RUN_INFO_BYTES
 from harness.records.safe_read import open_regular, parse_json
 
 START_BYTES = 1 << 16  # the start time is usually within this many bytes of the beginning of run.json
-# Quotes inside a JSON string are escaped, so this cannot match a part of a string.
+# Quotes inside a JSON string are escaped, so the pattern cannot match inside a string.
 START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')
 NUMBERED_NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # runs that start in the same second have a numeric suffix
 ROUNDS = "rounds"  # name of the folder with published rounds in a results folder

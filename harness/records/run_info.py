@@ -11,46 +11,49 @@ from harness.records.record import SCHEMA_VERSION, EpochSeconds, Int64, Record
 class Machine(Record):
     """Facts about a machine, and a grade of its suitability for measurements."""
 
-    hostname: str
-    os: str
-    kernel: str
-    cpu_model: str
-    cpus_online: Int64
-    cpus_usable: tuple[Int64, ...]
-    memory_bytes: Int64
-    governor: str | None = None
-    turbo: bool | None = None
-    smt: bool | None = None
-    virtualised: str | None = None
-    nofile_soft: Int64 | None = None
-    nofile_hard: Int64 | None = None
-    load_average: float | None = None
-    pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None  # PSI "some avg10", percent
+    hostname: str  # name of the machine
+    os: str  # name and version of the operating system
+    kernel: str  # version of the kernel
+    cpu_model: str  # model of the CPU
+    cpus_online: Int64  # number of CPUs
+    cpus_usable: tuple[Int64, ...]  # numbers of the CPUs that tfb may use
+    memory_bytes: Int64  # size of the memory, or the limit of the control group
+    governor: str | None = None  # CPU frequency governor; None if unknown
+    turbo: bool | None = None  # whether turbo is enabled; None if unknown
+    smt: bool | None = None  # whether simultaneous multithreading is enabled; None if unknown
+    virtualised: str | None = None  # product name of the hypervisor; None if the machine is not virtual
+    nofile_soft: Int64 | None = None  # soft limit on open files
+    nofile_hard: Int64 | None = None  # hard limit on open files
+    load_average: float | None = None  # load average over one minute
+    # Percentage of time during which a task waited for a CPU (PSI "some avg10").
+    pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None
     steal_share: float | None = None  # share of CPU time that the hypervisor withholds, 0 to 1
-    cpu_quota: float | None = None  # number of CPUs that the container's quota allows
-    grade: str = ""  # from "A" (idle, fixed clock) to "D" (shared and busy)
+    cpu_quota: float | None = None  # number of CPUs that the container's quota allows; None without a quota
+    grade: str = ""  # grade from "A" (idle, fixed clock) to "D" (shared and busy)
     concerns: tuple[str, ...] = ()  # likely sources of noise, which determine the grade
 
 
 class NoiseFloor(Record):
     """The difference that ``compare --copy`` measured between two copies of an implementation.
 
-    The noise floor depends on the machine and the profile. Comparisons do not report differences below it.
+    The noise floor depends on the machine and the profile. Comparisons do not report differences below the noise floor.
     """
 
-    implementation: str
-    profile: str
-    measured_at: EpochSeconds
+    implementation: str  # implementation that was measured twice
+    profile: str  # name of the profile
+    measured_at: EpochSeconds  # time of the measurement, in seconds since 1970
     pairs: Int64  # number of pairs of processes
-    throughput: Annotated[float, Field(alias="throughput_relative")]  # relative difference, for example 0.03
+    # Noise floor of throughput as a relative difference, for example 0.03.
+    throughput: Annotated[float, Field(alias="throughput_relative")]
+    # Noise floor of CPU per request as a relative difference.
     cpu_per_request: Annotated[float, Field(alias="cpu_per_request_relative")]
 
 
 class MachineSet(Record):
     """The machines (server, database, clients) of a deployment that contributed processes to a merged run."""
 
-    name: str
-    machine: Machine  # the server
+    name: str  # name of the deployment
+    machine: Machine  # machine of the server
     runs: tuple[str, ...] = ()  # ids of the deployment's runs
     processes: tuple[Int64, ...] = ()  # numbers of the deployment's processes in the merged run
 
@@ -58,7 +61,7 @@ class MachineSet(Record):
 class Part(Record):
     """A part of a selection. All parts contain the baseline, and every other implementation is in exactly one part."""
 
-    number: Int64  # from 1; 0 for a run that joins all parts
+    number: Int64  # number of the part, from 1; 0 for a run that joins all parts
     count: Int64  # number of parts
     selection: tuple[str, ...]  # names of the implementations in all parts
 
@@ -66,11 +69,11 @@ class Part(Record):
 class RoleMachine(Record):
     """A machine and its role in a run on several machines."""
 
-    role: str  # "server", "database", "client 1", ...
-    name: str
+    role: str  # role of the machine: "server", "database", "client 1", ...
+    name: str  # name of the machine
     address: str  # address at which the other machines reach this machine
     engine: str  # version of the container engine
-    machine: Machine
+    machine: Machine  # facts about the machine
 
 
 class MachineLink(Record):
@@ -78,52 +81,52 @@ class MachineLink(Record):
 
     of: str  # name of the first machine
     to: str  # name of the second machine
-    round_trip: Annotated[float, Field(alias="round_trip_seconds")]  # median
-    throughput: Annotated[float, Field(alias="bytes_per_second")]  # from ``of`` to ``to``
+    round_trip: Annotated[float, Field(alias="round_trip_seconds")]  # median round-trip time
+    throughput: Annotated[float, Field(alias="bytes_per_second")]  # throughput from ``of`` to ``to``
 
 
 class BuildRecord(Record):
-    """The build of an implementation."""
+    """The result of building an implementation."""
 
-    status: Literal["ok", "failed", "skipped"]
-    reason: str = ""
-    duration: Annotated[float | None, Field(alias="duration_seconds")] = None
-    log: str | None = None  # path relative to the run's folder
-    commands: tuple[str, ...] = ()
-    tools: dict[str, str] = Field(default_factory=dict)  # versions and paths: {"java": "25.0.3 (/path)"}
-    image: str | None = None
-    image_digest: str | None = None
-    image_bytes: Int64 | None = None
+    status: Literal["ok", "failed", "skipped"]  # whether the build succeeded, failed or was skipped
+    reason: str = ""  # why the build failed or was skipped
+    duration: Annotated[float | None, Field(alias="duration_seconds")] = None  # length of the build
+    log: str | None = None  # path of the build log, relative to the run's folder
+    commands: tuple[str, ...] = ()  # command lines of the build
+    tools: dict[str, str] = Field(default_factory=dict)  # tool -> version and path: {"java": "25.0.3 (/path)"}
+    image: str | None = None  # tag of the implementation's image; None without Docker
+    image_digest: str | None = None  # id of the image
+    image_bytes: Int64 | None = None  # size of the image
     stand_ins: tuple[str, ...] = ()  # base images that tfb replaced with Debian and a toolchain
 
 
 class ImplementationInfo(Record):
     """An implementation as described by benchmark_config.json, and its build."""
 
-    name: str
-    framework: str
+    name: str  # name of the implementation
+    framework: str  # framework name in results
     project: str = ""  # framework of the configuration file; the entry's ``framework`` may differ
-    language: str
+    language: str  # programming language
     folder: str  # path relative to the repository, for example frameworks/Java/resteasy
-    display_name: str
-    approach: str = ""
-    classification: str = ""
-    platform: str = ""
-    webserver: str = ""
-    database: str = ""
-    orm: str = ""
-    os: str = ""
-    database_os: str = ""
-    flavor: str = ""
-    notes: str = ""
-    versus: str = ""
-    tags: tuple[str, ...] = ()
-    maintainers: tuple[str, ...] = ()
-    test_types: tuple[str, ...] = ()
+    display_name: str  # name in TechEmpower's results
+    approach: str = ""  # style of the code, as in benchmark_config.json
+    classification: str = ""  # scope of the framework, as in benchmark_config.json
+    platform: str = ""  # platform on which the framework runs
+    webserver: str = ""  # web server in front of the framework
+    database: str = ""  # database that the implementation uses
+    orm: str = ""  # how the implementation accesses the database
+    os: str = ""  # operating system of the server
+    database_os: str = ""  # operating system of the database
+    flavor: str = ""  # variant of the language
+    notes: str = ""  # remarks in benchmark_config.json
+    versus: str = ""  # implementation to compare with
+    tags: tuple[str, ...] = ()  # tags in benchmark_config.json
+    maintainers: tuple[str, ...] = ()  # GitHub accounts of the maintainers
+    test_types: tuple[str, ...] = ()  # supported test types
     digest: str = ""  # hash of the configuration; resuming a run requires the same hash
     rules: str = "tfb"  # rule set for verification: tfb or techempower
     allowed: tuple[str, ...] = ()  # additional privileges of the implementation's container
-    build: BuildRecord | None = None
+    build: BuildRecord | None = None  # result of the build; None if the run has not built the implementation
 
 
 # complete: every cell was measured. incomplete: nothing failed, but there was no time to measure every cell.
@@ -134,36 +137,40 @@ RunStatus = Literal["running", "complete", "incomplete", "failed", "interrupted"
 class RunInfo(Record):
     """Settings, machine, implementations and status of a run."""
 
+    # Version of the record format.
     schema_version: Int64 = Field(default=SCHEMA_VERSION, ge=SCHEMA_VERSION, le=SCHEMA_VERSION)
-    run_id: str
-    name: str
-    environment: str
+    run_id: str  # id of the run, which is the name of the run's folder
+    name: str  # title of the run
+    environment: str  # description of the machine (`--results-environment`)
+    # State of the run: complete (every cell was measured), incomplete (the time was up before every cell was measured),
+    # failed (some cells could not be measured) or interrupted (`--resume` can continue the run).
     status: RunStatus
-    started_at: EpochSeconds
-    completed_at: EpochSeconds | None = None
-    command: tuple[str, ...]
-    profile: str
-    runtime: str
+    started_at: EpochSeconds  # start of the run, in seconds since 1970
+    completed_at: EpochSeconds | None = None  # end of the run, in seconds since 1970; None until the run ends
+    command: tuple[str, ...]  # command line of the run
+    profile: str  # name of the profile
+    runtime: str  # runtime of the servers: local or docker
     design: str = "interleaved"  # order and number of measurements; see docs/method.md
-    generator: str = "loadgen"
-    seed: Int64
+    generator: str = "loadgen"  # load generator for closed loops
+    seed: Int64  # seed of all random choices, such as the order of measurement
     settings: dict[str, object]  # all resolved settings
-    reference: str | None = None  # baseline of the overall score
-    machine: Machine
-    tools: dict[str, str]  # versions of wrk, postgres, docker, python, tfb, ...
-    revision: str | None = None  # git commit
-    dirty: bool | None = None
-    implementations: tuple[ImplementationInfo, ...]
+    reference: str | None = None  # baseline that ratios and scores refer to
+    machine: Machine  # machine of the server
+    tools: dict[str, str]  # versions of programs such as wrk, postgres, docker and python
+    revision: str | None = None  # git commit of tfb; None if unknown
+    dirty: bool | None = None  # whether files of tfb differed from the commit; None if unknown
+    implementations: tuple[ImplementationInfo, ...]  # selected implementations
     loads: dict[str, tuple[Load, ...]]  # test type -> planned loads
     # Implementation -> test type -> loads, if the run measures only some cells; empty if it measures all cells.
     cells: dict[str, dict[str, tuple[Load, ...]]] = Field(default_factory=dict)
     processes_expected: Int64  # minimum number of processes per implementation
     processes_maximum: Int64  # maximum number of processes per implementation
-    noise_floor: NoiseFloor | None = None
-    problems: tuple[str, ...] = ()
+    noise_floor: NoiseFloor | None = None  # noise floor that was measured earlier with the same machine and profile
+    problems: tuple[str, ...] = ()  # messages about broken configuration files, and about failures during the run
     sets: tuple[MachineSet, ...] = ()  # machines of a run that was merged from several runs
-    part: Part | None = None  # None if the run measures the whole selection
-    left_out: tuple[str, ...] = ()  # sentences that describe data which was removed before publication
+    # Part of a selection that was divided among several runs; None if the run measures the whole selection.
+    part: Part | None = None
+    left_out: tuple[str, ...] = ()  # sentences about data that was removed before publication
     machines: tuple[RoleMachine, ...] = ()  # all machines of a run on several machines; ``machine`` is the server's
     links: tuple[MachineLink, ...] = ()  # network links between ``machines``
 
@@ -176,6 +183,6 @@ class RunInfo(Record):
 
     @property
     def conditions(self) -> dict[str, str]:
-        """The conditions, by name, that two runs must share so that they can be compared."""
+        """Conditions by name. Only runs with the same conditions are comparable."""
         cpus = self.settings.get("cpuset_cpus") or f"all {len(self.machine.cpus_usable)}"
         return {"network path": self.network_path, "runtime": self.runtime, "server CPUs": f"{cpus}"}

@@ -15,19 +15,20 @@ from harness.records.verification_record import VerificationRecord
 
 
 class ProcessRecord(Record):
-    """The record of a fresh start of an implementation."""
+    """A fresh start of an implementation: its startup time, trials and failures."""
 
-    implementation: str
-    process: Int64
-    started_at: EpochSeconds
-    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # until the first successful response
-    status: Literal["ok", "failed", "interrupted"]
-    reason: str = ""
+    implementation: str  # name of the implementation
+    process: Int64  # number of the implementation's process, from 0
+    started_at: EpochSeconds  # time of the start, in seconds since 1970
+    # Time until the first successful response; None if the start failed.
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]
+    status: Literal["ok", "failed", "interrupted"]  # whether the process was measured completely
+    reason: str = ""  # why the process failed; empty otherwise
     exit_reason: str = ""  # how the server exited unexpectedly; empty if it did not
-    log: str | None = None  # path relative to the run's folder
+    log: str | None = None  # path of the server's log, relative to the run's folder
     trials: Int64 = 0  # number of lines in trials.jsonl that belong to the process
-    # Planned loads without a trial, by test type: loads that failed, and loads for which the run had no time.
-    failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
+    failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)  # test type -> planned loads that failed
+    # Test type -> planned loads for which the run had no time.
     unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
 
 

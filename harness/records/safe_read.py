@@ -1,4 +1,4 @@
-"""Reads untrusted files: only regular files, with limits for size and for the number of values in JSON."""
+"""Reads untrusted files: only regular files, with limits on the size and on the number of JSON values."""
 
 import codecs
 import errno
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from pydantic_core import from_json
 
-MAX_TEXT_BYTES = 4 << 20  # maximum size of files written by people
+MAX_TEXT_BYTES = 4 << 20  # maximum size of hand-written files
 # A parser needs about 100 bytes for each bracket and comma. Without these limits, a file could exhaust the memory.
 MAX_JSON_VALUES = 10_000_000  # enough for a run as large as TechEmpower's rounds
 MAX_JSON_CONTAINERS = 500_000  # arrays and objects; a ranking.json of 31 MB has 280,000

@@ -3,7 +3,7 @@
 Each folder in a path is opened with ``O_NOFOLLOW``, relative to the descriptor of the parent folder. An existing file
 must be a regular file without additional hard links, and belong to this user or to the owner of the folder.
 
-If the user of tfb gave the path, call ``Path.resolve`` first, because such a path may contain links.
+Call ``Path.resolve`` first for a path from the user, because the user's path may contain links.
 """
 
 import contextlib
@@ -108,7 +108,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             os.replace(name, path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=parent)  # because a partial file would take up disk space that the records need
+                os.unlink(name, dir_fd=parent)  # a partial file would take up disk space that the records need
             raise
     if durable:
         sync_folder(path.parent)
@@ -178,7 +178,7 @@ def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[bytes]:
-    """Open a file of tfb. If ``flags`` contains ``O_APPEND``, create a missing file."""
+    """Open a file and check that tfb may change it. If ``flags`` contains ``O_APPEND``, create a missing file."""
     with folder(path.parent) as parent:
         is_new = False
         if flags & os.O_APPEND:

@@ -41,7 +41,7 @@ def _explaining(path: Path, step: str = KEPT) -> Iterator[None]:
 
 
 class RunStore:
-    """A writer of a run's records."""
+    """A writer for a run's records."""
 
     def __init__(self, folder: Path, *, started_at: float) -> None:
         self.folder = folder.parent.resolve() / folder.name  # the results folder may be a link
@@ -131,7 +131,7 @@ class RunStore:
                 self._written[name] = 0, self._hash(name, 0)
 
     def require_unchanged(self) -> None:
-        """Raise ChangedRecordsError if another program has changed a file, for example a server under test."""
+        """Raise ChangedRecordsError if another program, for example a server under test, has changed a file."""
         for name, (begin, written) in self._written.items():
             if self._hash(name, begin).digest() != written.digest():
                 raise ChangedRecordsError(
@@ -198,7 +198,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def renumber_processes(runs: Iterable[RunRecords]) -> list[RunRecords]:
-    """Renumber processes, so that each run's numbers follow those of the previous run."""
+    """Renumber processes so that the numbers continue from run to run."""
     renumbered: list[RunRecords] = []
     offset = 0
     for records in runs:
@@ -284,7 +284,7 @@ def _unwanted(line: bytes, is_unwanted: Callable[[tuple[str, int]], bool]) -> bo
 
 
 def write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of ``data`` to an unbuffered file, whose ``write`` method may write only a part of it."""
+    """Write all of ``data`` to an unbuffered file. A single call of the file's ``write`` may write only a part."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[file.write(remaining) :]
@@ -307,7 +307,7 @@ def _file_name(text: str) -> str:
 
 
 def read_noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
-    """Return the latest noise floor for a machine and a profile, or None if there is none."""
+    """Return the latest noise floor for a machine and a profile, or None if it has not been measured."""
     try:
         return NoiseFloor.model_validate_json(read_bounded(_floor_file(results, profile, machine)))
     except (OSError, ValueError):

@@ -16,23 +16,23 @@ COMPILING_SHARE = 0.10
 class ValidityCheck(Record):
     """Result of a trial's validity check: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables."""
 
-    name: str  # "errors", "connections", "response-size", "overrun", "restarted", "generator-bound", "contended", ...
-    outcome: Outcome
+    name: str  # name of the check, for example "errors", "connections", "response-size" or "generator-bound"
+    outcome: Outcome  # fail excludes the trial from rankings, and warn adds a flag
     value: float | None  # measured value; None if unknown
-    threshold: float | None
+    threshold: float | None  # limit that the value must not exceed or fall below; None if unknown
     flag: str = ""  # text shown next to the value in tables; empty if the check passed
 
 
 class WarmUp(Record):
-    """The warm-up of a test type."""
+    """A process's warm-up for a test type."""
 
-    duration: Annotated[float, Field(alias="duration_seconds")]
-    requests: Int64
+    duration: Annotated[float, Field(alias="duration_seconds")]  # length of the warm-up
+    requests: Int64  # number of responses
     steady: bool | None  # whether the steady state was reached; None if the warm-up has a fixed length
-    seconds_to_steady: float | None  # None if the steady state was not reached
+    seconds_to_steady: float | None  # time until the steady state; None if the steady state was not reached
     # Maximum latency during the warm-up; None with pipelining.
     worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]
-    windows: tuple[Window, ...] = ()
+    windows: tuple[Window, ...] = ()  # measurements of each period of about one second
 
 
 class TrialEvidence(Record):
@@ -52,25 +52,29 @@ Purpose = Literal["measure", "witness", "share", "common", "search"]
 class Trial(LoadCounts, LoadObservations):
     """A measurement of a cell (implementation x test type x load) in one process."""
 
-    id: str
-    implementation: str
-    test_type: str
-    load: Load
+    id: str  # name of the trial, which is unique in the run
+    implementation: str  # name of the implementation
+    test_type: str  # name of the test type
+    load: Load  # load that the generator applied
     process: Int64  # number of the implementation's process, from 0
     round: Int64 = 0  # number of the round within this process, from 0
+    # Role of the trial: measure (result of the cell), witness (repetition with the independent load generator), share
+    # or common (rates of an open loop), search (capacity search).
     purpose: Purpose = "measure"
-    share: float | None = None  # the rate, as a share of the process's closed-loop throughput, for the purpose "share"
-    generator: str = "loadgen"  # "loadgen" or "wrk"
-    asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]
-    # Counts only responses with status 2xx. In a scenario, it counts complete arrivals.
+    share: float | None = None  # rate as a share of the process's closed-loop throughput, for the purpose "share"
+    generator: str = "loadgen"  # load generator: "loadgen" or "wrk"
+    asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]  # planned length of the trial
+    # Successful responses per second or, in a scenario, complete arrivals per second.
     throughput: Annotated[float, Field(alias="requests_per_second")]
-    cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # for scenarios, per due arrival
-    generator_cpu_seconds: float
-    generator_threads: Int64
-    warm_up: WarmUp | None = None  # recorded in the first trial after the warm-up
+    # Server's CPU time per response or, in a scenario, per due arrival; None if unknown.
+    cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]
+    generator_cpu_seconds: float  # CPU time of the load generator
+    generator_threads: Int64  # number of threads of the load generator
+    warm_up: WarmUp | None = None  # warm-up of the test type, recorded in the first trial after the warm-up
     steady: bool | None = None  # whether the latest warm-up of the test type reached a steady state
-    evidence: TrialEvidence | None = None  # None if the load generator does not save responses
-    validity: tuple[ValidityCheck, ...] = ()
+    # Results of checks on the responses; None if the load generator does not save responses.
+    evidence: TrialEvidence | None = None
+    validity: tuple[ValidityCheck, ...] = ()  # results of the validity checks
     link_share: float | None = None  # share of the network link's capacity (measured before the run) that the load used
 
     @property

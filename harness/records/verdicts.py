@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-UNCHANGED_MARGIN = 0.05  # by default, relative differences up to 5 % are too small to matter
+UNCHANGED_MARGIN = 0.05  # default margin: relative differences up to 5 % count as unchanged
 
 # Verdict on a cell, on a service's request, or on a whole comparison. "same": the interval excludes differences above
 # the margin. "failed": the new version does not work. "not in base": the base version does not have the request.

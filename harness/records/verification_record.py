@@ -10,7 +10,7 @@ from harness.records.record import Int64, Record
 
 
 class Outcome(StrEnum):
-    """Outcome of a check."""
+    """Outcome of a check. A failure excludes the trial or the implementation from the ranking."""
 
     PASS = "pass"  # noqa: S105 - an outcome, not a password
     WARN = "warn"
@@ -23,7 +23,7 @@ def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in occurring), Outcome.PASS)
 
 
-WHOLE_SERVER = "http"  # replaces the test type in verdicts on the whole server
+WHOLE_SERVER = "http"  # replaces the test type in verdicts about the whole server
 
 
 class CheckResult(Record):
@@ -31,23 +31,23 @@ class CheckResult(Record):
 
     check: str  # unique name in kebab case
     rule: str  # paragraph in docs/requirements.md, for example "query.3"
-    outcome: Outcome
-    message: str = ""  # empty if the check passed
-    expected: str | None = None
-    actual: str | None = None
+    outcome: Outcome  # fail excludes the implementation from the ranking of the test type
+    message: str = ""  # description of the violation; empty if the check passed
+    expected: str | None = None  # expected value, if the check compares values
+    actual: str | None = None  # actual value, if the check compares values
     waived: bool = False  # whether this warning would be a failure under tfb's rules
 
 
 class VerificationRecord(Record):
     """The check results of an implementation and a test type in a process. Later records replace earlier records."""
 
-    implementation: str
-    test_type: str
-    process: Int64
+    implementation: str  # name of the implementation
+    test_type: str  # name of the test type, or `http` for the whole server
+    process: Int64  # number of the implementation's process, from 0
     thorough: bool  # True in the first process; later processes are verified briefly
-    outcome: Outcome
-    results: tuple[CheckResult, ...]
-    duration: Annotated[float, Field(alias="duration_seconds")]
+    outcome: Outcome  # most severe outcome of the checks
+    results: tuple[CheckResult, ...]  # results of all checks
+    duration: Annotated[float, Field(alias="duration_seconds")]  # length of the verification
     # Number of queries (or "") -> minimum and maximum mean size of responses, in bytes including headers. A validity
     # check compares the mean size of a trial's responses with this range.
     response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Formats the ranking of a run as text for people, and as data for other programs."""
+"""Formats a run's ranking as readable text, and as data for other programs."""
 
 from dataclasses import dataclass
 

@@ -14,11 +14,11 @@ COLUMNS = (
     *("rss_peak_bytes", "startup_time_seconds", "latency_p50_seconds", "latency_p99_seconds", "errors"),
     *("flags", "reason"),
 )
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")  # spreadsheets evaluate cells that begin with these
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")  # spreadsheets evaluate cells that begin with these characters
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write the tables in SI units. Unknown values are empty. An apostrophe keeps text from being evaluated."""
+    """Write the tables in SI units. Leave unknown values empty, and prefix text that looks like a formula with '."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for test in report.ranking.test_types.values():

@@ -99,7 +99,7 @@ COMPARATIVES: dict[tuple[Quantity, bool], str] = {  # (quantity, whether the imp
     ("throughput", True): "serve{s} {factor} as many requests as {baseline}",
     ("throughput", False): "serve{s} {factor} as many requests as {baseline}",
 }
-MAX_IN_TITLE = 3  # maximum number of implementations, and of test types, that a title names
+MAX_IN_TITLE = 3  # maximum number of implementations that a title names
 TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a run name that consists only of digits and separators
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
@@ -109,7 +109,7 @@ RankedRows = list[tuple[str, Standing]]  # (implementation, standing), best firs
 def run_title(info: RunInfo, published: str = "") -> str:
     """Return a run's title: the user's title, or a title such as ``quick: es4x, express, vertx-web +2, 2026-11-25``.
 
-    If ``published`` names a published round, the title begins with it.
+    For a run in a published round, ``published`` is the round's name, with which the title begins.
     """
     name = info.name.strip()
     if name and name != info.run_id and not TIME_LIKE_NAME.fullmatch(name):
@@ -135,7 +135,7 @@ class Summary(NamedTuple):
 
 
 def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
-    """Summarize the whole run: first by the metric that ranks it, then by the other metric."""
+    """Summarize the whole run, first by the leading metric and then by the other metric."""
     kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
     if not kind:
         return Summary()
@@ -302,10 +302,10 @@ def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts, *, ra
     phrases = [f"{_join_group(best_group)}: {lowest}{show(max(figures))} {unit}"]
     others = (*groups[1:2][0][:1], *groups[-1][-1:]) if ratios and groups[1:] else ()
     to_best = {name: each.to_best for name, each in others}
-    phrases += [f"{name} {format_ratio(ratio)} of the best" for name, ratio in to_best.items() if ratio]
+    phrases += [f"{name} {format_ratio(ratio)} relative to the best" for name, ratio in to_best.items() if ratio]
     counts = [each.estimate.processes for group in groups for _, each in group]
     fewest = f"{min(counts)} to " if min(counts) < max(counts) else ""
-    return f"{', '.join(phrases)} ({fewest}{format_count(max(counts), 'process')} of each)."
+    return f"{', '.join(phrases)} ({fewest}{format_count(max(counts), 'process')} each)."
 
 
 def _describe_machine(info: RunInfo) -> str:

@@ -1,4 +1,4 @@
-"""Builds the tables of a ranking as text. All reports for people use the same figures, terms and columns."""
+"""Builds the tables of a ranking as text. All readable reports use the same figures, terms and columns."""
 
 import math
 from collections import Counter

@@ -1,7 +1,7 @@
 """Exports TechEmpower's results.json for TechEmpower's viewers and tfb-status.
 
-For each load of a closed loop, the document contains the trial with the median throughput. If a load has no valid
-trial, the document contains an empty object, so that positions correspond to the lists of levels.
+For each load of a closed loop, the document contains the trial with the median throughput. An empty object represents a
+load without a valid trial, to keep entries aligned with the lists of levels.
 """
 
 import json
@@ -32,12 +32,12 @@ SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key for a list of levels 
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write the results document of a run."""
+    """Write a run's results.json."""
     out.write(json_text(json.dumps(document(report.records), indent=1)) + "\n")
 
 
 def document(records: RunRecords) -> ResultsDocument:
-    """Return the results document of a run."""
+    """Return the content of a run's results.json."""
     info = records.info
     loads = {
         kind: [load for load in sweep_loads if isinstance(load, ClosedLoop)] for kind, sweep_loads in info.loads.items()

@@ -25,7 +25,7 @@ PIPE_WIDTH = 10_000  # width of output to a file or pipe, so that no columns are
 CELL_STYLES = {"slower": "red", "failed": "red", "faster": "green"}
 GAP = 2  # terminal columns between cells
 MIN_NAME_WIDTH = 20  # names are not folded below this width; columns are removed instead
-ROW_NAMES = {"implementation", "request"}  # headers of columns that name rows; only such cells may be folded
+ROW_NAMES = {"implementation", "request"}  # headers of columns that name rows, whose cells may be folded
 LEFT_ALIGNED = ROW_NAMES | {"tie", "missing", "use case", "operation", "load", "verdict"}
 RULES = rich.box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")  # a line below the header
 
@@ -79,7 +79,7 @@ def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConso
 
 
 def format_verdict(verdict: ImplementationVerdict, console: SafeConsole) -> Text:
-    """Return the line of a verdict in the colour of the verdict. On a terminal, it begins with a symbol."""
+    """Return a verdict as a coloured line. On a terminal, the line begins with a symbol."""
     symbol, style = ("✓ ", "green") if verdict.verdict == "verified" else ("✗ ", "red")
     return Text(f"{symbol if console.is_terminal else ''}{verdict.line}", style)
 

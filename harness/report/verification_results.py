@@ -1,4 +1,4 @@
-"""Groups violations by cause, and formats results of verification: JSON, JUnit XML, annotations for GitHub Actions."""
+"""Groups violations by cause, and formats verification results as JSON, JUnit XML or GitHub Actions annotations."""
 
 import json
 import re
@@ -71,7 +71,7 @@ def cause_key(result: CheckResult) -> tuple[object, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ImplementationVerdict:
-    """The verdict on an implementation."""
+    """The result of verifying an implementation, with the reason for a failure."""
 
     implementation: str
     verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
@@ -110,7 +110,7 @@ def count_violations(verdicts: Sequence[VerificationRecord]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationReport:
-    """The result of a verification."""
+    """The result of verifying all selected implementations."""
 
     verdicts: Sequence[VerificationRecord]
     problems: Sequence[str]  # messages about failed builds, failed starts and checks that could not run

@@ -1,4 +1,4 @@
-"""The interface that runtimes share, for local processes and containers, and the addresses of servers."""
+"""The interface of the local and Docker runtimes, and the addresses of servers and databases."""
 
 import socket
 import ssl
@@ -24,7 +24,7 @@ class Endpoint:
 
     host: str  # name or numeric address
     port: int
-    name: str = ""  # value of the ``Host`` header, from the URL that the user gave; if empty, this host and port
+    name: str = ""  # ``Host`` header from the user's URL; empty to use ``host`` and ``port``
     tls: bool = False
     unix: UnixSocket | None = None  # if set, clients connect to it instead of host and port
 
@@ -35,12 +35,12 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Return the address in the form that messages use."""
+        """Return the address as shown in messages."""
         return f"unix:{self.unix.path}" if self.unix else self.url("")
 
     @property
     def metered_port(self) -> int:
-        """Return the port if clients use plain HTTP over TCP, otherwise 0. tfb can count only such bytes."""
+        """Return the port, or 0 for TLS and Unix sockets, whose bytes tfb cannot count."""
         return 0 if self.unix or self.tls else self.port
 
     def url(self, path: str) -> str:
@@ -49,7 +49,7 @@ class Endpoint:
         return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{path}"
 
     def connect(self, seconds: float) -> socket.socket:
-        """Return a connection with a time limit per operation. With TLS, the first operation does the handshake."""
+        """Return a connection with a time limit per operation. With TLS, the first operation performs the handshake."""
         if self.unix:
             connection = self.unix.connect(seconds)
         else:
@@ -178,7 +178,7 @@ class UpstreamStats:
 
     calls: int
     sum: int  # sum of the numbers in the upstream server's responses
-    delay_seconds: float = 0.0  # minimum delay of each response
+    delay_seconds: float = 0.0  # minimum delay before each response
 
 
 class Upstream(Protocol):
@@ -203,7 +203,7 @@ class SharedDatabase(Database, Protocol):
         """PostgreSQL's log, or None if it cannot be read."""
 
     def crash_reason(self) -> str | None:
-        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did not."""
+        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did neither."""
 
     @property
     def supports_copies(self) -> bool:
@@ -238,7 +238,7 @@ class RunningGenerator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorStart:
-    """When and with which share a load generator of a group started. Times are from this machine's clock."""
+    """The start of a load generator in a group. Times are from this machine's clock."""
 
     client: str
     connections: int
@@ -252,7 +252,7 @@ class GeneratorGroup(Protocol):
     """Load generators on several client machines, which tfb uses like a single ``RunningGenerator``."""
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Return the start of each generator, in the order of their results."""
+        """Return the start of each generator, in the order of the results."""
 
 
 class Runtime(Protocol):
@@ -278,7 +278,7 @@ class Runtime(Protocol):
         """Return the kind of network between generator, servers and database: ``host`` (loopback) or ``bridge``."""
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build an implementation. If the build fails, raise no error, but return a record with the reason."""
+        """Build an implementation. If the build fails, return a record with the reason instead of raising an error."""
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
         """Start and seed the shared database. Stop it at the end of the block."""
@@ -297,7 +297,7 @@ class Runtime(Protocol):
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator: ``wrk``, or the path of a program. Names of scripts in toolset/wrk become paths.
+        """Start a load generator. ``program`` is ``wrk`` or a path. Names of scripts in toolset/wrk become paths.
 
         If ``waits_for_go`` is set, the generator prints that it is ready and waits for a line on stdin. It may write
         files to ``folder``.

@@ -26,7 +26,7 @@ REMOTE_RUNTIME: Hook[Callable[[Settings, Sequence[Implementation], Path, str], R
 def choose_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
 ) -> Runtime:
-    """Return the runtime for the settings. If something is missing, raise EnvironmentLacksError with a remedy."""
+    """Return the runtime for the settings. Raises EnvironmentLacksError, with a remedy, for a missing requirement."""
     if settings.hosts.uses_remote_machines:
         return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
     if uses_local_runtime(settings):
@@ -48,13 +48,13 @@ def uses_local_runtime(settings: Settings) -> bool:
 def uses_bridge(settings: Settings, implementations: Sequence[Implementation]) -> bool:
     """Return whether containers use a bridge network.
 
-    If one implementation is a TechEmpower folder, which needs a bridge, all servers use it.
+    If any implementation is a TechEmpower folder, which needs a bridge, all servers use the bridge.
     """
     return settings.network_mode == "bridge" or any(map(techempower_container.is_techempower_folder, implementations))
 
 
 def can_run_side_by_side(settings: Settings, implementations: Sequence[Implementation]) -> bool:
-    """Return whether the selected runtime can run several servers at once. Do not prepare the runtime."""
+    """Return whether the selected runtime can run several servers at once, without preparing the runtime."""
     if settings.server_port is not None or settings.hosts.uses_remote_machines:
         return False
     return uses_local_runtime(settings) or not uses_bridge(settings, implementations)
@@ -94,12 +94,12 @@ def make_docker_runtime(
     techempower = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and techempower:
         raise UsageError(
-            f"--network-mode host: {techempower[0].name} has no local block, so it needs a network in which "
-            "tfb-database:5432 is PostgreSQL and the port is free. Remove the flag"
+            f"--network-mode host: {techempower[0].name} has no local block, so it needs a bridge network, where "
+            "PostgreSQL is at tfb-database:5432 and the server's port is free. Remove the flag"
         )
     if with_local := [i for i in implementations if i.allowed and i not in techempower]:
         raise UsageError(
-            f"--allow {with_local[0].name}: remove the flag, which is for implementations without a local block"
+            f"--allow {with_local[0].name}: the flag applies only to implementations without a local block; remove it"
         )
     # All servers of a run use the same network, because results with and without a bridge cannot be compared.
     bridge = uses_bridge(settings, implementations)
@@ -107,7 +107,7 @@ def make_docker_runtime(
     if bridge and database and database.host in LOOPBACK:
         raise UsageError(
             f"--database-host postgresql://{database.host}:{database.port}: with --network-mode bridge, this address "
-            "is the container itself. Use an address of this machine that containers can reach"
+            "refers to the container itself. Use an address of this machine that containers can reach"
         )
     other_cpus = ""
     if not settings.hosts.uses_remote_machines:  # otherwise, the remote engine checks the CPU numbers
@@ -137,7 +137,7 @@ def make_docker_runtime(
     )
     if prepare:
         atexit.register(runtime.close)  # removes resources even if a signal interrupts the normal removal
-        # Containers of a killed run would disturb the measurement.
+        # Containers left over from a killed run would disturb the measurement.
         removable = [leftover for leftover in compose.engine_leftovers() if leftover.is_certain]
         if removable and settings.consent == "yes":
             logger.warning("removing leftovers from a killed run: %s", ", ".join(map(str, removable)))

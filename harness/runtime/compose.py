@@ -22,7 +22,7 @@ logger = logging.getLogger("tfb.compose")
 RUN_LABEL = "org.tfb.run"  # label of containers and networks; its value is the id of the run that created them
 OWNER_LABEL = "org.tfb.owner"  # label of containers and networks; its value identifies the tfb process
 IMAGE_LABEL = "org.tfb.image"  # label of images; its value is the tag
-STAND_IN_LABEL = "org.tfb.stand-in"  # label of local stand-ins for base images; its value: kind and Debian suite
+STAND_IN_LABEL = "org.tfb.stand-in"  # label of local stand-ins for base images; value: kind and Debian suite
 BUILDS = "tfb"  # compose project of all builds; part of the image names
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # names of services
@@ -84,12 +84,12 @@ class ResourceKind:
 
     kind: str
     listing: tuple[str, ...]
-    name: str  # Go template of the name
-    identity: str  # Go template of the argument for ``removal``
+    name: str  # Go template for the name
+    identity: str  # Go template for the identity, which is the argument of ``removal``
     removal: tuple[str, ...]
 
 
-# Resources in the order of removal. Containers come first, because they use networks and volumes.
+# Resources in removal order. Containers come first, because they use networks and volumes.
 RESOURCE_KINDS = (
     ResourceKind(
         kind="container",
@@ -230,7 +230,7 @@ class Project:
                 docker(*kind.removal, *resources, at=self.engine)
 
     def remove_all(self) -> None:
-        """Remove all resources of this run and this process, except images."""
+        """Remove all resources that this process created for the run, except images."""
         for kind in RESOURCE_KINDS:
             for _ in range(3):  # after an interruption, the engine may still be creating resources
                 resources = find_labelled(kind, self.ownership_labels, self.engine)
@@ -252,7 +252,7 @@ def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[st
 
 
 def engine_leftovers(engine: Sequence[str] = ()) -> tuple[Leftover, ...]:
-    """Return resources of runs that have exited or that another machine started. The latter may still be in use."""
+    """Return the resources of exited runs, and of runs on other machines, which may still be active."""
     leftovers = []
     for kind in RESOURCE_KINDS:
         labels = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
@@ -276,12 +276,12 @@ def _remove(command: Sequence[str], at: Sequence[str]) -> None:
 
 
 def disk_full_hint(output: str) -> str:
-    """If a command failed because the engine's disk is full, return a remedy, otherwise an empty string."""
+    """Return a remedy if ``output`` shows that the engine's disk is full, otherwise an empty string."""
     if "no space left on device" not in output.lower():
         return ""
     return (
-        "the disk of the Docker engine is full: free space (docker builder prune removes the build cache, ./tfb clean "
-        "removes images of runs), then start again, or continue with --resume"
+        "the Docker engine's disk is full: free space (docker builder prune removes the build cache, ./tfb clean "
+        "removes the images of runs), then start again, or continue with --resume"
     )
 
 

@@ -1,4 +1,4 @@
-"""Represents a running container. It provides the container's counters and log, and the reason why it exited."""
+"""Meters a running container, copies its log, and determines why it exited."""
 
 import os
 import time
@@ -21,14 +21,14 @@ LAST_LINES, LAST_BYTES = "200", 64 << 10
 # When the log is full, the kernel kills `docker logs`. `docker wait` then waits until the container exits.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # time for the engine to notice that a process has exited
-SIGNALLED = 128  # exit status of a program killed by signal N is this plus N
+SIGNALLED = 128  # a program killed by signal N exits with this status plus N
 
 
 class Container(ServerProgram):
     """A started container. The output is copied to ``log`` until ``close``.
 
-    ``read`` gets the counters from the kernel, not from the engine, because this costs little under load. If the
-    container has exited, the constructor raises a StartError with the last lines of the output.
+    ``read`` reads the kernel's counters, which costs less under load than a request to the engine. If the container has
+    exited, the constructor raises a StartError with the last lines of the output.
     """
 
     place = ""  # suffix in messages, such as " on database"; empty for this machine
@@ -103,7 +103,7 @@ class Container(ServerProgram):
                 log.write(self._last_lines()[-LAST_BYTES:].encode())
 
     def _last_lines(self) -> str:
-        """Return the end of the output, which the engine stores."""
+        """Return the last lines of output that the engine has stored."""
         return docker("logs", "--tail", LAST_LINES, self.id).stdout
 
     def address(self) -> str | None:

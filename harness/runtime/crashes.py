@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.host import process
 from harness.plain_text import printable
 
-LOG_BYTES = 1 << 20  # maximum number of bytes of a log that tfb searches
+LOG_BYTES = 1 << 20  # maximum number of bytes to search in a log
 NO_REASON = "Traceback (most recent"  # start of a Python traceback's first line, which does not name the exception
 LINE_CHARACTERS = 500  # longer lines are cut, because the patterns can take quadratic time
 
@@ -66,7 +66,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def read_log(log: Path, begin: int) -> str:
-    """Return up to ``LOG_BYTES`` of a log, starting at byte ``begin``. If the log is shorter, return its end."""
+    """Return up to ``LOG_BYTES`` of a log from byte ``begin`` on, or the log's end if it is shorter than ``begin``."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:
@@ -83,7 +83,7 @@ def find_crashes(log: Path) -> list[str]:
 
 
 def find_errors(log: Path, begin: int) -> list[str]:
-    """Return the first distinct exceptions after byte ``begin`` of a log. If there are none, return error lines."""
+    """Return up to three distinct exceptions after byte ``begin`` of a log or, without exceptions, error lines."""
     text = _text(log, begin)
     messages = [each for each in find_exceptions(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
     distinct = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(messages)}
@@ -96,13 +96,13 @@ def find_exceptions(text: str) -> list[str]:
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
         for match in pattern.finditer(text):
             groups = [each for each in match.groups() if each]
-            # The key is the number of the match's last line. Two patterns that match the same exception share it.
+            # The key is the line on which the match ends, because two patterns may match the same exception.
             by_line[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
     return [by_line[line] for line in sorted(by_line)]
 
 
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Return a message that says why a server exited, and quotes the end of its log.
+    """Return a message that explains why a server exited and quotes the end of the log.
 
     The headline contains the first crash in the log or, if there is none, the last line.
     """

@@ -76,7 +76,7 @@ class DockerRuntime:
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
     _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> id of the image
-    # Temporary tags, with the ids of their images.
+    # (temporary tag, image id).
     _tags: list[tuple[str, str]] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -96,7 +96,7 @@ class DockerRuntime:
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build the image. If this fails, return a record with the reason.
 
-        Raises EngineFullError if the disk of the Docker engine is full.
+        Raises EngineFullError if the Docker engine's disk is full.
         """
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
@@ -141,7 +141,7 @@ class DockerRuntime:
         self._read_versions()
 
     def _build_tool(self, service: str, tag: str) -> None:
-        """Build an image with one of tfb's own programs. If the image is new, report how long the build takes."""
+        """Build the image of a program that tfb provides. Announce the build if no earlier image exists."""
         is_new = inspect("image", tag) is None
         with step(f"build the image {tag}") if is_new else nullcontext():
             self._build(service, tag, self.logs / "images.log", {})
@@ -149,7 +149,7 @@ class DockerRuntime:
     def _build(
         self, service: str, tag: str, log: Path, build_variables: Mapping[str, str], arguments: Sequence[str] = ()
     ) -> None:
-        """Build an image, and tag it with a name that only this run uses. Other runs may move the usual tag."""
+        """Build an image and add a tag that only this run uses, because other runs may move the usual tag."""
         if images.is_foreign(tag):
             raise BuildError(
                 f"the image {tag} exists, but tfb did not build it: rename it (docker tag {tag} OTHER, "
@@ -176,7 +176,7 @@ class DockerRuntime:
         images.record_tag(tag, identity)
 
     def image_id(self, tag: str) -> str:
-        """Return the id of the image that this run built and tagged, even if the tag now names another image."""
+        """Return the id of the image that this run built as ``tag``, even if a different run has moved the tag."""
         return self._images.get(tag, tag)
 
     def _read_versions(self) -> None:
@@ -265,7 +265,7 @@ class DockerRuntime:
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-        """Return the variables of compose.yaml for a server."""
+        """Return a server's variables for compose.yaml."""
         by_name = self.project.bridge and database.admin_user  # this network resolves the database's host name
         return {
             "TFB_SERVER_IMAGE": self.image_id(image_tag(implementation)),
@@ -365,7 +365,7 @@ def is_stand_in(image: str) -> bool:
 
 
 def image_tag(implementation: Implementation) -> str:
-    """Return an implementation's image tag. Add a suffix if its name contains characters that tags cannot contain."""
+    """Return an implementation's image tag. Add a hash if the name contains characters that are invalid in tags."""
     name = implementation.name
     tag = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
     return f"tfb/{tag}" if tag == name else f"tfb/{tag}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

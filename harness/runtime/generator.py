@@ -1,4 +1,4 @@
-"""Runs a load generator. Its output goes to a file. It may wait for the line ``go`` before it sends requests."""
+"""Runs a load generator, which writes output to a file and may wait for ``go`` before it sends requests."""
 
 import os
 import tempfile
@@ -33,7 +33,7 @@ class GeneratorProgram:
 
     def await_ready(self) -> None:
         """Wait for the line ``ready``. Raises LoadError if the generator does not print it in time."""
-        if not self._await_lines(1, 15.0):  # longer than loadgen tries to connect (10 s)
+        if not self._await_lines(1, 15.0):  # longer than the 10 s for which loadgen tries to connect
             output = self.output().strip()[-500:] or "nothing"
             raise LoadError(f"{self.command[0]} did not become ready; it printed: {output}")
 

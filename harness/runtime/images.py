@@ -43,7 +43,7 @@ class _Entry:
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether a tag names an image that tfb did not build, so that a build must not move the tag."""
+    """Return whether a tag names an image that tfb did not build. A build must not move that tag."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
@@ -83,7 +83,7 @@ def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Remove tags, and images that have no further tag. Return (tag, reason) for each tag that remains.
 
-    A tag remains if a container uses its image, for example.
+    For example, a tag remains if a container uses the image.
     """
     remaining = []
     for name in names:

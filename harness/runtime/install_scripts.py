@@ -51,7 +51,7 @@ class InstallScriptPolicy:
         self._environment = {**environment, **SCRIPTS_ON}
 
     def run(self) -> None:
-        """Run the scripts of allowed packages that are installed by now. Raises BuildError if a script fails."""
+        """Run the scripts of allowed packages that are already installed. Raises BuildError if a script fails."""
         for name in list(self._remaining):
             for home in self._homes():
                 if (home / "node_modules" / name / "package.json").is_file():

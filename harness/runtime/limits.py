@@ -9,7 +9,7 @@ import psutil
 
 from harness.errors import UsageError
 
-MIN_MEMORY_BYTES = 6 << 20  # bytes; the engine does not accept less
+MIN_MEMORY_BYTES = 6 << 20  # minimum that the engine accepts
 SIZE = re.compile(r"(\d{1,12})([bkmg]?)b?", re.IGNORECASE)
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 LOGGING: Mapping[str, Any] = {"driver": "json-file", "options": {"max-size": "20m", "max-file": "1"}}
@@ -18,7 +18,7 @@ LOG_FLAGS = ("--log-driver", "json-file", "--log-opt", "max-size=20m", "--log-op
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits of a container."""
+    """Limits of a container. By default, the container may use half of the machine's memory."""
 
     memory_bytes: int = field(default_factory=lambda: psutil.virtual_memory().total // 2)
     pids: int = 4096  # processes and threads

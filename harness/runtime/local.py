@@ -72,7 +72,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
 
     def is_own(self, pid: int, uid: int) -> bool:
-        """Return whether a process has the server's uid and, if others use this uid too, is in the server's tree."""
+        """Return whether a process has the server's uid and, if the uid is shared, is in the server's process tree."""
         account = self.child.account
         if uid != (account.uid if account else os.geteuid()):
             return False
@@ -112,7 +112,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         try:
             pids = self.read().pids
         except ServerDiedError:
-            self.require_alive()  # if the server has exited, this error says more
+            self.require_alive()  # if the server has exited, this error is more informative
             raise
         listening = set()
         for pid in pids:
@@ -238,7 +238,7 @@ class LocalRuntime:
             contract = contract_variables(implementation, database, port) | inputs.variables()
             variables = base | account_variables | contract | local.env
             stack.callback(process.truncate_log, log)
-            spawn.start_guardian()  # start it before the clock, so that the startup time does not include it
+            spawn.start_guardian()  # started before the clock, to exclude it from the startup time
             started_at = time.monotonic()
             with safe_write.append(log, private=True) as output, naming_run_command(implementation):
                 options = process.ProcessOptions(
@@ -316,7 +316,7 @@ def describe_run_command(implementation: Implementation, log: Path) -> str:
 
 
 def contract_variables(implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-    """Return the environment variables that implementations read. A service may expect other names."""
+    """Return the variables for a server's port and database. A service gets no HOST, and no unneeded DB variables."""
     address = {"PORT": str(port)} if implementation.is_service else {"HOST": "127.0.0.1", "PORT": str(port)}
     if implementation.is_service and implementation.entry.database == "none":
         return address

@@ -1,4 +1,4 @@
-"""Waits for a server's first successful response. If there is none, explains why."""
+"""Waits for a server's first successful response, or explains why the server did not become ready."""
 
 import http.client
 import re
@@ -20,8 +20,8 @@ POLL_SECONDS = 0.01  # interval between connection attempts
 RESPONSE_POLL_SECONDS = 0.05  # interval between requests; longer, because requests cost the server CPU time
 POLL_SHARE = 0.02  # minimum interval between requests, as a fraction of the time since the start
 ALIVE_SECONDS = 0.1  # interval between checks that the server is alive
-CONNECT_SECONDS = 2.0  # time limit for one attempt to connect
-REPEAT_SECONDS = 5.0  # if no response arrives within this time, tfb sends another request
+CONNECT_SECONDS = 2.0  # time limit for a connection attempt
+REPEAT_SECONDS = 5.0  # time after which tfb repeats an unanswered request
 STUCK_SECONDS = 3.0  # a server with a problem counts as stuck after it has been idle for this long
 IDLE_CPUS = 0.1  # CPU usage below which a server counts as idle, in CPUs
 BLOCK_BYTES = 64 * 1024  # number of bytes of a body to read at a time
@@ -90,7 +90,7 @@ class _ReadinessProber:
             self._responses.put(response)
 
     def wait(self, seconds: float) -> _Response | None:
-        """Return the next response, or None if none arrives within the given time."""
+        """Return the next response, or None after ``seconds``."""
         try:
             response = self._responses.get(timeout=seconds)
         except Empty:
@@ -171,7 +171,7 @@ class _Progress:
         self.lasting_problem = ""
         if response.status < 500:
             path = "a path in benchmark_config.json, or service.ready in tfb.toml"
-            self.last_problem += f": use {path}, to which GET returns 200 without a redirect or a login"
+            self.last_problem += f": use {path}, for which GET returns 200 without a redirect or login"
             self.lasting_problem = f"the server is idle, and {self.last_problem}"
 
 
@@ -226,9 +226,9 @@ def _next_poll(now: float, started_at: float, progress: _Progress) -> float:
 def _describe_failure(
     server: Server, limit: float, progress: _Progress, listens_elsewhere: Callable[[int], str | None]
 ) -> str:
-    """Return a message that says why the server is not ready.
+    """Explain why the server is not ready.
 
-    It quotes an error from the log, the last response, and the ports on which the server listens.
+    The message quotes an error from the log, the last response, and the ports on which the server listens.
     """
     log = server.program.log
     parts = [*(find_crashes(log) or find_errors(log, 0))[:1], progress.last_problem]

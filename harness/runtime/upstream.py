@@ -1,4 +1,4 @@
-"""Runs toolset/upstream, the server that implementations call in the fan-out test type. A run has a single process."""
+"""Runs toolset/upstream, the server that implementations call in the fan-out test type. All servers share it."""
 
 import json
 from functools import cache

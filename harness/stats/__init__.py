@@ -1,1 +1,1 @@
-"""Estimates, intervals, ranks and stopping rules, which pure functions compute from a run's records."""
+"""Pure functions that compute estimates, intervals, ranks and stopping rules from a run's records."""

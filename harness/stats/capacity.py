@@ -53,7 +53,7 @@ Reasons = Mapping[tuple[str, str], str]  # (test type, implementation) -> why th
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRequests:
-    """The requests of a process at one rate (or scenario factor), added over all loads at this rate."""
+    """Counts of a process's requests at a rate (or scenario factor), summed over all loads at this rate."""
 
     rate: float
     due: int

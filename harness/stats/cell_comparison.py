@@ -36,9 +36,9 @@ MISSING_EFFECT = Effect(ratio=None, verdict="cannot tell")
 def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B (or head) with run A (or base), cell by cell.
 
-    If A and B were measured in the same rounds (``compare --base``), they are compared within rounds. Separate runs
-    have no common rounds. Holm's correction applies to all cells of a metric together. Cells whose
-    interval lies within the relative difference ``threshold`` count as the same.
+    If A and B were measured in the same rounds (``compare --base``), they are compared within rounds. In separate runs,
+    errors that the cells of a run share do not cancel. Holm's correction applies to all cells of a metric together. A
+    cell counts as the same if its interval lies within the relative difference ``threshold``.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]

@@ -44,7 +44,7 @@ class Metric:
 
 
 def ranked_operation_times(trial: Trial) -> Mapping[float, int]:
-    """Return the number of responses of a scenario's ranked operation by response time (seconds from the due time)."""
+    """Count the responses of a scenario's ranked operation by response time, in seconds from the due time."""
     ranked = ranked_operation(trial.test_type)
     counts: Counter[float] = Counter()
     for step in trial.arrivals.operations if trial.arrivals else ():
@@ -90,7 +90,7 @@ METRICS: Mapping[str, Metric] = {
     "response-time-p50": Metric(False, lambda trial: latency_percentile(trial, "50")),
     "response-time-p99": Metric(False, lambda trial: latency_percentile(trial, "99")),
     "memory": Metric(False, lambda trial: trial.server.rss_peak),  # bytes
-    "throughput-per-memory": Metric(True, _throughput_per_megabyte),  # requests per second and megabyte
+    "throughput-per-memory": Metric(True, _throughput_per_megabyte),  # requests per second per megabyte
     "threads": Metric(False, lambda trial: trial.server.threads_peak),
     "startup-time": Metric(False, of_process=lambda process: process.startup_time),
 }
@@ -241,7 +241,8 @@ def group_by_test_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[st
 def deployment_by_process(info: RunInfo) -> dict[int, int]:
     """Return the index of each process's deployment. The result is empty if the run has a single deployment.
 
-    Of joined parts, return the processes themselves: most rows are in a single part, and the baseline is in all parts.
+    In joined parts, each process counts as a separate deployment, because most rows are in a single part, and only the
+    baseline is in every part.
     """
     if len(info.sets) < 2:
         return {}

@@ -214,7 +214,7 @@ class RowMeans:
     df: FloatArray  # degrees of freedom of the squared error
     moderated: bool  # whether rows have separate variance estimates instead of a common estimate
     shared_error: FloatArray | None = (
-        None  # rows x rows: covariance of the means of a merged run, due to column effects
+        None  # rows x rows: covariance of the means due to column effects; None unless runs were merged
     )
 
     def half_width(self, confidence: float = CONFIDENCE) -> FloatArray:
@@ -248,7 +248,7 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     variance = np.maximum(variance, window_noise)
     error, shared = variance * fitted.leverage, None
     if table.merged and np.isfinite(fitted.leverage).all():
-        # Rows contribute to the column effects with their own variances, mostly the baseline if it joins parts.
+        # The variance of each row contributes to the column effects. In joined parts, the baseline contributes most.
         shared = fitted.shared_error(variance)
         error = variance / table.processes + np.diag(shared)
     is_known = np.isfinite(error) & (df > 0)
@@ -285,7 +285,7 @@ def add_variance(means: RowMeans, squared_error: FloatArray, df: float) -> RowMe
 
 
 def student_half_width(squared_error: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
-    """Return the half-width of Student's interval."""
+    """Return the half-widths of Student's t intervals with these squared standard errors and degrees of freedom."""
     with np.errstate(invalid="ignore"):
         quantile = special.stdtrit(np.maximum(df, 1e-9), 0.5 + confidence / 2)
         return np.asarray(quantile * np.sqrt(squared_error))

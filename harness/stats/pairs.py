@@ -76,7 +76,7 @@ def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIn
 
 
 def significant(table: RowMeans, alpha: float) -> BoolArray:
-    """Return a symmetric matrix (rows x rows) of the pairs that differ at the family-wise error ``alpha``."""
+    """Return a symmetric matrix (rows x rows) that is True for pairs that differ at the family-wise error ``alpha``."""
     differ = np.zeros((len(table.mean), len(table.mean)), dtype=bool)
     known = np.flatnonzero(np.isfinite(table.squared_error))
     first, second = (known[each] for each in np.triu_indices(len(known), 1))

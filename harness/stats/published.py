@@ -25,7 +25,7 @@ TEST_TYPE_BY_KEY = {"cached_query": "cached-query"}
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRates:
-    """The rates in a round that TechEmpower published."""
+    """Throughput of all implementations in a round that TechEmpower published."""
 
     name: str
     environment: str
@@ -46,7 +46,7 @@ class SharedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderAgreement:
-    """How often a run and a round agree on which of two implementations is faster in a test type."""
+    """Agreement between a run and a round about the order of implementations in a test type."""
 
     test_type: str
     pairs: int
@@ -58,7 +58,7 @@ class OrderAgreement:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundComparison:
-    """The comparison of a run with a published round."""
+    """Throughput and order of implementations in a run, compared with a published round."""
 
     rows: tuple[SharedCell, ...]
     agreements: tuple[OrderAgreement, ...]
@@ -106,8 +106,8 @@ def _parse_number(value: float | str) -> float:
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
     """Compare a run with a round by test type, in the order of the run. A name such as ``x@tree`` counts as ``x``.
 
-    The comparison uses the run's leading metric. If this is CPU per request, its inverse is compared instead of the
-    throughput. The inverse is proportional to the throughput of a server that has the machine to itself.
+    If the run's leading metric is CPU per request, compare the inverse of CPU per request instead of the throughput.
+    The inverse is proportional to the throughput of a server that has the machine to itself.
     """
     rows: list[SharedCell] = []
     agreements: list[OrderAgreement] = []

@@ -178,7 +178,7 @@ def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_mod
 def _rank_as_at_most(
     standings: dict[str, ranking_model.Standing], cold: Collection[str]
 ) -> dict[str, ranking_model.Standing]:
-    """Extend the rank interval of rows that were not warm to rank 1, because their measured cost is an upper bound."""
+    """Extend the rank intervals of cold rows to rank 1, because the measured cost of a cold row is an upper bound."""
     return {
         name: standing.model_copy(update={"rank": standing.rank.model_copy(update={"low": 1})})
         if name in cold
@@ -340,9 +340,9 @@ def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRa
         )
     elif part:
         yield (
-            f"the run joins {part.count} parts: ratios between parts are computed through {info.reference}, so rows "
-            "of a part without its results are not ranked; intervals do not include differences between machines that "
-            "change ratios"
+            f"the run joins {part.count} parts: ratios between parts are computed through {info.reference}, so a part "
+            "without results for that implementation is not ranked; intervals do not cover differences between "
+            "machines that affect ratios"
         )
     elif len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")

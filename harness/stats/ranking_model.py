@@ -19,26 +19,26 @@ Quantity = Literal["cpu", "throughput"]
 class Estimate(Record):
     """An estimate of a quantity: the median over processes, with a confidence interval."""
 
-    median: float
-    low: float | None  # None if the variance between processes is unknown
-    high: float | None
-    processes: int
+    median: float  # median over processes, in SI units
+    low: float | None  # lower end of the interval; None if the variance between processes is unknown
+    high: float | None  # upper end of the interval; None if unknown
+    processes: int  # number of processes
     values: tuple[float, ...]  # one value per process, in order of process number
 
 
 class Ratio(Record):
     """A ratio of geometric means over common rounds, with its 95 % interval, such as ``1.12x [1.08, 1.17]``."""
 
-    value: float
-    low: float | None
-    high: float | None
+    value: float  # ratio
+    low: float | None  # lower end of the interval; None if unknown
+    high: float | None  # upper end of the interval; None if unknown
 
 
 class RankInterval(Record):
     """The ranks that the data does not exclude, from ``low`` (the best) to ``high`` (the worst), 1-based."""
 
-    low: int
-    high: int
+    low: int  # best possible rank
+    high: int  # worst possible rank
 
     @property
     def label(self) -> str:
@@ -49,10 +49,10 @@ class RankInterval(Record):
 class Standing(Record):
     """Estimate, position and tie group of a row. Tie groups are numbered from 1, best first."""
 
-    estimate: Estimate
+    estimate: Estimate  # median and interval of the row's metric
     position: int  # position in the order of point estimates, 1-based
-    rank: RankInterval
-    tie_group: int
+    rank: RankInterval  # possible ranks
+    tie_group: int  # number of the tie group
     to_reference: Ratio | None  # ratio of this row to the baseline
     to_best: Ratio | None  # ratio of this row to the best row of the table
 
@@ -60,34 +60,38 @@ class Standing(Record):
 class ClosedLoopLatency(Record):
     """Latency of a closed loop at the row's load, in seconds."""
 
-    mean: Annotated[Estimate, Field(alias="mean_seconds")]
-    # Percentiles that too few requests exceeded are omitted.
+    mean: Annotated[Estimate, Field(alias="mean_seconds")]  # mean latency
+    # Percentile -> latency, without percentiles that too few requests exceeded.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    maximum: Annotated[float, Field(alias="maximum_seconds")]  # the slowest request in all processes
+    maximum: Annotated[float, Field(alias="maximum_seconds")]  # latency of the slowest request in all processes
 
 
 class Row(Record):
     """An implementation in a table."""
 
-    implementation: str
+    implementation: str  # name of the implementation
     load: Load | None = None  # load at which the row was measured; None if it was not measured
-    throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None
+    throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None  # successful responses per second
+    # Server's CPU time per response.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
-    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None  # median over processes
-    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None  # median over processes
-    errors: int = 0  # sum over all trials of the row
+    # Maximum resident memory, median over processes.
+    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None
+    # Time until the first successful response, median over processes.
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None
+    errors: int = 0  # number of errors in all trials of the row
     flags: tuple[str, ...] = ()  # flags of validity checks, "not warmed up", "provisional", ...
-    ranked: bool = True
+    ranked: bool = True  # whether the row takes part in the ranking
     reason: str = ""  # why the row is not ranked, for example "verification failed" or "missing"
-    trials: int = 0
+    trials: int = 0  # number of trials, including excluded trials
     dropped: int = 0  # number of trials that validity checks excluded
     checks: int = 0  # number of checks in the most thorough verification; 0 if unknown
     responses_checked: int = 0  # number of checked responses under load, in all trials of the test type
-    latency: ClosedLoopLatency | None = None
-    # Medians over processes.
-    response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None  # None if pipelined
+    latency: ClosedLoopLatency | None = None  # latency in a closed loop; None if unknown
+    # Mean response time, median over processes; None if pipelined.
+    response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None
+    # Requests per second per megabyte of memory, median over processes.
     throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
-    threads: float | None = None  # maximum number of threads at the same time
+    threads: float | None = None  # maximum number of threads at the same time, median over processes
     # CPU per request, divided by the smallest CPU per request of an implementation with the limit tag.
     cpu_to_floor: Annotated[float | None, Field(alias="cpu_seconds_per_request_to_floor")] = None
 
@@ -95,8 +99,8 @@ class Row(Record):
 class Table(Record):
     """The ranking of a test type at a load, or at the best load of each implementation if ``load`` is None."""
 
-    test_type: str
-    load: Load | None
+    test_type: str  # name of the test type
+    load: Load | None  # load of all rows; None for the best load of each row
     rows: tuple[Row, ...]  # ranked rows by throughput, best first; then unranked rows
 
 
@@ -105,8 +109,8 @@ class TestTypeRanking(Record):
 
     __test__ = False  # prevents pytest from collecting the class
 
-    test_type: str
-    headline: Table
+    test_type: str  # name of the test type
+    headline: Table  # table that decides the ranking of the test type
     tables: tuple[Table, ...]  # one table per load
 
     @property
@@ -122,98 +126,105 @@ class Score(Record):
     request by the implementation's.
     """
 
-    implementation: str
-    throughput: Standing | None  # None if a scored test type is missing
-    cpu: Standing | None
+    implementation: str  # name of the implementation
+    throughput: Standing | None  # score by throughput; None if a scored test type is missing
+    cpu: Standing | None  # score by CPU per request; None if a scored test type is missing
     ratios: dict[str, float]  # test type -> throughput relative to the baseline
-    missing: tuple[str, ...]
+    missing: tuple[str, ...]  # scored test types without a result
 
 
 class RatePoint(Record):
     """An implementation's latency at a share of the throughput, or at a rate common to all implementations."""
 
+    # Whether the rate is a share of the throughput or common to all implementations.
     purpose: Literal["share", "common"]
-    share: float | None  # relative to the closed-loop throughput of each process
-    rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes
-    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the intended send time
-    # Maximum over all valid trials. With more trials, the maximum tends to be larger.
+    share: float | None  # rate, relative to the closed-loop throughput of each process; None for a common rate
+    rate: Annotated[float, Field(alias="requests_per_second_asked")]  # rate of due requests, median over processes
+    # Percentile -> latency from the intended send time.
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
+    # Maximum latency over all valid trials; more trials tend to have a larger maximum.
     maximum: Annotated[float | None, Field(alias="maximum_seconds")]
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # flags of validity checks
 
 
 class GoalRow(Record):
     """An implementation's capacity at the latency goal, and its latency at several rates."""
 
-    implementation: str
+    implementation: str  # name of the implementation
     capacity: Standing | None  # requests/s, or the factor of a scenario
     above: float | None  # lowest rate or factor above the capacity that missed the goal; median over processes
-    closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None  # median over processes
-    ranked: bool = True
-    reason: str = ""
-    flags: tuple[str, ...] = ()
-    points: tuple[RatePoint, ...] = ()  # in order of the rate
+    # Throughput in a closed loop, median over processes.
+    closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None
+    ranked: bool = True  # whether the row takes part in the ranking
+    reason: str = ""  # why the row is not ranked
+    flags: tuple[str, ...] = ()  # remarks, such as "lower bound" and "provisional"
+    points: tuple[RatePoint, ...] = ()  # latency at each rate, in order of the rate
 
 
 class LatencyTable(Record):
     """A test type's ranking by the capacity at a latency goal."""
 
-    test_type: str
-    goal: LatencyGoal
+    test_type: str  # name of the test type
+    goal: LatencyGoal  # latency goal that defines the capacity
     rows: tuple[GoalRow, ...]  # ranked rows, best first, then unranked rows
 
 
 class ScenarioPoint(Record):
     """An implementation's response times for an operation of a use case, at a load factor."""
 
-    factor: float
-    use_case: str
-    operation: str  # empty for the whole use case, from the due time to the last response
-    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the due time
+    factor: float  # factor by which the base arrival rates are multiplied
+    use_case: str  # name of the use case
+    operation: str  # name of the operation; empty for the whole use case, from the due time to the last response
+    # Percentile -> response time from the due time.
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
     answered: int  # number of responses in all processes
-    failed: int
+    failed: int  # number of due requests without a successful response
 
 
 class ScenarioRow(Row):
     """A row in a scenario table. Each arrival counts as a request."""
 
-    response: Annotated[Standing | None, Field(alias="response_seconds")]  # median of the ranked operation
-    # Percentiles of the ranked operation.
+    # Median response time of the ranked operation.
+    response: Annotated[Standing | None, Field(alias="response_seconds")]
+    # Percentile -> response time of the ranked operation.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    # The field has no default. A ranking.json with the field's old name is thus invalid, so readers compute it again.
+    # CPU time per due arrival. The field has no default, so readers compute a ranking.json with the old field name
+    # again.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
+    # PostgreSQL's CPU time per due arrival; None if unknown.
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
 
 
 class ScenarioTable(Record):
     """The ranking of a scenario at a load factor, by the response time of the ranked operation."""
 
-    factor: float
+    factor: float  # factor by which the base arrival rates are multiplied
     rows: tuple[ScenarioRow, ...]  # ranked rows, best first, then unranked rows
 
 
 class ScenarioResults(Record):
     """Results of a scenario: tables by factor, capacities at the latency goal, and response times of all operations."""
 
-    tables: tuple[ScenarioTable, ...]  # in order of the factor
-    goal: LatencyGoal | None = None
+    tables: tuple[ScenarioTable, ...]  # tables in order of the factor
+    goal: LatencyGoal | None = None  # latency goal of the capacity search; None without a search
     # Capacities as factors of the scenario: ranked rows, best first, then unranked rows.
     capacities: tuple[GoalRow, ...] = ()
     points: dict[str, tuple[ScenarioPoint, ...]] = Field(default_factory=dict)  # implementation -> points
 
 
 class Ranking(Record):
-    """The ranking of a run."""
+    """The ranking of a run, which is the content of ranking.json."""
 
-    run_id: str
-    scoring_version: int = SCORING_VERSION
-    reference: str | None
-    confidence: float = 0.95
+    run_id: str  # id of the run
+    scoring_version: int = SCORING_VERSION  # version of the ranking method
+    reference: str | None  # baseline that ratios and scores refer to
+    confidence: float = 0.95  # confidence level of the intervals
     leading: Quantity = "throughput"  # metric by which the summary orders implementations
-    test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
-    overall: tuple[Score, ...] = ()
+    test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)  # test type -> ranking
+    overall: tuple[Score, ...] = ()  # overall scores, best first
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> table, for loads at given rates
-    orders: ScenarioResults | None = None  # None for a run without a scenario
-    noise_floor: NoiseFloor | None = None
+    orders: ScenarioResults | None = None  # results of a scenario; None for a run without a scenario
+    noise_floor: NoiseFloor | None = None  # noise floor of the machine; None if unknown
     notes: tuple[str, ...] = ()  # sentences about the whole ranking
 
 
@@ -242,7 +253,7 @@ class Comparison(Record):
     run_a: str
     run_b: str
     threshold: float
-    interleaved: bool  # A and B were measured in the same rounds
+    interleaved: bool  # whether A and B were measured in the same rounds
     across: tuple[str, ...] = ()  # conditions in which the runs differ; only runs with equal conditions are comparable
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]

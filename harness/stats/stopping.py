@@ -33,7 +33,7 @@ AnySection = TypeVar("AnySection", bound=ConfigSection)
 
 
 def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
-    """Return a section of the run's profile, or the default section if the record lacks a valid section."""
+    """Return a section of the run's profile, or the default section if the record contains no valid section."""
     profile = info.settings.get("profile")
     try:
         return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else kind()

@@ -22,7 +22,7 @@ from scipy import linalg, special
 
 from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, BoolArray, FloatArray, variance_outliers
 
-Merged = Literal["", "deployments", "parts"]  # the runs that a table joins; "" for a single run
+Merged = Literal["", "deployments", "parts"]  # origin of the columns in a table of several runs; "" for a single run
 Position = tuple[int, int]  # number of the process or deployment, number of the round within it
 
 # Significance level of the F test for effects of process numbers. The level is high, because removing an effect that
@@ -55,11 +55,11 @@ class AdditiveFit(RowVariances):
 
     mean: FloatArray  # mean of each row at an average column
     adjusted: FloatArray  # rows x columns: values minus column effects
-    weights: FloatArray  # rows x columns: the row's mean depends on a column's residuals with this weight
+    weights: FloatArray  # rows x columns: weight of a column's residuals in a row's mean
     informative: FloatArray  # rows x columns: 1 for the values from which column effects are estimated, otherwise 0
 
     def shared_error(self, variance: FloatArray) -> FloatArray:
-        """Return rows x rows: the covariance of the rows' means due to column effects, given each row's variance."""
+        """Return the covariance (rows x rows) of the rows' means due to column effects, given each row's variance."""
         share = variance / np.maximum(self.informative.sum(axis=1), 1)
         of_residuals = np.diag(variance @ self.informative) - (self.informative.T * share) @ self.informative
         return np.asarray(self.weights @ of_residuals @ self.weights.T)
@@ -70,14 +70,14 @@ def fit_additive(
 ) -> AdditiveFit:
     """Fit row and column effects. A table with a single row has no column effects.
 
-    Column effects use up degrees of freedom, which are divided among the rows.
+    The degrees of freedom that column effects use up are divided among the rows.
 
     Args:
         logs: Rows x columns; NaN where a value is missing.
         columns: Whether to fit column effects in addition to row means.
         excluded: Rows that do not contribute to the column effects. If None, exclude rows with outlying variances.
-        joins_parts: Whether only the baseline connects some columns. All rows then contribute, because without the
-            baseline, nothing would connect these columns. A single row is sufficient for the effect of a column.
+        joins_parts: Whether only the baseline connects some columns. If so, ``excluded`` is ignored, because the
+            baseline must contribute, and a single row determines the effect of a column.
     """
     if joins_parts:
         excluded = np.zeros(len(logs), dtype=bool)
@@ -95,7 +95,7 @@ def fit_additive(
             used = np.where(estimable, logs, np.nan)[informs]
             residuals = np.nan_to_num(used - np.nansum(logs[informs], axis=1, keepdims=True) / count[informs, None])
             # Normal equations of the column effects, with the row effects eliminated. They are singular, because adding
-            # a constant to all columns and subtracting it from all rows changes nothing.
+            # a constant to all columns and subtracting it from all rows does not change the fit.
             own = design[informs]
             inverse, rank = linalg.pinvh(np.diag(own.sum(axis=0)) - (own.T / count[informs]) @ own, return_rank=True)
             effect[estimable] = inverse @ residuals.sum(axis=0)[estimable]
@@ -138,7 +138,7 @@ def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: Merged
     """Fit a table of positive values by row and position. Rows without values are omitted.
 
     If ``merged`` is "deployments", columns are deployments instead of processes. The displayed values of a merged run
-    hold for an average column.
+    apply to an average column.
     """
     names = [name for name, own in values.items() if own]
     rounds: defaultdict[int, set[int]] = defaultdict(set)
@@ -156,7 +156,7 @@ def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: Merged
 
 
 def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, merged: Merged = "") -> TableFit:
-    """Fit logs (rows x processes x rounds, NaN if missing). Remove effects of rounds, then those of process numbers."""
+    """Fit logs (rows x processes x rounds, NaN if missing). Remove the effects of rounds, then of process numbers."""
     of_processes = [fit_additive(logs[:, process, :]) for process in range(logs.shape[1])]
     values = np.stack([each.mean for each in of_processes], axis=1)
     df = np.sum([each.df for each in of_processes], axis=0)
@@ -173,8 +173,8 @@ def fit_process_values(
 ) -> TableFit:
     """Fit a table (rows x processes) with one value per process.
 
-    Machines of a merged run differ, so differences between its columns are always removed. In other runs, if every
-    process has a single window, they are removed only if an F test finds them.
+    In a merged run, machines differ, so differences between columns are always removed. In other runs, if every process
+    has a single window, differences between columns are removed only if an F test finds them.
     """
     between = fit_additive(values, joins_parts=merged == "parts")
     if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any() and not merged:
@@ -189,7 +189,8 @@ def fit_process_values(
 def _columns_differ(rows_only: AdditiveFit, fitted: AdditiveFit) -> bool:
     """Return whether columns have effects, according to the F test of a two-way analysis of variance.
 
-    With few rows, the test would depend on the differences that the table has to decide, so do not use it.
+    Do not use the test for a table with few rows, because it would depend on the differences that the table has to
+    decide.
     """
     before, after = rows_only.sum_of_squares, fitted.sum_of_squares
     df_before, df_after = float(rows_only.df.sum()), float(fitted.df.sum())

@@ -95,7 +95,7 @@ def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iter
 
 
 def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> bool:
-    """Return whether the time was up before any load at a given rate.
+    """Return whether the run's time was up before the first load at a given rate.
 
     The plan does not list these loads, because their rates depend on the measured throughput.
     """
@@ -108,7 +108,7 @@ def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processe
 
 
 def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
-    """Return the loads for which the run had no time, with one text per test type, such as ``json c64, c256``."""
+    """Return the loads that the run had no time to measure, as a string per test type, such as ``json c64, c256``."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
     unreached = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):
@@ -123,7 +123,7 @@ def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
 def caveats(
     info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, tuple[str, ...]]:
-    """Return, by implementation and test type, how the implementation or its measurement deviates from tfb's rules.
+    """Return the deviations from tfb's rules in each implementation or measurement, by (implementation, test type).
 
     Examples are TechEmpower's rules with the number of violated tfb rules, stand-in base images, container privileges,
     and trials without checks of responses under load.
@@ -146,7 +146,9 @@ def caveats(
         own_caveats += [f"allowed {', '.join(implementation.allowed)}"] if implementation.allowed else []
         for kind in implementation.test_types:
             broken = len(waived[implementation.name, kind] | waived[implementation.name, WHOLE_SERVER])
-            rules = "TechEmpower's rules, which are less strict" + (f": violates {broken} of tfb's" if broken else "")
+            rules = "TechEmpower's rules, which are less strict" + (
+                f": violates {broken} of tfb's rules" if broken else ""
+            )
             caveats_of_type = [rules, *own_caveats] if implementation.rules == "techempower" else own_caveats
             if info.status != "running" and not audited.get((implementation.name, kind), True):
                 caveats_of_type = [*caveats_of_type, "not audited"]

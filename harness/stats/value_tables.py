@@ -64,7 +64,7 @@ class ValueTables:
     def fit(self, rows: TableValues) -> TableFit:
         """Fit an additional table, which does not contribute to the prior.
 
-        Of joined parts, omit rows that no process connects to the baseline, because machines differ.
+        In joined parts, omit rows that no process connects to the baseline, because machines differ.
         """
         if not self.deployments:
             return fit_values(rows)
@@ -87,7 +87,7 @@ class ValueTables:
         return moderated_means(self.fits[key], self.prior)
 
     def ratio(self, a: str, b: str, confidence: float, table: Hashable | TableFit = SINGLE_TABLE) -> Ratio | None:
-        """Return the ratio of row ``a`` to row ``b`` in a table, or None if the table lacks one of the rows."""
+        """Return the ratio of row ``a`` to row ``b`` in a table, or None if the table does not contain both rows."""
         fitted = table if isinstance(table, TableFit) else self.fits.get(table)
         if fitted is None or a not in fitted.names or b not in fitted.names:
             return None
@@ -122,7 +122,7 @@ def connected_rows(rows: Mapping[str, Collection[Position]], baseline: str) -> s
 
 
 def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
-    """Return the estimate of each row over processes."""
+    """Return each row's median over processes, with an interval that is valid for absolute values."""
     widths = moderation.standalone_means(table, compared).half_width().tolist()
     return [estimate_from_logs(own[~np.isnan(own)], width) for own, width in zip(table.displayed, widths, strict=True)]
 

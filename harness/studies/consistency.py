@@ -30,7 +30,7 @@ _RATIO = re.compile(r"\**([\d.]+)\** \[([\d.]+), ([\d.]+)\]")
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRatio:
-    """The ratio of an implementation to another in a record, with the ends of the ratio's interval."""
+    """A recorded ratio between two implementations, with the ends of the ratio's interval."""
 
     record: str
     conditions: Mapping[str, str]  # including the load

@@ -189,7 +189,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("runs", nargs="?", type=int, default=1000, help="simulated runs for each row (default 1000)")
     parser.add_argument("words", nargs="*", help="select rows with one of these words in the name (default: all)")
     options = parser.parse_args(list(argv))
-    print("| | intervals hold | false | false of A/A | decided at 10 % | at 20 % | half-width |")
+    print("| | covered | false | false (A/A) | detected at 10 % | at 20 % | half-width |")
     print("|---|---|---|---|---|---|---|")
     for number, (name, world) in enumerate(WORLDS.items()):
         if not options.words or any(word in name for word in options.words):

@@ -101,7 +101,7 @@ class StudySession(Record):
 
 
 def run_session(stack: str, share: int, number: int, iterations: int, options: argparse.Namespace) -> StudySession:
-    """Run a session with ``iterations`` iterations of the loop in head. ``options`` has ``time`` and ``busy``."""
+    """Run a session with ``iterations`` iterations of the loop in head. ``options`` contains ``time`` and ``busy``."""
     base, head = build_service(stack), WORK / f"{stack}-head"
     if not head.is_dir():
         shutil.copytree(base, head, symlinks=True)
@@ -155,7 +155,7 @@ def build_service(stack: str) -> Path:
 
 
 def write_service_file(stack: str, folder: Path, iterations: int) -> None:
-    """Write a tfb.toml that makes the service run ``iterations`` iterations of the loop. It has no build command."""
+    """Write a tfb.toml, without a build command, that sets the number of loop iterations to ``iterations``."""
     lines = (SERVICES / stack / FILE).read_text(encoding="utf-8").splitlines()
     service_lines = [line for line in lines if not line.startswith("build")]
     requests = (SERVICES / "requests.toml").read_text(encoding="utf-8")
@@ -186,8 +186,9 @@ def read_sessions(file: Path) -> list[StudySession]:
 def resample(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
     """Resample sessions from a run with equal sides and yield one line per share with the detections.
 
-    Each session draws ``processes`` processes of the run, and assigns base, its copy and head to the sides at random.
-    It increases head's cost of one request by the share. This simulates a slowdown under the machine's real noise.
+    Each session draws ``processes`` processes of the run, and assigns base, the control copy and head to the sides at
+    random. To simulate a slowdown under the machine's real noise, the session increases head's cost of the request
+    ``SLOWED`` by the share.
     """
     processes_in_run = sorted({trial.process for trial in records.trials})
     for share in SHARES:

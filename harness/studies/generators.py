@@ -1,9 +1,9 @@
-"""Compares tfb's load generator with wrk by the CPU time that they use per request.
+"""Compares the CPU time per request of tfb's load generator and wrk.
 
-Usage: ``python -m harness.studies.generators``. In each turn, the generators load the same server one after the other,
-in alternating order. They use 64 connections. The first series has no pipelining, and the second has 16 pipelined
-requests. If possible, server and generator run on separate CPUs.
-The results are medians over turns. On a shared machine, ratios are more stable than absolute values.
+Usage: ``python -m harness.studies.generators``. In each turn, both generators load the same server, in alternating
+order and with 64 connections. The first series uses no pipelining, and the second series pipelines 16 requests. If
+possible, server and generator run on separate CPUs. The results are medians over turns. On a shared machine, ratios are
+more stable than absolute values.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def run_turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> di
 def main() -> None:
     """Print a JSON line for each pipelining depth."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=7, help="runs of each generator and depth")
+    parser.add_argument("--turns", type=int, default=7, help="number of runs for each generator and depth")
     parser.add_argument("--seconds", type=float, default=2.0, help="duration of each run")
     options = parser.parse_args()
     for depth in DEPTHS:

@@ -56,7 +56,7 @@ Headings = Mapping[str, str]  # name of a model -> link to its section
 
 
 def main() -> None:
-    """Write the pages."""
+    """Write the reference pages and README.md."""
     FOLDER.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (FOLDER / f"{name}.md").write_text(page(), encoding="utf-8")
@@ -88,8 +88,8 @@ def _config_page() -> str:
 
 
 def _records_page() -> str:
-    files = "`run.json` is a `RunInfo`, and `ranking.json` is a `Ranking`. A line of `trials.jsonl` is a `Trial`, "
-    files += "of `processes.jsonl` a `ProcessRecord`, and of `verdicts.jsonl` a `VerificationRecord`."
+    files = "`run.json` is a `RunInfo`, and `ranking.json` is a `Ranking`. Each line is a `Trial` in `trials.jsonl`, a "
+    files += "`ProcessRecord` in `processes.jsonl`, and a `VerificationRecord` in `verdicts.jsonl`."
     header = f"# Record files\n{HEADER}[results/README.md](../../results/README.md) describes the folder.\n\n{files}\n"
     return "\n".join((header, *_json_sections(RunInfo, Trial, ProcessRecord, VerificationRecord, Ranking)))
 
@@ -211,7 +211,7 @@ def _models(annotation: object) -> list[type[BaseModel]]:
 
 
 def field_comments(model: type[BaseModel]) -> dict[str, str]:
-    """Return the comment on each field. It is on the field's own lines or directly above them."""
+    """Return the comment on each field. The comment is on the field's lines or directly above them."""
     text_by_field = {
         name: text
         for base in model.__bases__
@@ -292,7 +292,7 @@ def _verb_section(name: str, verb: App) -> str:
 
 
 def _service_flags() -> str:
-    """Return the table of the flags of ``compare`` that apply to services."""
+    """Return a table of the ``compare`` flags that apply to services."""
     names = {*COMPARISON_FLAGS, *SUPPORTED_FLAGS, *(field.name for field in fields(ServiceFlags))}
     flags = {f"--{name.replace('_', '-')}" for name in names}
     rows = [

@@ -1,4 +1,4 @@
-"""MkDocs hooks that add pages from outside docs/ to the site, and make other links lead to the repository."""
+"""MkDocs hooks that add pages from outside docs/ to the site, and point links to other files to the repository."""
 
 import posixpath
 import re
@@ -46,7 +46,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if target in OUTSIDE or target.startswith("docs/"):
             inside = OUTSIDE.get(target) or target.removeprefix("docs/")
             return f"{image}[{text}]({posixpath.relpath(inside, posixpath.dirname(page_path) or '.')}{anchor})"
-        if target.startswith("../../"):  # a page of GitHub beside the files
+        if target.startswith("../../"):  # a GitHub page that is not a file, such as the issues
             return f"{image}[{text}]({config.repo_url}/{target[6:]}{anchor})" if config.repo_url else ""
         return f"{image}[{text}]({config.repo_url}/blob/main/{target}{anchor})" if config.repo_url else text
 

@@ -86,7 +86,7 @@ def _wrapped(line: str) -> str:
 
 
 def _rounded(line: str, approved: str) -> str:
-    """Return the line, with the numbers of the approved line if they differ only by rounding."""
+    """Return the line, with the approved line's numbers if the numbers differ only by rounding."""
     numbers = NUMBER.findall(approved)
     if len(numbers) != len(NUMBER.findall(line)):
         return line

@@ -26,7 +26,7 @@ REMOVABLE = re.compile(r"harness(\.tests)?\.extras\.")
 
 
 def pytest_configure() -> None:
-    """Interrupt the tests at the first signal only, so that fixtures can stop their servers.
+    """Interrupt the tests only at the first signal, so that fixtures can stop their servers.
 
     Ctrl-C in a terminal also reaches ``./tfb check``, which sends SIGTERM. A second interrupt would prevent the
     clean-up.
@@ -117,7 +117,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatab
 
 @pytest.fixture(scope="module")
 def database(postgres: EmbeddedDatabase) -> DatabaseAddress:
-    """Return the address of the PostgreSQL server after the tables were seeded again."""
+    """Restore the seeded tables, and return the address of the PostgreSQL server."""
     postgres.restore()
     return postgres.address
 

@@ -58,7 +58,7 @@ def group(nodeid: str) -> str:
     return next((name for name, places in GROUPS.items() if nodeid.startswith(places)), nodeid)
 
 
-class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # of a package without types
+class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # the package has no types
     """A scheduler that assigns all tests of a group to the same process."""
 
     def _split_scope(self, nodeid: str) -> str:

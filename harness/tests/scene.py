@@ -45,8 +45,8 @@ maximum = 1
 rounds = 1
 witness = false
 """
-# Shells ignore SIGINT and SIGQUIT in background jobs, and nohup ignores SIGHUP. Child processes inherit this. Restore
-# the default actions, which a terminal provides.
+# Shells start background jobs with SIGINT and SIGQUIT ignored, and nohup ignores SIGHUP. Child processes inherit these
+# settings. Restore the default actions, as on a terminal.
 HEARS_INTERRUPTS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.signal(signal.SIGHUP, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
@@ -160,7 +160,7 @@ class Scene:
     # ---- commands ----------------------------------------------------------------------------------------------------
 
     def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> CommandResult:
-        """Run ``./tfb`` until it exits. ``before`` begins the command line, for example with a wrapper program."""
+        """Run ``./tfb`` until it exits. ``before`` precedes the command, for example with a wrapper program."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
     def run(

@@ -1,4 +1,4 @@
-"""Files that several implementations share are identical: a correction of one copy must reach all copies."""
+"""Files shared by several implementations are identical copies, so that a correction reaches all copies."""
 
 import re
 from pathlib import Path
@@ -12,11 +12,11 @@ VERTX = ("Java/vertx-web", "Java/vertx-web-4")
 BLOCKING = ("Java/resteasy", "Java/wildfly")
 RECORDS = ("helidon", "quarkus", "resteasy", "spring", "vertx-virtual", "vertx-web", "vertx-web-4", "wildfly")
 NODE = ("JavaScript/express", "JavaScript/fastify")
-# Name of a file -> folders of which all copies are identical.
+# File name -> folders whose copies must be identical.
 SHARED = {
     "FanOut.java": [f"Java/{name}" for name in RECORDS],
     "Message.java": [f"Java/{name}" for name in RECORDS],
-    # Quarkus has these classes also as entities of an object mapper.
+    # Quarkus also has these classes as entities of an object mapper.
     "Fortune.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
     "World.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
     "FortunesPage.java": ["Java/helidon", "Java/vertx-virtual", *VERTX, *BLOCKING],

@@ -1,4 +1,4 @@
-"""Limits of size: modules, approved outputs, the function of a run, and names of tests."""
+"""Size limits for modules, approved outputs, the function that executes a run, and test names."""
 
 import ast
 import inspect

@@ -26,7 +26,7 @@ DIRECTIVE = re.compile(r"#\s*(noqa|type:|fmt:|pragma)")
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A text or a name, with the place in a file."""
+    """A text or a name, and the location in a file."""
 
     path: str
     line: int

@@ -24,8 +24,8 @@ from harness.verify.checks.evidence import (
 )
 from harness.verify.database_tables import DatabaseTables, TableChange, parse_table_text
 
-# Each change affects only some rows, to limit the load on the database. Changes are frequent, so that a row is probably
-# outdated if the server read it before the request.
+# Each change affects only some rows, to limit the load on the database. Changes are so frequent that a row
+# which the server read before the request is probably outdated.
 INTERVAL_SECONDS = (0.1, 0.4)  # shortest and longest time between two changes, or between two snapshots
 MEAN_CHANGES = 12  # mean number of changes or snapshots per load; longer loads therefore have longer intervals
 # First words of changed fortunes. Each word moves the fortune to a different row. A server that ignores case puts
@@ -125,7 +125,7 @@ class ConcurrentChanges:
         if self._test_type.writes_database:
             self._snapshots.append(self._tables.read_snapshot())
         elif self._test_type.has_rows:
-            # A change of 2,000 rows takes about 13 ms of the database's CPU time.
+            # Changing 2,000 rows takes about 13 ms of the database's CPU time.
             self._changes.append(self._tables.change_rows(2_000, self._dice))
         else:
             self._change_fortune()

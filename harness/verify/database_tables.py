@@ -31,7 +31,7 @@ AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")
 
 
 class TableChange(NamedTuple):
-    """New numbers of a table's rows. They became visible between ``started_at`` and ``ended_at``."""
+    """New numbers in a table's rows. The change became visible between ``started_at`` and ``ended_at``."""
 
     text: str  # input of ``parse_table_text``
     started_at: float  # epoch seconds
@@ -39,13 +39,13 @@ class TableChange(NamedTuple):
 
 
 def parse_table_text(text: str) -> dict[int, int]:
-    """Return the numbers by id, given the text of a table."""
+    """Parse the text of a table, and return the numbers by id."""
     integers = list(map(int, text.split()))
     return dict(zip(integers[::2], integers[1::2], strict=True))
 
 
 class DatabaseTables:
-    """A connection of tfb to the database tables."""
+    """tfb's connection to the database, for reading and changing tables and for reading statement counts."""
 
     def __init__(self, connection: psycopg.Connection, *, admin: bool) -> None:
         self.connection = connection
@@ -53,13 +53,13 @@ class DatabaseTables:
         self._clock_lead = (float("-inf"), float("inf"))  # bounds in seconds; infinite before ``compare_clocks``
 
     def compare_clocks(self) -> None:
-        """Measure the offset between the database's clock and this process's clock. The result is best without load."""
+        """Measure the offset between the database's clock and this process's clock. Load makes the result inexact."""
         self._clock_lead = clock_lead_bounds(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
 
     def commit(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
         """Execute statements in a transaction. Return their rows, and when the changes became visible (epoch seconds).
 
-        The database, not tfb, reads the clock before and after the commit, so that the interval contains no round trip.
+        The database, not tfb, reads the clock before and after the commit, so the interval contains no round trip.
         Raises psycopg.Error if a statement failed, and no row was changed.
         """
         batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, CLOCK, sql.SQL("COMMIT"), CLOCK))
@@ -80,7 +80,7 @@ class DatabaseTables:
         return {name: parse_table_text(text) for name, text in self.read_texts().items()}
 
     def read_snapshot(self) -> tuple[dict[str, str], float, float]:
-        """Return the text of each table at a point in time, and bounds of this time in epoch seconds."""
+        """Return each world table's text at a single point in time, and bounds on the time in epoch seconds."""
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = time.time()
@@ -144,7 +144,7 @@ class DatabaseTables:
             )
 
     def set_fortunes(self, rows: Mapping[int, str]) -> tuple[float, float]:
-        """Set the contents of both fortune tables. Return the interval (epoch seconds) of the change."""
+        """Set the contents of both fortune tables. Return when the change became visible: bounds in epoch seconds."""
         current = self.read_fortunes()
         changed = [(i, message) for i, message in rows.items() if current.get(i) != message]
         upsert = sql.SQL("INSERT INTO {} VALUES ({}, {}) ON CONFLICT (id) DO UPDATE SET message = excluded.message")
@@ -180,7 +180,7 @@ class DatabaseTables:
         self.vacuum()
 
     def _spread_rows(self, table: sql.Identifier, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Rewrite rows until most have moved to a page without free space. Return the numbers of pages of all rows."""
+        """Rewrite rows until most have versions on several pages. Return page counts by id, as in ``moved_rows``."""
         pages: dict[int, set[int]] = {}
         current: dict[int, int] = {}
         read = sql.SQL("SELECT id, (ctid::text::point)[0]::int FROM {}").format(table)

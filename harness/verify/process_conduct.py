@@ -109,7 +109,7 @@ def _variables(command: Sequence[str]) -> dict[str, str]:
 
 
 def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the local runtime's variables (NAME=value) that the image lacks. Values that are paths may differ."""
+    """Return the local runtime's variables (NAME=value) that the image does not set. Paths may differ."""
     return tuple(
         f"{name}={value}"
         for name, value in local.items()
@@ -149,7 +149,7 @@ def _in_context(folder: Path, source: str) -> bool:
     try:
         return (folder / path).exists() or any(folder.glob(path))
     except (ValueError, IndexError, NotImplementedError, OSError):
-        return True  # Python cannot evaluate this Go pattern. If there is no match, the container engine reports it.
+        return True  # Python cannot evaluate this Go pattern, but the container engine reports missing files.
 
 
 def _is_included(path: Path, source: str) -> bool:

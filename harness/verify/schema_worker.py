@@ -15,7 +15,7 @@ import warnings
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1 << 30
-# Each schema has a budget of CPU time: the maximum, and the seconds that each document and each byte add to it.
+# CPU time budget of a schema: the maximum, and the seconds that each document and each byte of a document add.
 MAX_SECONDS = 2.0
 SECONDS_PER_DOCUMENT = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)

@@ -46,10 +46,10 @@ from harness.verify.wire import Response
 
 # Maximum number of checked responses per trial. A check takes about 50 µs per response and 3 µs per row.
 MAX_RESPONSES = 2_000
-MAX_DECLARED_RESPONSES = 400  # lower limit for services, because a comparison with a schema may take milliseconds
+MAX_DECLARED_RESPONSES = 400  # maximum for services, because comparing a response with a schema may take milliseconds
 MAX_ROWS = 6_000
 MAX_WRITTEN_ROWS = 8_000  # all responses of a load are checked if it writes at most this many rows
-RECORDED_PER_CHECKED = 4  # the generator records at most this many times as many responses as tfb checks
+RECORDED_PER_CHECKED = 4  # maximum ratio of responses that the generator records to responses that tfb checks
 MAX_FILE_BYTES, MAX_SERVICE_FILE_BYTES = 16 << 20, 48 << 20
 DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second before the rate of a server has been measured
 # Assumed requests per second of a service. If the service is faster, the generator lowers the sampled share.
@@ -78,10 +78,10 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
 
 @dataclass(kw_only=True)
 class ProcessVerification:
-    """The data about a server process that verification keeps from trial to trial."""
+    """Data about a server process that verification keeps between trials."""
 
     before: DatabaseCounters | None = None  # counters before the server process started
-    # Database work that all successful responses so far required.
+    # Database work required by all successful responses so far.
     expected_work: ExpectedWork = field(default_factory=ExpectedWork)
     # Rows that the server may have cached, with the epoch seconds until which it may keep them.
     cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
@@ -151,7 +151,7 @@ class TrialVerification:
         self._changes: ConcurrentChanges | None = None
         self._tables: DatabaseTables | None = None
         self._statements_before: StatementSnapshot | None = None
-        self._clock_offsets = (0.0, 0.0)  # offsets before and after the load
+        self._clock_offsets = (0.0, 0.0)  # results of ``_clock_offset`` before and after the load
 
     def __enter__(self) -> Self:
         if self._extension:

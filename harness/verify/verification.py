@@ -34,7 +34,7 @@ FRESH_CONNECTIONS = 24  # new connections, with two requests each, to find a sin
 CHANGED_ROWS = HIGHEST_ID // 2  # number of rows that tfb changes after the server's first requests
 REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # requests on each connection
 PAGE_COUNTS = 40  # requests whose pages are counted
-# Range of the number of rows in these requests, so that a server cannot recognise them by a fixed number.
+# Range of the random number of rows in these requests, because a server could recognise a fixed number.
 ROWS_PER_PAGE_COUNT = (6, 12)
 SNAPSHOTS_OF_UPDATES = 10  # number of update requests after which tfb takes a snapshot of the tables
 # tfb waits for counts, because PostgreSQL may count a statement only after the server has responded.
@@ -65,7 +65,7 @@ def rows_variant(count: int) -> QueryVariant:
 
 
 def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
-    """Run all checks that apply to the evidence, in the registry's order. Omit passes that prove too little."""
+    """Run all checks that apply to the evidence, in the registry's order. Omit passes without enough evidence."""
     results = ((check, check.run(evidence)) for check in CHECKS.values() if check.applies_to(evidence))
     return tuple(
         result for check, result in results if result.outcome is not Outcome.PASS or check.has_evidence(evidence)
@@ -75,7 +75,7 @@ def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 def wait_for_statements(
     tables: DatabaseTables, before: StatementSnapshot, expected: ExpectedWork, rows: int
 ) -> Evidence:
-    """Return the statements since ``before``. Wait until they pass the checks, or until the time limit."""
+    """Return the statements since ``before``. Wait until the statements pass the checks, or until the time limit."""
     deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:
         snapshot = take_snapshot(tables.connection)
@@ -123,7 +123,7 @@ class EvidenceGatherer:
         number of digits, with a margin for chance. If a response has no rows, there is no margin.
 
         Returns:
-            The bounds, or None if the server does not respond or declares its requests.
+            The bounds, or None if the server does not respond or is a service.
         """
         if self._test_type.requests or self._test_type.draws_requests:
             return None  # the sizes of the responses are unknown

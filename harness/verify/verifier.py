@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a verification function so that it runs again if the system clock was set while it ran.
+    """Wrap a verification function to run again if the system clock was set during the verification.
 
     Some checks compare responses with the time of day, so a correct server could fail when the clock is set.
     """
@@ -67,7 +67,7 @@ class Verifier:
 
     @retry_on_clock_jump
     def verify_http(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
-        """Verify how the server uses HTTP, for all test types together. Return the verdict on test type ``http``."""
+        """Verify the server's use of HTTP once for all test types. Return the verdict for ``WHOLE_SERVER``."""
         started_at = time.monotonic()
         # Prefer json and plaintext, whose responses are cheap, constant and different from each other.
         urls, test_types = server.implementation.urls, list(server.implementation.test_types.values())
@@ -134,14 +134,14 @@ class Verifier:
     def verify_after_load(
         self, server: Server, test_type: TestType, database: DatabaseAddress
     ) -> tuple[CheckResult, ...]:
-        """Verify a test type briefly after a load. This includes the tables, if the test type updates them."""
+        """Briefly verify a test type after a load, including the tables if the test type updates them."""
         if test_type.writes_database and test_type.has_rows:
             with open_tables(database) as tables:
                 tables.wait_until_idle()  # wrk does not wait for the last requests, which the server may still process
         return run_checks(self._gather(server, test_type, database, thorough=False).evidence)
 
     def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Check what a server process changed in the database. Call this after the process has stopped."""
+        """Check a server process's changes to the database. Call this after the process has stopped."""
         process = self._processes.pop(database, ProcessVerification())
         process.close()
         if process.before is None:

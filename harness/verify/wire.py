@@ -18,7 +18,7 @@ from harness.runtime import Endpoint
 # TechEmpower's time limit from a request to the last byte of its response, for verification and load.
 TIMEOUT_SECONDS = 8
 
-# These limits are far above any correct response. The client stops reading when a response exceeds them.
+# These limits far exceed the size of any correct response. The client stops reading larger responses.
 MAX_BODY_BYTES = 1024 * 1024  # 500 rows take 20 kB, and a fortunes page 1.5 kB
 MAX_HEAD_BYTES = 256 * 1024  # bytes of the status line and the header section
 MAX_LINE_BYTES = 8 * 1024  # bytes of a chunk's size line, or of a trailer line

@@ -1,4 +1,4 @@
-"""Measures round trip and throughput of a TCP connection between two machines, and prints facts about a machine.
+"""Measures the round-trip time and throughput of a TCP connection, and prints facts about a machine.
 
 link.py serve ADDRESS     prints {"port": n}, serves a single connection, and exits when standard input is closed
 link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes per second} for data from the server
@@ -36,7 +36,7 @@ def serve(address: str) -> None:
 
 
 def ask(address: str, port: int) -> None:
-    """Print the median round trip of a byte, and the throughput of the received bytes."""
+    """Print the median round-trip time of a byte in seconds, and the throughput in bytes per second."""
     with socket.create_connection((address, port), timeout=5) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         times = []
@@ -59,7 +59,7 @@ def ask(address: str, port: int) -> None:
 
 
 def facts(files: list[str]) -> None:
-    """Print facts that affect a load. Unknown facts are null."""
+    """Print machine facts that affect a load. Facts that cannot be read are null."""
     document = {
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "cpus": sorted(os.sched_getaffinity(0)),

@@ -1,6 +1,6 @@
 """Meters a container on another machine: for each line on standard input, prints a reading as a line of JSON.
 
-    meter.py PID PORT     meters the container with the first process PID, and the connections to PORT
+    meter.py PID PORT     meters the container whose first process is PID, and the connections to PORT
 
 The program runs in a container with the host's process, control-group and network namespaces until standard input is
 closed. The image contains ``harness/host/metering.py`` and ``sockets.py``. Each reading has the machine's monotonic

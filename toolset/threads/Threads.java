@@ -9,8 +9,8 @@ import java.util.concurrent.CountDownLatch;
 /**
  * Measures the cost of platform and virtual threads; prints a JSON object in SI units.
  *
- * <p>All threads exist at the same time. Each measurement runs in a new JVM, because the first thousand threads also load
- * classes and allocate arenas.
+ * <p>All threads exist at the same time. Each measurement runs in a new JVM, because the first thousand threads also
+ * pay for class loading and arena allocation.
  */
 public final class Threads {
 

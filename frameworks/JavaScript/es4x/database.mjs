@@ -18,7 +18,7 @@ const options = new PgConnectOptions()
   .setPipeliningLimit(PIPELINING_LIMIT);
 
 const SELECT_WORLD = 'SELECT id, randomnumber FROM world WHERE id = $1';
-// A copy that is never updated, so that its rows may be cached.
+// Reads a copy of the table that is never updated, so its rows may be cached.
 const SELECT_CACHEABLE = 'SELECT id, randomnumber FROM "World" WHERE id = $1';
 const SELECT_FORTUNES = 'SELECT id, message FROM fortune';
 const UPDATE_WORLDS =
@@ -44,7 +44,7 @@ export class Database {
     });
   }
 
-  /** Calls `done(error, worlds)` once with the worlds of some ids, each read with its own SELECT. */
+  /** Calls `done(error, worlds)` once with the worlds of `ids`, each read with a separate SELECT. */
   worlds(ids, done) {
     if (!this.#statements) return done(UNREACHABLE);
     this.#select(this.#statements.selectWorld, ids, done);

@@ -1,12 +1,12 @@
 FROM debian:trixie-slim AS build
-# Without docker-clean, packages stay in the cache mount.
+# Removing docker-clean keeps packages in the cache mount.
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
     && mkdir -p /usr/share/man/man1 \
     && apt-get install -y --no-install-recommends ca-certificates-java maven nodejs npm openjdk-25-jre-headless \
     && ln -s /usr/lib/jvm/java-25-openjdk-* /usr/lib/jvm/java-25
-# Maven runs for seconds; without the C2 compiler it needs half the CPU time.
+# Maven runs only for seconds, so it needs half the CPU time without the C2 compiler.
 ENV JAVA_HOME=/usr/lib/jvm/java-25 MAVEN_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" \
     NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app

@@ -1,4 +1,4 @@
-// Random ids and numbers, and the number of rows of a request.
+// Random ids and numbers, and the number of rows that a request asks for.
 
 export const ROWS = 10_000;
 const MAX_QUERIES = 500;
@@ -19,11 +19,11 @@ export function distinctIds(count) {
   return Array.from(ids).sort((a, b) => a - b);
 }
 
-/** Returns an integer in the query string, clamped, or `absent` if it is missing or not an integer. */
+/** Returns a parameter as an integer clamped to `least`..`most`, or `absent` if it is not an integer. */
 export function integer(parameter, { absent, least, most }) {
   if (!/^-?\d+$/.test(parameter)) return absent;
   return Math.min(Math.max(Number(parameter), least), most);
 }
 
-/** Returns the number of rows of a request. */
+/** Returns the number of rows that a request asks for. */
 export const rowCount = (parameter) => integer(parameter, { absent: 1, least: 1, most: MAX_QUERIES });

@@ -1,4 +1,4 @@
-// Checks that Graal's optimizing compiler runs JavaScript. The interpreter would work too, but slowly.
+// Checks that Graal's optimizing compiler compiles JavaScript. Otherwise, the slow interpreter would run it.
 
 const ByteArrayOutputStream = Java.type('java.io.ByteArrayOutputStream');
 const Context = Java.type('org.graalvm.polyglot.Context');
@@ -13,7 +13,7 @@ export function requireOptimisingCompiler() {
   if (!Graal.isGraalRuntime()) {
     throw new Error(`JavaScript would only be interpreted (the Truffle runtime is "${name}")`);
   }
-  // The name is no proof. It is the same if the compiler does not match the JDK and every compilation fails.
+  // The name proves nothing: it stays the same if the compiler does not match the JDK and every compilation fails.
   const log = compilationLog();
   if (log.includes('opt failed') || !/opt done.*\|Tier 2\|/.test(log)) {
     throw new Error(`Graal's compiler doesn't work (${name}): ${log || 'nothing was compiled'}`);

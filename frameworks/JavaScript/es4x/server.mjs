@@ -124,7 +124,7 @@ for (const status of [400, 404, 405, 500]) {
 const server = vertx
   .createHttpServer(new HttpServerOptions().setHost(HOST).setPort(PORT).setAcceptBacklog(BACKLOG))
   .requestHandler(router)
-  // Requests that the HTTP decoder rejects get the default response with these headers.
+  // Requests that the HTTP decoder rejects get the default response, with the headers that all responses have.
   .invalidRequestHandler((request) => {
     addHeaders(request.response(), TEXT_PLAIN);
     HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(request);

@@ -20,7 +20,8 @@ export function createApp(orders) {
   return app;
 }
 
-/** RFC 9457. Express passes exceptions of handlers to this function; those without a status come from the database. */
+// Responds with a problem (RFC 9457). Express passes handlers' exceptions to this function. Exceptions without a status
+// come from the database.
 function problem(error, req, res, next) {
   const status = error.status ?? 503;
   if (status >= 500) complain(`${req.method} ${req.path}: ${error.message}`);

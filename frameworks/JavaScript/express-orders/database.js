@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 
 import pg from 'pg';
 
-// Total of all workers.
+// Total across all workers.
 const CONNECTIONS = 16;
 const PATIENCE_MS = 5000;
 
@@ -41,7 +41,7 @@ export async function transaction(pool, work) {
     await client.query('ROLLBACK').catch((failure) => (broken = failure));
     throw error;
   } finally {
-    // Close a client whose rollback failed.
+    // A client whose rollback failed is closed instead of returned to the pool.
     client.release(broken);
   }
 }

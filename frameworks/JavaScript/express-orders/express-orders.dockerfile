@@ -1,5 +1,5 @@
 FROM debian:trixie-slim AS build
-# Without docker-clean, packages stay in the cache mount.
+# Removing docker-clean keeps packages in the cache mount.
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
@@ -10,7 +10,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci
 
-# Node is one of the npm packages; Debian's Node only installs it.
+# Node.js itself is an npm package. Debian's Node.js only installs the packages.
 FROM debian:trixie-slim
 RUN useradd --system --no-create-home app
 WORKDIR /app

@@ -1,9 +1,9 @@
 // Exact amounts of money: strings with two decimals in documents, BigInt cents in calculations.
 
-/** "12.50" as 1250n. */
+/** Parses "12.50" as 1250n. */
 export const cents = (text) => BigInt(text.replace('.', ''));
 
-/** 1250n as "12.50". */
+/** Formats 1250n as "12.50". */
 export function money(cents) {
   const digits = String(cents).padStart(3, '0');
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`;

@@ -24,7 +24,7 @@ const SELECT_NEWEST = statement(
   'newest',
   'SELECT id, customer_id AS "customerId", card, total FROM orders ORDER BY id DESC LIMIT $1',
 );
-// A single statement reads a consistent total and items.
+// Reads the total and the items with a single statement, so they are consistent.
 const SELECT_ORDER = statement(
   'order',
   `SELECT id, customer_id, card, total, item_id, quantity, price
@@ -137,7 +137,7 @@ async function withPrices(client, items) {
     .sort((a, b) => a.itemId - b.itemId);
 }
 
-/** Returns how many items were not in the order before. */
+/** Returns the number of items that the order did not yet contain. */
 async function insertItems(client, id, items) {
   const columns = ['itemId', 'quantity', 'price'].map((name) => items.map((item) => item[name]));
   return (await client.query(INSERT_ITEMS([id, ...columns]))).rowCount;

@@ -29,7 +29,7 @@ export function parsed(schema, body) {
   throw createError(400, error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`).join('; '));
 }
 
-/** Returns a number of rows. */
+/** Returns the parameter `limit` as a number of rows, or throws a 400. */
 export function limit(text = '20') {
   const rows = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
   if (rows < 1 || rows > MAX_LIMIT) throw createError(400, `limit: expected 1 to ${MAX_LIMIT}`);

@@ -98,7 +98,7 @@ export function createApp(database, upstream, { items, folder }) {
     send(res, TEXT_TYPE, `${bytes}`);
   });
 
-  // Express passes exceptions of async handlers to this function; those without a status come from the database.
+  // Express passes exceptions of async handlers to this function. Exceptions without a status come from the database.
   app.use((error, req, res, next) => {
     if (!error.status) complain(`${req.path}: ${error.message}`);
     if (res.headersSent) return next(error);

@@ -19,7 +19,7 @@ const settings = {
 
 // A name makes pg prepare the statement once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
-// A copy that is never updated, so that its rows may be cached.
+// Reads a copy of the table that is never updated, so its rows may be cached.
 const SELECT_CACHEABLE = {
   name: 'cacheable',
   text: 'SELECT id, randomnumber AS "randomNumber" FROM "World" WHERE id = $1',
@@ -80,7 +80,7 @@ export class Database {
     return this.#client.query(query);
   }
 
-  /** Sends all queries of an iteration of the event loop in a single write. */
+  /** Sends all queries from an event-loop iteration in a single write. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

@@ -61,7 +61,7 @@ export async function serve(graceMs) {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
-/** Responds to invalid or oversized requests like Node, but with the headers of all responses. */
+/** Responds to invalid or oversized requests like Node, but with the headers that all responses have. */
 function refuse(error, socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
   const status = REFUSALS[error.code] ?? 400;

@@ -50,7 +50,7 @@ export class Database {
     return rows[0];
   }
 
-  /** Returns a row, which is cached. */
+  /** Returns a row from the cache, or reads and caches the row. */
   cachedWorld(id) {
     return this.#cache.get(id) ?? this.#cache.fetch(id);
   }
@@ -81,7 +81,7 @@ export class Database {
     }
   }
 
-  /** Sends all queries of a turn of the event loop, and thus of all requests read in it, in one write. */
+  /** Sends all queries from an event-loop iteration, and thus from all requests read in it, in a single write. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

@@ -1,4 +1,4 @@
-"""The protocol of load generators, and the parameters and result of a load. ``registry`` lists the generators."""
+"""The load generator protocol, and the parameters and result of a load. ``registry`` lists the generators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MIN_LAG_SECONDS = 100e-6  # a generator lag below this limit is ignored
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRun:
-    """Parameters of a load on a server."""
+    """Parameters for running a load against a server."""
 
     url: str
     host: str  # value of the Host header
@@ -29,7 +29,7 @@ class LoadRun:
     seed: int
     unix: str = ""  # Unix socket to connect to instead of the URL's address
     tls_fixed: bool = False  # whether the generator offers only one set of TLS parameters, and resumes no session
-    sampling: Sampling | None = None  # which responses to record; a scenario records all of them
+    sampling: Sampling | None = None  # None: record no responses; scenarios record all responses
     # If not empty, each request is drawn from this list, and the path of ``url`` is ignored.
     requests: Sequence[PreparedRequest] = ()
     use_cases: Sequence[UseCase] = ()  # use cases of a scenario
@@ -38,7 +38,7 @@ class LoadRun:
 
     @property
     def request_bytes(self) -> int:
-        """Size of a request in bytes, including the headers that ``headers`` returns."""
+        """The size of a request in bytes, including headers."""
         path = "/" + self.url.partition("://")[2].partition("/")[2]
         lines = (f"GET {path} HTTP/1.1", *headers(self), "")
         return len("".join(f"{line}\r\n" for line in lines).encode())
@@ -55,15 +55,15 @@ class LoadResult(LoadCounts):
 
 
 class LoadGenerator(Protocol):
-    """A load generator. It converts a load into a command line and the program's output into a result."""
+    """An adapter for a load generator program. It builds command lines for loads, and parses the program's output."""
 
     @property
     def name(self) -> Literal["loadgen", "wrk"]:
-        """The name that profiles use."""
+        """The generator's name in profiles."""
 
     @property
     def program(self) -> str:
-        """The program to start, as a path or as a name that the runtime knows."""
+        """The program to start: a path, or a name that the runtime resolves."""
 
     @property
     def waits_for_go(self) -> bool:

@@ -39,8 +39,8 @@ from harness.units import NS
 from harness.verify.checks.evidence import RequestCounts
 from harness.verify.wire import TIMEOUT_SECONDS
 
-PLAN_FILE = "plan.json"  # file in the load's folder with a scenario's use cases
-REQUESTS_FILE = "requests.jsonl"  # file in the load's folder that lists the requests to send to a service
+PLAN_FILE = "plan.json"  # file with a scenario's use cases, in the load's folder
+REQUESTS_FILE = "requests.jsonl"  # file with the requests to send to a service, in the load's folder
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # options of chrt: lowest real-time priority; normal priority
 # In an open loop, generator threads wake 50 µs early and spin, so that they send each request on time. They spin for at
 # most a tenth of the time, because real-time threads that never sleep would take CPUs from the server.
@@ -53,15 +53,16 @@ class Loadgen:
     """The load generator ``toolset/loadgen``, which supports closed loops, open loops and scenarios."""
 
     binary: str = "loadgen"
-    chrt: str | None = None  # path of chrt, which starts the generator with the priority that a load needs
+    chrt: str | None = None  # path of chrt, which sets the generator's priority; None to keep the normal priority
     name: Literal["loadgen"] = "loadgen"
     waits_for_go: bool = True
 
     @classmethod
     def of(cls, runtime: Runtime) -> Self:
-        """Return the generator, built if necessary. It needs real-time priority if it shares the server's CPUs.
+        """Build the generator if necessary, and return it.
 
-        Raises EnvironmentLacksError or BuildError.
+        In the local runtime, the generator shares CPUs with the server and therefore uses real-time priority for open
+        loops and scenarios, if permitted. Raises EnvironmentLacksError or BuildError.
         """
         chrt = shutil.which("chrt") if runtime.name == "local" else None
         if chrt and process.run([chrt, *REALTIME, "true"], seconds=10).status != 0:
@@ -139,7 +140,7 @@ def _request_line(request: PreparedRequest, host: str) -> str:
 
 
 def _load_result(run: LoadRun, total: Total) -> LoadResult:
-    """Convert the total of a generator to the recorded result."""
+    """Convert a generator's totals to the recorded result."""
     unanswered = total.unfinished + total.unsent
     closed = total.loop == "closed"
     result = LoadResult(
@@ -176,7 +177,7 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
 
 
 def _latency(times: Times | None, *, closed: bool) -> Latency | None:
-    """Convert a distribution to a recorded latency."""
+    """Convert a time distribution to the recorded latency. Return None if there is no distribution."""
     if times is None:
         return None
     bins: Counter[float] = Counter()
@@ -197,7 +198,10 @@ def _latency(times: Times | None, *, closed: bool) -> Latency | None:
 
 
 def _request_account(total: Total) -> RequestCounts:
-    """Return the counts of all requests. If the drain lasts as long as the timeout, unfinished requests timed out."""
+    """Return the counts of all requests.
+
+    If the drain was at least as long as the timeout, unfinished requests count only as timeouts.
+    """
     return RequestCounts(
         sent=total.sent,
         received=total.received,

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,6 +16,10 @@ from harness.units import NS
 DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # fields of type ``Times``
 
 PartT = TypeVar("PartT", bound="_Part")
+# The limits exceed every real load, so that a larger number is an error of the generator.
+Count = Annotated[int, Field(ge=0, lt=10**15)]
+MeasuredNanoseconds = Annotated[int, Field(ge=0, lt=10**18)]
+MeasuredSeconds = Annotated[float, Field(ge=0, lt=1e9)]
 
 
 class _Part(BaseModel):
@@ -25,13 +29,15 @@ class _Part(BaseModel):
 class Times(_Part):
     """A distribution of times in nanoseconds. All generators use the same bins (width: at most 1/64 of the value)."""
 
-    count: int = Field(gt=0)
-    mean_ns: float
-    stdev_ns: float
-    min_ns: int
-    max_ns: int
-    percentiles_ns: dict[str, int]
-    distribution_ns: tuple[tuple[int, int], ...]  # (middle of the bin, count) pairs in ascending order
+    count: Count = Field(gt=0)
+    mean_ns: float = Field(ge=0, lt=1e18)
+    stdev_ns: float = Field(ge=0, lt=1e18)
+    min_ns: MeasuredNanoseconds
+    max_ns: MeasuredNanoseconds
+    percentiles_ns: dict[str, MeasuredNanoseconds]
+    distribution_ns: tuple[
+        tuple[MeasuredNanoseconds, Count], ...
+    ]  # (middle of the bin, count) pairs in ascending order
 
     def quantile(self, share: float) -> int:
         """Return a quantile in nanoseconds with an error of at most 1 %; ``share`` is above 0 and at most 1."""
@@ -40,24 +46,24 @@ class Times(_Part):
         return next(values, self.max_ns)
 
     def later_than(self, seconds: float) -> int:
-        """Return how many of the times exceed a limit."""
+        """Count the times that exceed a limit in seconds."""
         return sum(count for value, count in self.distribution_ns if value * NS > seconds)
 
 
 class Faults(_Part):
-    """The number of failed requests for each kind of error."""
+    """The numbers of failed requests by type of error."""
 
-    connect: int  # failed attempts to connect
-    write: int
-    closed: int
-    timeout: int
-    framing: int
-    dropped: int  # requests lost because an earlier error closed their connection
-    status: int
-    lacking: int  # responses in a scenario that lack a value which a later step needs
+    connect: Count  # failed attempts to connect
+    write: Count
+    closed: Count
+    timeout: Count
+    framing: Count
+    dropped: Count  # requests lost because an earlier error closed their connection
+    status: Count
+    lacking: Count  # scenario responses without a value that a later step needs
 
     def errors(self, unanswered: int) -> ErrorCounts:
-        """Convert the numbers to recorded errors. Requests without a response count as timeouts."""
+        """Convert the counts to recorded errors. The ``unanswered`` requests count as timeouts."""
         read = self.closed + self.framing + self.dropped + self.lacking
         timeout = self.timeout + unanswered
         return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
@@ -68,9 +74,9 @@ class Operation(_Part):
 
     use_case: str
     operation: str
-    due: int
-    answered: int
-    unfinished: int
+    due: Count
+    answered: Count
+    unfinished: Count
     errors: Faults
     latency: Times | None
     service: Times | None
@@ -80,10 +86,10 @@ class UseCaseResult(_Part):
     """All arrivals of a use case."""
 
     use_case: str
-    due: int
-    done: int
-    failed: int
-    unfinished: int
+    due: Count
+    done: Count
+    failed: Count
+    unfinished: Count
     latency: Times | None  # from the arrival to the last response
 
 
@@ -91,29 +97,29 @@ class Total(_Part):
     """The last line of a generator's output, with the totals of the load (docs/load-generator.md)."""
 
     loop: Literal["closed", "open", "scenario"]
-    depth: int
-    seconds: float
-    in_time: dict[str, int]  # counts up to the end of the load, from which throughput is computed
-    due: int
-    sent: int
-    received: int
-    successes: int
-    unsent: int
-    unfinished: int
-    unasked_responses: int
-    unasked_bytes: int
-    connections_hung: int
-    connections_closed_by_peer: int
-    tls_sessions: dict[str, int] = Field(default={})  # connections with TLS by negotiated parameters
-    sampled: int
+    depth: Count
+    seconds: MeasuredSeconds
+    in_time: dict[str, Count]  # counts up to the end of the load, from which throughput is computed
+    due: Count
+    sent: Count
+    received: Count
+    successes: Count
+    unsent: Count
+    unfinished: Count
+    unasked_responses: Count
+    unasked_bytes: Count
+    connections_hung: Count
+    connections_closed_by_peer: Count
+    tls_sessions: dict[str, Count] = Field(default={})  # connections with TLS by negotiated parameters
+    sampled: Count
     errors: Faults
-    statuses: dict[str, int]
+    statuses: dict[str, Count]
     latency: Times | None
     service: Times | None
     lag: Times | None
-    drain_seconds: float
-    cpu_seconds: float
-    run_queue_wait_seconds: float | None
+    drain_seconds: MeasuredSeconds
+    cpu_seconds: MeasuredSeconds
+    run_queue_wait_seconds: MeasuredSeconds | None
     operations: tuple[Operation, ...] = ()
     use_cases: tuple[UseCaseResult, ...] = ()
 
@@ -142,13 +148,13 @@ def parse_totals(output: str, url: str) -> tuple[Total, ...]:
 
 
 def merge_totals(parts: Sequence[Total]) -> Total:
-    """Return the sum of several generators' totals. Raises ValueError if their loads are of different kinds.
+    """Merge several generators' totals. Raises ValueError if their loads differ in loop type or pipelining depth.
 
-    Counts and CPU times are added, and distributions are merged. The duration is the longest of all, because the
-    monotonic clocks of different machines cannot be compared.
+    Counts and CPU times are added, and distributions are merged. The longest duration is used, because the monotonic
+    clocks of different machines cannot be compared.
     """
     if len({(part.loop, part.depth) for part in parts}) > 1:
-        raise ValueError("loads of different kinds cannot be merged")
+        raise ValueError("loads that differ in loop type or depth cannot be merged")
     waits = [part.run_queue_wait_seconds for part in parts]
     return _add(parts).model_copy(
         update={
@@ -178,7 +184,7 @@ def _add(parts: Sequence[PartT]) -> PartT:
 
 
 def merge_times(parts: Iterable[Times | None]) -> Times | None:
-    """Return the distribution of all times. Only percentiles are approximate, with an error of at most 1 %."""
+    """Merge distributions, and return None if all are None. Percentiles have an error of at most 1 %."""
     known_parts = [part for part in parts if part is not None]
     if len(known_parts) < 2:
         return known_parts[0] if known_parts else None

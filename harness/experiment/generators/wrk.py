@@ -18,7 +18,7 @@ ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 
 
 class WrkLine(BaseModel):
-    """The line that toolset/wrk/report.lua prints."""
+    """The JSON result of wrk, as printed by toolset/wrk/report.lua."""
 
     # wrk uses the system clock, so the duration may even be negative if the clock was set during the load.
     duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]
@@ -51,7 +51,7 @@ class Wrk:
         ]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
-        """Return the combined result of all clients. Raises LoadError if the output is not valid."""
+        """Return the combined result of all clients. Raises LoadError for invalid output."""
         lines = [text for text in output.splitlines() if text.startswith("{")]
         if not lines:
             raise LoadError(f"wrk printed no result for {run.url}: {output.strip()[-500:] or 'no output'}")

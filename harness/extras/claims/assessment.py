@@ -1,6 +1,6 @@
 """Judges claims by their statements. ``harness.stats`` computes every ratio and interval.
 
-A statement compares two cells, or two figures of a program; they are its sides. It claims a range for their ratio:
+A statement compares two sides, which are cells or figures of a program. The statement claims a range for the ratio:
 
 - A claimed ratio r with tolerance t means the range from r / (1 + t) to r (1 + t). If this range contains 1, the
   statement claims that the two sides are equal.
@@ -9,8 +9,8 @@ A statement compares two cells, or two figures of a program; they are its sides.
 
 A statement's conclusion compares the claimed range with the confidence interval of the measured ratio:
 
-- refuted: the interval excludes a relevant difference in the claimed direction. If equality was claimed, the interval
-  lies outside the range.
+- refuted: the interval excludes a relevant difference in the claimed direction or, for claimed equality, lies outside
+  the range.
 - supported: the interval lies within the range.
 - direction only: the interval lies on the claimed side of 1, but not within the range.
 - undecided: all other cases.
@@ -55,7 +55,7 @@ WORST_FIRST: tuple[ClaimConclusion, ...] = (
 
 
 class Range(NamedTuple):
-    """The range of ratios that a statement claims. Without a limit, ``least`` is 0 or ``most`` is infinite."""
+    """The range of ratios that a statement claims. ``least`` is 0 or ``most`` is infinite if there is no limit."""
 
     least: float
     most: float
@@ -99,7 +99,7 @@ def judge_claimed_ratio(
             processes,
             claimed_range,
             claimed_range,
-            f"the interval reaches beyond {claimed_range}",
+            f"the interval extends beyond {claimed_range}",
         )
     if excludes_claimed and ((high < 1 + smallest_relevant) if expected > 1 else (low > 1 / (1 + smallest_relevant))):
         return Assessment(
@@ -135,7 +135,7 @@ def judge_claimed_ratio(
 def judge_claimed_order(
     order: str, smallest_relevant: float, measured_ratio: Ratio, processes: int, *, substantial: bool = False
 ) -> Assessment:
-    """Judge a claimed order. ``substantial`` claims to exceed the difference ``smallest_relevant``."""
+    """Judge a claimed order. If ``substantial`` is set, the claimed difference exceeds ``smallest_relevant``."""
     edge = 1 + smallest_relevant if order.endswith("higher") else 1 / (1 + smallest_relevant)
     above = order in ("higher", "not lower")
     limit = edge if substantial or order.startswith("not ") else 1.0
@@ -179,13 +179,13 @@ def _leave_open(
 
 
 def judge_count(count: int, order: str, total: int, what: str) -> Assessment:
-    """Judge a count against "none" or "some". ``what`` names the things counted, and ``total`` is their number."""
+    """Judge a claim of "none" or "some" for a count out of ``total``. ``what`` is the unit, such as "requests"."""
     conclusion: ClaimConclusion = "supported" if (count == 0) == (order == "none") else "refuted"
     return Assessment(conclusion=conclusion if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 
 
 def consider_machine_size(assessment: Assessment, loads: Sequence[tuple[float, float]], cpus: int) -> Assessment:
-    """Return "needs a larger machine" if the claimed rates need more CPUs than exist, otherwise the assessment.
+    """Return "needs a larger machine" if the claimed rates exceed the capacity of ``cpus``, otherwise the assessment.
 
     ``loads`` contains each side's requests/s and CPU seconds per request. Their product is the number of busy CPUs.
     """
@@ -208,7 +208,7 @@ def combine_conclusions(words: Sequence[ClaimConclusion], *, can: bool = False) 
 
 
 def judge_by_runs(claim: Claim, records: RunRecords, runs: Sequence[RunInfo]) -> ClaimVerdict:
-    """Judge a claim about implementations by the combined records of several runs."""
+    """Judge a claim about implementations from the combined records of several runs."""
     info = max(runs, key=lambda run: run.started_at)
     concerns = tuple(dict.fromkeys(concern for run in runs for concern in run.machine.concerns))
     machine = info.machine.model_copy(update={"concerns": concerns, "grade": max(run.machine.grade for run in runs)})
@@ -224,7 +224,7 @@ def judge_by_program(
     machine: Machine,
     **fields: Any,  # noqa: ANN401 - fields of the verdict
 ) -> ClaimVerdict:
-    """Judge a claim about a program by the figures that the program printed at each start."""
+    """Judge a claim about a program from the figures that the program printed at each start."""
     statements = [_judge_by_figures(each, figures, len(machine.cpus_usable)) for each in claim.compare]
     return _verdict(claim, machine, statements, figures=tuple(map(dict, figures)), **fields)
 
@@ -272,7 +272,7 @@ def _judge_by_trials(statement: Statement, records: RunRecords) -> StatementVerd
         return _statement(statement, cpus, assessment, value=float(errors), remarks=remarks)
     (numerator, denominator), metric = (cell.key for cell in statement.cells), cell_values.METRICS[statement.metric]
     measured_ratio = ratio(records.trials, numerator, denominator, statement.metric, CONFIDENCE, records.processes)
-    # These metrics have a single value per process. The startup time is an example.
+    # Some metrics, such as the startup time, have a single value per process.
     starts = cell_values.collect_process_values(records.processes, metric)
     sides = [
         tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(cell_trials.by_process(metric).values())
@@ -304,7 +304,7 @@ def _judge_by_figures(statement: Statement, figures: Sequence[Mapping[str, float
         return _statement(statement, cpus, assessment, value=float(count), processes=len(sides[0]))
     of, to = (dict(enumerate(side)) for side in sides)
     measured = ratio_of_values(of, to, CONFIDENCE) if all(map(all, sides)) else None
-    return _judge_two_sides(statement, cpus, measured, sides, "one start printed zero")
+    return _judge_two_sides(statement, cpus, measured, sides, "the program printed zero at one start")
 
 
 def _judge_two_sides(
@@ -316,7 +316,10 @@ def _judge_two_sides(
     costs: Sequence[float] = (),
     **fields: Any,  # noqa: ANN401 - fields of the verdict
 ) -> StatementVerdict:
-    """Judge a statement about two sides. ``sides`` and ``costs`` contain the values of each side's processes."""
+    """Judge a statement about two sides.
+
+    ``sides`` contains each side's values by process, and ``costs`` each side's CPU seconds per request.
+    """
     if measured_ratio is None:
         return _statement(
             statement, cpus, Assessment(conclusion="undecided", reason=missing_reason), takes=MISSING_VALUE, **fields

@@ -35,7 +35,7 @@ class ClaimSide(ConfigSection):
     test_type: Annotated[str, _known("test type", list(TEST_TYPES))]
     connections: int = Field(ge=1)
     queries: int | None = None
-    # Factor by which the arrival rates of the order service are multiplied.
+    # Multiplier for the arrival rates of the order service; None for all other test types.
     factor: float | None = Field(default=None, gt=0)
 
     @property
@@ -76,10 +76,10 @@ class Needs(ConfigSection):
 
 
 class Statement(ConfigSection):
-    """A statement of a claim. It claims a ratio or an order of two cells, or whether a cell has errors.
+    """A claimed ratio or order of two cells, or a claim that a cell has errors or no errors.
 
-    A statement about a program names ``figures`` instead of cells. They are keys of the JSON object that the program
-    prints. The orders "none" and "some" say whether a cell has errors, or whether a figure is nonzero.
+    A statement about a program names ``figures``, which are keys of the JSON object that the program prints, instead of
+    cells. The order "none" claims that a cell has no errors or that a figure is zero. "some" claims the opposite.
     """
 
     name: str  # name that is unique within the claim
@@ -128,7 +128,7 @@ class Statement(ConfigSection):
         return str(self.order)
 
     def expected(self, cpus: int) -> float | None:
-        """Return the ratio that the statement implies for a machine with ``cpus`` CPUs, or None if it claims none."""
+        """Return the ratio that the statement implies for a machine with ``cpus`` CPUs, or None for a claimed order."""
         return self.rounds.ratio(cpus) if self.rounds else self.ratio
 
 
@@ -142,7 +142,7 @@ class Claim(ConfigSection):
     said: str  # quotation from the talk, with figures
     conditions: str  # conditions of the measurement in the talk
     here: str = ""  # how this project's measurement differs from the talk's
-    can: bool = False  # if set, the source says that something can happen, so one supported statement is enough
+    can: bool = False  # if set, the source claims only a possibility, so one supported statement is enough
     program: tuple[str, ...] = ()  # command that prints a JSON object of figures; it runs in the root of the repository
     compare: tuple[Statement, ...] = Field(min_length=1)
 
@@ -157,7 +157,7 @@ class Claim(ConfigSection):
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"compare: two statements are named {twice[0]!r}. Rename one of them")
         if all(each.context for each in self.compare):
-            raise ValueError("compare: every statement is context. At least one must be claimed by the source")
+            raise ValueError("compare: every statement is context. Remove `context` from at least one statement")
         for each in self.compare:
             if bool(self.program) == bool(each.cells):
                 raise ValueError(

@@ -26,7 +26,7 @@ from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
 
-command = App(name="claims", help="Claims of talks: list them with the latest verdicts, measure and judge them.")
+command = App(name="claims", help="List, measure and judge claims made in conference talks.")
 ClaimNames = Annotated[str, Parameter(help="names of claims; default: all")]
 
 
@@ -37,7 +37,7 @@ def listing(
     output: Annotated[Path | None, Parameter(help="write a Markdown page to this file")] = None,
     results: Annotated[str | None, Parameter(help="results folder; default: results/", metavar="DIR")] = None,
 ) -> int:
-    """List claims with their latest verdicts. If you name claims, show their statements as well."""
+    """List claims with the latest verdicts. If you name claims, also show the statements of each claim."""
     claims, verdicts_by_claim = select_claims(read_claims(), names), recorded.latest_verdicts(results_folder(results))
     if output:
         write_file(output, show.page(claims, verdicts_by_claim))
@@ -57,13 +57,13 @@ def _as_json(claims: Sequence[Claim], verdicts_by_claim: Mapping[str, ClaimVerdi
 
 @command.command
 def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
-    """Measure the undecided statements of claims, then judge the claims by all measurements so far.
+    """Measure the undecided statements of claims, then judge the claims from all measurements so far.
 
-    Claims that share servers form a group. tfb measures each group in a separate run and divides --time among them.
+    Claims that share servers form a group. tfb measures each group in a separate run and divides --time among the runs.
     """
     require_clone("claims run")
     if flags.part:
-        raise UsageError("--part: claims group their own implementations. Remove the flag, and name claims instead")
+        raise UsageError("--part: claims determine the implementations. Remove the flag, and name claims instead")
     if flags.resume:
         raise UsageError("--resume: ./tfb claims run always continues with earlier measurements. Remove the flag")
     claims = select_claims(read_claims(), names)
@@ -121,10 +121,10 @@ def _measure_groups(claims: Sequence[Claim], settings: Settings, seconds: float 
 
 
 def _judge_claims(claims: Sequence[Claim], settings: Settings) -> dict[str, ClaimVerdict]:
-    """Judge the claims by all comparable runs in the results folder, record the verdicts and return them.
+    """Judge the claims from all comparable runs in the results folder. Record and return the verdicts.
 
-    If the comparable runs lack a cell of a claim, keep the earlier verdict on the claim. For example, runs before a
-    kernel update are not comparable.
+    If a cell of a claim was not measured in these runs, keep the earlier verdict on the claim. For example, runs before
+    a kernel update are not comparable.
     """
     records, runs_by_implementation = measure.evidence(settings.results) or (None, {})
     verdicts_by_claim, verdicts = recorded.read_claims(settings.results).verdicts, {}

@@ -1,6 +1,6 @@
-"""Measures the undecided statements of claims in benchmark runs, or by starting the claim's program.
+"""Measures the undecided statements of claims with benchmark runs or with the claim's program.
 
-The runs use the measurement plan ``interleaved``. One run measures all claims that share servers. All runs on the same
+The runs use the design ``interleaved``. One run measures all claims that share servers. All runs on the same
 machine with the same builds contribute to a verdict.
 """
 
@@ -38,7 +38,7 @@ from harness.records.run_records import RunRecords
 
 JAVA_CONDITION = ">=21"  # Java version that the claims' programs need, because they use virtual threads
 PROGRAM_STARTS = 5  # number of fresh starts of a claim's program
-# Properties of the machine that must be equal in all combined runs.
+# Facts about the machine that must be equal in all combined runs.
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 # Sections of a profile that do not affect whether runs are comparable.
 EXCLUDED_SECTIONS = {"description", "interleaved", "processes"}
@@ -75,9 +75,9 @@ def group_open_claims(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdi
 
 
 def open_part(claim: Claim, recorded_verdict: ClaimVerdict | None) -> Claim | None:
-    """Return the claim with only the statements whose servers need further processes, or None if none do.
+    """Return the claim with only the statements whose servers need further processes, or None if there are none.
 
-    A server keeps all of its cells, because the work that a process did earlier may affect later measurements.
+    All cells of such a server are measured again, because earlier work of a process may affect later measurements.
     """
     if recorded_verdict is None:
         return claim
@@ -112,7 +112,7 @@ def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
 def measurement_settings(
     claims: Sequence[Claim], settings: Settings, seconds: float | None = None, processes: int = 0
 ) -> Settings:
-    """Return the settings of a run for these claims. Set the run's length by ``processes`` or by ``seconds``."""
+    """Return the settings of a run for these claims. ``processes`` or ``seconds`` limits the length of the run."""
     rules = settings.profile.processes
     if seconds and not processes and rules.minimum < rules.maximum:  # the limits are equal if --processes is given
         single_process = measurement_settings(claims, settings, processes=1)
@@ -136,14 +136,14 @@ def measurement_settings(
     )
 
 
-# ---- what was measured ----------------------------------------------------------------------------------------------
+# ---- earlier measurements -------------------------------------------------------------------------------------------
 
 
 def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | None:
-    """Combine the records of all comparable runs for claims. Return them with the runs of each implementation.
+    """Return the combined records of all comparable runs for claims, and the runs of each implementation.
 
-    A run is comparable if its machine, runtime, tools and settings equal those of the newest run. Processes that ran
-    an older build of their implementation are left out. The others are numbered consecutively across runs. Return None
+    A run is comparable if the machine, runtime, tools and settings match the newest run. Processes that ran an older
+    build of an implementation are omitted. The remaining processes are numbered consecutively across runs. Return None
     if no run for claims exists.
     """
     readers = []
@@ -186,7 +186,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
 
 
 def _comparable_conditions(info: RunInfo) -> object:
-    """Return the conditions that must be equal in two runs to combine their records."""
+    """Return the conditions that must be equal in all runs that ``evidence`` combines."""
     profile = info.settings.get("profile")
     rules = (
         {key: value for key, value in profile.items() if key not in EXCLUDED_SECTIONS}
@@ -222,7 +222,10 @@ def _changed(before: str, now: str, folder: str) -> bool:
 
 
 def run_program(claim: Claim) -> dict[str, float]:
-    """Run a claim's program and return the figures that it prints. Raises EnvironmentLacksError and StartError."""
+    """Return the figures that a claim's program prints.
+
+    Raises EnvironmentLacksError if the program cannot be started, or StartError if figures are missing in the output.
+    """
     env = dict(os.environ)
     if tool := toolchain.find_tool("java", JAVA_CONDITION):
         env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
@@ -241,7 +244,7 @@ def run_program(claim: Claim) -> dict[str, float]:
 
 
 def record_verdicts(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
-    """Record verdicts and replace earlier verdicts on the same claims. Raises StoreError."""
+    """Record verdicts, replacing earlier verdicts on the same claims. Raises StoreError."""
     all_verdicts = {**recorded.read_claims(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
     write_managed_file(
         results.resolve(),

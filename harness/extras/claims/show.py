@@ -82,7 +82,7 @@ def picture(statement: StatementVerdict) -> str:
 def show(
     claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, with_statements: bool
 ) -> None:
-    """Print the latest verdicts on claims. ``with_statements`` adds their statements with the measured values."""
+    """Print the latest verdicts on claims. ``with_statements`` adds the statements with the measured values."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for header in ("claim", "verdict", "claim and measurement"):
         table.add_column(header, no_wrap=header == "claim")
@@ -93,7 +93,7 @@ def show(
         for statement in verdict.statements if verdict and with_statements else ():
             name = f"{statement.name} (context)" if statement.context else statement.name
             measurement = f"{name}: {measured(statement)}, claimed {expected(statement)}\n"
-            explanation = f"{statement.reason}{f'; to decide more: {statement.takes}' if statement.takes else ''}"
+            explanation = f"{statement.reason}{f'; to decide: {statement.takes}' if statement.takes else ''}"
             table.add_row(
                 "",
                 _styled(statement.verdict),
@@ -107,7 +107,7 @@ def _styled(word: ClaimConclusion | None) -> Text:
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
-    """Return the text of the page claim-verdicts.md. It has an introduction and a table of claims with verdicts."""
+    """Return claim-verdicts.md as Markdown, with an introduction and a table of claims and verdicts."""
     measured_claims = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
     counts = Counter(each.verdict for each in measured_claims)
     verdict_counts = Counter(
@@ -134,6 +134,6 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
 
 
 def _deciding(verdict: ClaimVerdict) -> str:
-    """Return the diagram of the first statement that has the claim's verdict."""
+    """Return the first diagram of a statement with the claim's verdict, or an empty string."""
     drawn = (picture(each) for each in verdict.statements if each.verdict == verdict.verdict and not each.context)
     return next((f"`{text}`" for text in drawn if text), "")

@@ -7,7 +7,7 @@ from harness.plugins import ObjectPath, Plugin
 
 
 class DeploymentsPlugin(Plugin):
-    """The runtime of ``--server-host`` and related flags, and ``report`` of several runs."""
+    """Plugin for ``--server-host`` and related flags, and for ``report`` with several runs."""
 
     hooks: ClassVar[Mapping[str, ObjectPath]] = {
         "choose_remote_runtime": "harness.extras.deployments.machines_runtime:choose",

@@ -20,7 +20,7 @@ logger = logging.getLogger("tfb.machines")
 
 OPEN_SECONDS = 20.0  # time limit for connecting to an engine
 CALL_SECONDS = 10.0  # time limit for a docker command
-SETTLE_SECONDS = 1.0  # how long to wait for the ssh session to end; a forwarded stream may end slightly before it
+SETTLE_SECONDS = 1.0  # maximum wait for the end of the ssh session; a forwarded stream may end slightly earlier
 # Use the host keys from the user's ssh configuration, never prompt, and end the session after four silent seconds.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
@@ -103,7 +103,7 @@ class ConnectedMachine:
 def reached(host: Host, folder: Path, *, needs_address: bool = True) -> Iterator[ConnectedMachine]:
     """Connect to a machine, forward its engine's socket, and yield the machine.
 
-    If ``needs_address`` is set, a Docker context must have an address at which the other machines reach it. Raises
+    If ``needs_address`` is set, a Docker context must declare the machine's address for the other machines. Raises
     UsageError if the address is missing, EnvironmentLacksError with a remedy if the machine cannot be used, or
     MachineLostError if the engine does not respond.
     """
@@ -149,7 +149,7 @@ def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None
             if completed.status == 0:
                 return
             raise EnvironmentLacksError(
-                f"{name} is reachable over ssh, but no Docker engine responds at its {SOCKET} "
+                f"{name} is reachable over ssh, but no Docker engine responds on {SOCKET} "
                 f"({completed.stdout.strip()[-200:]}): start the engine, add the user to the docker group, or set "
                 "AllowStreamLocalForwarding yes in sshd_config"
             )

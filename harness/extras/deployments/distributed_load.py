@@ -1,4 +1,4 @@
-"""Runs load generators on several client machines. They start together and behave like a single generator."""
+"""Runs load generators on several client machines, which start together and act as a single generator."""
 
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -86,9 +86,12 @@ class Generators:
         return self._begun
 
     def wait(self, seconds: float) -> int | None:
-        """Return 0, the status of a failed generator, or None if one is still running. Raises MachineLostError."""
+        """Return 0 if all generators succeeded, a failed generator's status, or None while generators are running.
+
+        Wait for at most ``seconds`` per generator. Raises MachineLostError.
+        """
         try:
-            for machine in self._machines:  # includes the database's machine, whose loss no generator would notice
+            for machine in self._machines:  # including the database's machine, whose loss no generator would detect
                 machine.require_reachable()
         except MachineLostError:
             for machine, _, program in self._parts:  # the docker clients of a lost engine would wait forever

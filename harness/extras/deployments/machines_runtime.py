@@ -1,4 +1,4 @@
-"""The Docker runtime on several machines. It builds the images on this machine and sends them to the others."""
+"""The Docker runtime for several machines, which builds images on this machine and sends them to the others."""
 
 import atexit
 import logging
@@ -33,7 +33,10 @@ logger = logging.getLogger("tfb.machines")
 
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
-    """Connect to the machines and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
+    """Connect to the machines and return the runtime.
+
+    Raises UsageError for incompatible flags, and EnvironmentLacksError or MachineLostError for unusable machines.
+    """
     refuse(settings)
     compose.engine_version()
     docker_runtime = make_docker_runtime(settings, implementations, logs, run_id, prepare=False)
@@ -80,17 +83,17 @@ class MachinesRuntime(DockerRuntime):
 
     @property
     def server_machine(self) -> ConnectedMachine:
-        """Return the machine of the servers."""
+        """Return the machine that runs the servers."""
         return self.reached[self.hosts.server]
 
     @property
     def database_machine(self) -> ConnectedMachine | None:
-        """Return the machine of the database, or None for an existing PostgreSQL server."""
+        """Return the machine that runs PostgreSQL, or None if the run uses an existing PostgreSQL server."""
         return self.reached[self.hosts.database] if isinstance(self.hosts.database, Host) else None
 
     @property
     def clients(self) -> tuple[ConnectedMachine, ...]:
-        """Return the machines of the load generators."""
+        """Return the machines that run the load generators."""
         return tuple(self.reached[client] for client in self.hosts.clients)
 
     def prepare(self) -> None:
@@ -115,7 +118,7 @@ class MachinesRuntime(DockerRuntime):
         """Return a context in which the shared PostgreSQL server runs on the database machine."""
         machine = self.database_machine
         if machine is None:
-            raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb starts none")
+            raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb does not start PostgreSQL")
         make_container = partial(RemoteContainer, machine=machine, run_id=self.project.run_id)
         return self._database(machine.address, replace(self.project, engine=machine.engine), make_container)
 

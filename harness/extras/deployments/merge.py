@@ -15,10 +15,10 @@ from harness.records.store import RunStore
 
 
 def merge_runs(runs: Mapping[str, Path], results: Path, *, across: bool = False) -> Path:
-    """Merge runs into a new run and return its folder. ``runs``: name of the deployment or part -> folder.
+    """Merge runs into a new run and return the new folder. ``runs`` maps deployments or parts to folders.
 
-    If any run is a part, all runs must be the parts of a selection. Raises UsageError if the runs cannot be merged, or
-    StoreError if one cannot be read or written. ``across`` permits parts of different commits or kinds of machines.
+    If any run is a part, all runs must be the parts of a selection. ``across`` permits parts from different commits or
+    kinds of machines. Raises UsageError if the runs cannot be merged, or StoreError if a run cannot be read or written.
     """
     records_by_deployment = dict(
         zip(
@@ -29,7 +29,7 @@ def merge_runs(runs: Mapping[str, Path], results: Path, *, across: bool = False)
     )
     infos = [records.info for records in records_by_deployment.values()]
     if len({(each.started_at, each.machine.hostname) for each in infos}) < max(2, len(infos)):
-        raise UsageError("report RUN RUN …: name at least two different runs, one for each deployment or part")
+        raise UsageError("report RUN RUN …: pass at least two different runs, one for each deployment or part")
     first = infos[0]
     part = require_all_parts(dict(zip(runs, infos, strict=True))) if any(each.part for each in infos) else None
     deployments: list[MachineSet] = []
@@ -42,7 +42,7 @@ def merge_runs(runs: Mapping[str, Path], results: Path, *, across: bool = False)
             if not across:
                 raise UsageError(
                     f"{name} differs from the first part in {differing}. Ratios between parts would include this "
-                    "difference. Repeat the part at the same commit on a machine of the same kind, or add --across"
+                    "difference. Repeat the part with the same commit on the same kind of machine, or add --across"
                 )
             problems.append(f"{name} differs from the first part in {differing}")
         numbers = tuple(sorted(store.process_numbers(records)))
@@ -85,7 +85,7 @@ def _profile(info: RunInfo) -> dict[str, object]:
 
 
 def _process_limits(first: RunInfo, deployments: Sequence[MachineSet] | None) -> dict[str, object]:
-    """Return the fields with the numbers of processes per implementation. Parts (None) keep their own numbers."""
+    """Return the process counts of the merged run. For parts (``deployments`` is None), keep the recorded counts."""
     profile = _profile(first)
     rules = profile.get("processes")
     limits: dict[str, object] = {**(rules if isinstance(rules, dict) else {}), "looks": ()}
@@ -117,5 +117,5 @@ def _require_comparable(first: RunInfo, other: RunInfo, name: str, part: Part | 
         differing.append("uncommitted changes")
     if differing:
         raise UsageError(
-            f"{name} differs from the first run in {', '.join(differing)}: repeat it with the same flags and commit"
+            f"{name} differs from the first run in {', '.join(differing)}: use the same flags and commit for all runs"
         )

@@ -1,4 +1,4 @@
-"""Checks whether runs are the parts of a selection (``run --part``), and whether their results can be joined."""
+"""Checks whether runs are the parts of a selection (``run --part``) and can be merged."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -10,7 +10,7 @@ MEMORY_TOLERANCE = 0.1  # maximum relative difference in memory size between mac
 
 
 def require_all_parts(infos: Mapping[str, RunInfo]) -> Part:
-    """Return the record of the joined parts. Raises UsageError unless they divide the selection completely."""
+    """Return the record of the merged parts. Raises UsageError unless the parts form the complete selection."""
     first, owners = next(info.part for info in infos.values() if info.part), dict[int, str]()
     for name, info in infos.items():
         part = info.part

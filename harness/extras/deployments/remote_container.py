@@ -26,7 +26,7 @@ from harness.runtime.limits import Limits
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits for starting the reader and for each reading
 METER_IMAGE = "tfb/meter"
-# Flags that give the reader access to the namespaces of the host, read-only.
+# Flags that give the reader read-only access to the host's namespaces.
 NAMESPACES = (
     *("--pid", "host", "--cgroupns", "host", "--network", "host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:ro"),
     *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -36,8 +36,8 @@ NAMESPACES = (
 class RemoteContainer(Container):
     """A running container on a remote machine. Its output is appended to ``log`` until ``close``.
 
-    The output stream ends when the container ends. Therefore ``alive`` need not ask the machine while a trial runs. If
-    ``port`` is 0, the reader does not count connections. Raises StartError if the container exits immediately.
+    The output stream ends with the container, so ``alive`` does not contact the machine during a trial. If ``port`` is
+    0, the reader does not count connections. Raises StartError if the container exits immediately.
     """
 
     def __init__(
@@ -78,13 +78,16 @@ class RemoteContainer(Container):
         return self.machine.docker("container", "inspect", "--format", form, self.id).stdout.strip() or "0"
 
     def line(self) -> dict[str, Any]:
-        """Return the current counters from the reader. Raises ServerDiedError and MachineLostError."""
+        """Return the current counters.
+
+        Raises ServerDiedError if the container or the reader has exited, or MachineLostError if the machine is lost.
+        """
         # Calls within 50 ms return the same reading.
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self.machine.require_reachable()
         if control := self._reader.stdin:
-            with contextlib.suppress(OSError):  # if the write fails, the output has ended as well, and _line reports it
+            with contextlib.suppress(OSError):  # a failed write means that the reader has exited; _line reports this
                 control.write(b"\n")
                 control.flush()
         self._last, self._last_at = self._line(READ_SECONDS), time.monotonic()
@@ -141,7 +144,7 @@ class RemoteContainer(Container):
         return RemoteConnections(self)
 
     def how_it_ended(self) -> str:
-        """Append the remaining output to the log, and return how the container ended according to the engine."""
+        """Append the remaining output to the log, and return the engine's description of how the container ended."""
         self._follower.wait(SETTLE_SECONDS)
         self.machine.require_response()
         self._complete_log()
@@ -152,7 +155,7 @@ class RemoteContainer(Container):
         self.machine.docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Stop the container, and append the remaining output to the log. Kill it after ``STOP_SECONDS``."""
+        """Stop the container, and append the remaining output to the log. Kill the container after ``STOP_SECONDS``."""
         try:
             seconds = process.STOP_SECONDS
             self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)

@@ -1,4 +1,4 @@
-"""Surveys the machines of a run. It records facts, grades and network links, and removes earlier runs' leftovers."""
+"""Records facts, grades and network links of a run's machines, and removes leftovers from earlier runs."""
 
 import json
 import select
@@ -25,7 +25,7 @@ RUN = "doctor"
 
 
 def roles(hosts: Hosts, connected: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[RoleMachine, ...]:
-    """Return each machine with all of its roles. Raises MachineLostError and EnvironmentLacksError."""
+    """Return the facts and roles of each machine. Raises MachineLostError or EnvironmentLacksError."""
     host_roles = [("server", hosts.server), ("database", hosts.database)]
     host_roles += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
     machines = []
@@ -164,11 +164,11 @@ def clean(hosts: Hosts, *, dry_run: bool) -> int:
 
 
 def _clean(machine: ConnectedMachine, *, dry_run: bool) -> int:
-    """Clean a machine and return the number of resources that could not be removed."""
+    """Remove leftovers and images from a machine, and return the number of failures."""
     machine.require_response()
     all_leftovers, own_images = compose.engine_leftovers(machine.engine), images.own_images(machine.engine)
     removable = [leftover for leftover in all_leftovers if leftover.is_certain]
-    print(f"{machine.name}: {len(removable)} leftovers from ended runs, {len(own_images)} images from runs")
+    print(f"{machine.name}: {len(removable)} leftovers from finished runs, {len(own_images)} images")
     for leftover in all_leftovers:
         if not leftover.is_certain:
             print(f"not removed, because it belongs to an unknown run: {leftover}")

@@ -1,7 +1,7 @@
 """Declares the plugin for the regression gate.
 
-The gate compares two versions of a service, base and head. It also runs a second copy of base, to measure noise. Base,
-the copy and head are called the sides of the comparison.
+The gate compares two versions of a service, base and head. It also runs a control copy of base, to measure noise. Base,
+head and the control copy are called the sides of the comparison.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class GatePlugin(Plugin):
     verbs: ClassVar[Mapping[str, Verb]] = {
         "init": Verb(target="harness.extras.gate.init:command", help="write the tfb.toml of a service"),
         "history": Verb(
-            target="harness.extras.gate.history:command", help="draw the verdicts that compare --history kept"
+            target="harness.extras.gate.history:command", help="draw the verdicts saved by compare --history"
         ),
     }
     designs: ClassVar[Mapping[str, ObjectPath]] = {"gate": "harness.extras.gate.gate_design:regression_gate"}

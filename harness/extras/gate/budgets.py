@@ -19,7 +19,7 @@ from harness.units import format_seconds
 
 BUDGETS = {"budget_p99": "response-time-p99", "budget_cpu": "cpu-per-request"}  # key in tfb.toml -> metric
 LABELS = {"budget_p99": "the 99th percentile of response times", "budget_cpu": "CPU time per request"}
-MAX_BUDGET_PROCESSES = 60  # tfb never recommends more processes than this
+MAX_BUDGET_PROCESSES = 60  # maximum number of processes that tfb recommends
 BUDGET_ERROR = 0.02  # probability of "slower" for a request that costs exactly the budget
 
 
@@ -73,14 +73,14 @@ def _apply(verdict: RequestVerdict, trials: Sequence[Trial], request: Request, m
 
 
 def _log_costs(trials: Sequence[Trial], metric: str) -> list[float]:
-    """Return, for each process, the mean of the logarithms of a metric's values."""
+    """Return a metric's mean logarithm for each process."""
     return [fmean(map(math.log, values)) for values in _by_process(trials, metric).values()]
 
 
 def _half_width(logs: Sequence[float], count: int) -> float:
-    """Return the half-width of the mean's confidence interval that ``count`` processes would give.
+    """Predict the half-width of the mean's confidence interval for ``count`` processes, from the measured variation.
 
-    Assume that these processes vary as much as the measured processes.
+    Return infinity if there are fewer than two processes.
     """
     if min(len(logs), count) < 2:
         return math.inf

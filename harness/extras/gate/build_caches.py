@@ -3,8 +3,9 @@
 The other sides of a comparison reuse downloads and compiled crates (``share``). Later comparisons with the same lock
 files reuse the folders that tfb.toml names (``keep`` and ``restore``).
 
-Only base's build can fill a cache. tfb fills the cache before head is built, and removes files that base's source code
-affects. Either all sides use the cache, or no side does. Each side gets a separate copy. A filled cache never changes.
+Only base's build can fill a cache. tfb fills the cache before head is built, and removes files that were built from
+base's source code. Either all sides use the cache, or no side does. Each side gets a separate copy. A filled cache
+never changes.
 """
 
 import json
@@ -29,9 +30,9 @@ from harness.paths import build_caches_folder
 from harness.plan.service import CacheName, Service
 from harness.records.remove_tree import remove_tree, remove_tree_if_possible
 
-MAX_BYTES = 4 << 30  # limit on the total size of all caches; tfb removes the least recently used caches above it
+MAX_BYTES = 4 << 30  # maximum size of all caches in bytes; tfb removes the least recently used caches
 COPY_SECONDS = 600
-FORMAT = 2  # increased when tfb removes more files from caches, so that it ignores caches of earlier versions
+FORMAT = 2  # version of the caches' content; increment it to invalidate existing caches
 ABOUT = "about.json"  # file in each cache; records the folder in which base was built
 NO_LOCK_FILES = "have no lock file, or would install packages from the repository into node_modules"
 LOCK_FILES = re.compile(
@@ -44,12 +45,12 @@ MANIFESTS = re.compile(
     r"|go\.(mod|work)|pyproject\.toml|setup\.(py|cfg)|constraints[\w.-]*\.txt|settings\.gradle(\.kts)?|config\.toml"
     r"|gradle\.properties|\.(nvmrc|node-version|python-version|tool-versions|java-version)|[\w.@+-]*\.(patch|prisma)"
 )
-# Folders that the other sides reuse: package managers decide which of these files still fit.
+# Folders that the other sides reuse. Package managers detect which files are still valid.
 SHARED_FOLDERS = ("target",)
 SHARED = (*SHARED_FOLDERS, *(name for name in get_args(CacheName) if name.startswith("~/")))
 SKIPPED = (".git", "node_modules", ".venv", "target")
 TOOLS = ("node", "npm", "python3", "pip", "cargo", "rustc", "go", "java", "mvn", "cc")
-# Prefixes of dependencies that are folders of the repository. Package managers may copy such folders.
+# Prefixes of dependencies on folders in the repository, which package managers may copy.
 LOCAL_DEPENDENCY = re.compile(rb"\b(?:file|link|portal|workspace):")
 NODE_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions")
 NODE_FOLDERS = (".bin", ".pnpm", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
@@ -66,7 +67,7 @@ class BuildCaches:
     services: Mapping[str, tuple[Service, Path]]  # side -> service and folder
     roots: Mapping[str, Path]  # side -> root folder of the side's copy of the repository
     origin: Path  # the service's folder in the user's working tree
-    note: str = ""  # line for the report that says whether and how the build used a cache
+    note: str = ""  # line for the report about the use of caches
     _store: Path | None = field(default=None, init=False)  # cache to fill after base's build, if any
 
     @property
@@ -88,7 +89,7 @@ class BuildCaches:
             return
         store = build_caches_folder() / str(keys.pop())
         if not os.path.isdir(store):  # noqa: PTH112 - Path.is_dir raises PermissionError
-            self._store, self.note = store, "cache: empty; later comparisons reuse what this build of base installs"
+            self._store, self.note = store, "cache: empty; later comparisons reuse base's dependencies"
             return
         copied_paths: list[Path] = []
         try:
@@ -113,7 +114,7 @@ class BuildCaches:
         self.note = f"cache: all sides reuse {', '.join(stored_names)} from an earlier build of base"
 
     def keep(self, homes: Path | None) -> None:
-        """Save base's folders to the cache. Call this after base's build. Do nothing if they came from a cache."""
+        """Save base's folders to a cache, unless ``restore`` copied them from a cache. Call this after base's build."""
         if self._store is None:
             return
         _, folder = self.services[BASE]
@@ -143,7 +144,7 @@ class BuildCaches:
                 remove_tree_if_possible(stage)
 
     def share(self, homes: Path | None) -> Iterator[tuple[str, Path]]:
-        """Copy dependencies from base's build to sides that lack them. Yield the side and the path of each copy."""
+        """Copy dependencies from base's build to sides without them. Yield the side and the path of each copy."""
         _, folder = self.services[BASE]
         for name in SHARED if homes else SHARED_FOLDERS:
             source = _place(name, folder, homes and homes / BASE)
@@ -163,7 +164,7 @@ class BuildCaches:
                     yield side, target
 
     def _key(self, side: str) -> str | None:
-        """Return a hash of everything that determines a side's dependencies, or None if they cannot be cached."""
+        """Return a hash of all inputs that determine a side's dependencies, or None if tfb cannot cache them."""
         service, folder = self.services[side]
         files = dict(_manifests(self.roots[side]))
         if not any(LOCK_FILES.fullmatch(Path(name).name) for name in files):
@@ -197,7 +198,7 @@ def _manifests(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _has_local_packages(name: str, content: bytes) -> bool:
-    """Return whether a lock file or manifest lists a folder or archive of the repository as a dependency."""
+    """Return whether a lock file or manifest lists a folder or archive in the repository as a dependency."""
     if LOCAL_DEPENDENCY.search(content):
         return True
     try:
@@ -231,7 +232,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _replace_path(folder: Path, old: str, new: str) -> None:
-    """Replace the path ``old`` by ``new`` in a virtual environment's scripts and settings."""
+    """Replace the path ``old`` with ``new`` in a virtual environment's scripts and settings."""
     if folder.name != ".venv":
         return
     for path in (folder / "pyvenv.cfg", *folder.glob("bin/*"), *folder.glob("lib*/python*/site-packages/*.pth")):
@@ -324,7 +325,7 @@ def _clean_cargo(folder: Path, root: Path, service_folder: Path) -> None:
                     _remove(each)
     parents = {parent for path in profiles for parent in path.parents if parent.is_relative_to(folder)}
     kept = {*profiles, *parents, folder / ".rustc_info.json", *(parent / "CACHEDIR.TAG" for parent in parents)}
-    for parent in parents:  # other files, for example a copy of the program, would be newer than head's source code
+    for parent in parents:  # Cargo would consider other files, such as the program, newer than head's code
         _remove(*(each for each in parent.iterdir() if each not in kept))
 
 
@@ -342,7 +343,7 @@ def _clean_maven(folder: Path) -> None:
 
 
 def _clean_pip(folder: Path) -> None:
-    """Remove wheels that were built from a folder. Keep wheels whose recorded origin is a URL of another machine."""
+    """Remove wheels that were built from a folder. Keep wheels with a remote URL as the recorded origin."""
     for wheel in folder.glob("wheels/**/*.whl"):
         origin = wheel.parent / "origin.json"
         if not origin.is_file() or '"file://' in origin.read_text(encoding="utf-8"):
@@ -350,7 +351,7 @@ def _clean_pip(folder: Path) -> None:
 
 
 def _clean_go(folder: Path, root: Path) -> None:
-    """Empty the cache if the service uses cgo, because Go does not notice changes to C files in other folders."""
+    """Empty the cache if the service uses cgo, because Go does not detect changes to C files in other folders."""
     files = (Path(place, name) for place, _, names in os.walk(root) for name in names if name.endswith(".go"))
     if any(path.is_file() and CGO.search(path.read_bytes()) for path in files):
         _remove(*folder.iterdir())
@@ -370,7 +371,7 @@ def cache_sizes() -> list[tuple[Path, float, int]]:
 
 
 def _limit_size(parent: Path) -> None:
-    """Remove the least recently used caches until the remaining caches fit into ``MAX_BYTES``."""
+    """Remove the least recently used caches above ``MAX_BYTES`` in total, and abandoned temporary folders."""
     total = 0
     for store, used, size in sorted(cache_sizes(), key=lambda each: each[1], reverse=True):
         total += size

@@ -1,6 +1,7 @@
 """The command ``./tfb compare --base`` for a service, which measures two versions side by side.
 
-Base, a copy of base, and head are the sides of the comparison. A session builds, measures and judges them once.
+A comparison has three sides: base, a control copy of base, and head. A session builds, measures and judges all sides.
+With ``--confirm``, a second session follows if head is slower.
 """
 
 import math
@@ -89,15 +90,15 @@ def _agreed(first: RequestVerdict, second: RequestVerdict | None) -> RequestVerd
         return second
     if (first.verdict == "slower") == (second_verdict == "slower") or first.verdict in ("failed", "cannot tell"):
         return first
-    reason = f"{first.verdict} in the first session, {second_verdict} in the second: the sessions disagree"
+    reason = f"the sessions disagree: {first.verdict} in the first session, {second_verdict} in the second"
     return first.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})
 
 
 PROFILE = "gate"
 WORKING_TREE = "the working tree"
-KEEP_LOGS = "--results DIR keeps the logs and measurements"
+KEEP_LOGS = "use --results DIR to keep the logs and measurements"
 EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-# Seconds for one process of each side with up to three requests. The key says whether a just-in-time compiler runs.
+# Seconds to measure a process of every side with up to three requests. Key: whether a just-in-time compiler runs.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
 MIN_BUDGET_PROCESSES = 4  # with two processes, intervals are too wide to show that a cost exceeds a budget
@@ -109,7 +110,7 @@ SUPPORTED_FLAGS = {  # flags of ``run`` that also apply to services
 
 
 class SideError(TfbError):
-    """A side that could not be built or never responded. It makes the verdict "failed" (head) or "cannot tell"."""
+    """A failed build or measurement of a side. The verdict is "failed" for head, otherwise "cannot tell"."""
 
     def __init__(self, side: str, action: str, reason: str) -> None:
         super().__init__(f"{HEAD if side == HEAD else BASE} could not be {action}: {reason}")
@@ -118,7 +119,7 @@ class SideError(TfbError):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedComparison:
-    """A comparison's sides, ready to be measured."""
+    """The copied sides of a comparison and the requests to measure."""
 
     declared: DeclaredRequests
     services: Services  # side -> service and folder, in build order: head is last
@@ -142,7 +143,7 @@ def compare(
 ) -> int:
     """Measure both versions, print the verdict, and return the exit code.
 
-    ``base`` and ``head`` have the syntax that ``sides.copy_side`` accepts. If ``head`` is None, use the working tree.
+    ``sides.copy_side`` describes the syntax of ``base`` and ``head``. If ``head`` is None, measure the working tree.
     """
     command = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_writable(outputs)
@@ -228,7 +229,7 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
 
 
 def prepare(folder: Path, base: str, head: str | None, scratch: Path, seed: int) -> PreparedComparison:
-    """Copy the sides to ``scratch`` and read their requests, without executing any part of them."""
+    """Copy the sides to ``scratch`` and read the declared requests, without executing code of either version."""
     notes: list[str] = []
     of_head = sides.copy_side(folder, head, scratch / HEAD, notes)
     of_base = sides.copy_side(folder, base, scratch / BASE, notes, of_head.file)
@@ -315,7 +316,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
             records = store.read_run(Path(chosen.results) / own_id)
             if not records.trials:
                 raise
-            chosen_runtimes.clear()  # after Ctrl-C, start no side again
+            chosen_runtimes.clear()  # after Ctrl-C, skip the collision check, which would start sides again
         session.isolation.require_unchanged()
         for runtime in chosen_runtimes:
             require_no_collision(
@@ -330,7 +331,7 @@ def _require_responses(records: RunRecords) -> None:
     for implementation in records.info.implementations:
         if (build := implementation.build) and build.status != "ok":
             raise SideError(implementation.name, "built", build.reason)
-    # Skip sides that sent wrong responses, because the judge explains them.
+    # Skip sides with trials or wrong responses, because the judge reports their problems.
     known = {trial.implementation for trial in records.trials}
     known |= {verdict.implementation for verdict in records.verdicts if verdict.outcome is Outcome.FAIL}
     for side in (BASE, HEAD):  # base first, because the verdict is "cannot tell" if both sides fail
@@ -340,10 +341,10 @@ def _require_responses(records: RunRecords) -> None:
 
 
 def _require_writable(outputs: VerdictOutputs) -> None:
-    """Raise UsageError if an output file cannot be written. This check saves a measurement in vain."""
+    """Raise UsageError if an output file cannot be written, before any time is spent on measurements."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
-            raise UsageError(f"{flag} {name}: there is no folder {folder}: create it, or name a different file")
+            raise UsageError(f"{flag} {name}: there is no folder {folder}: create it, or choose a different file")
     if outputs.history and Path(outputs.history).exists():
         history.read_history(Path(outputs.history))
 

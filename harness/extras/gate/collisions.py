@@ -58,7 +58,7 @@ def _explain_denial(line: str, folder: Path, account: str) -> str:
         if not path.is_relative_to(folder):
             return (
                 f"cause: the side's account ({account}) may not access {path} ({_owner(place)}). {OWN_FOLDERS}: use a "
-                "path in one of these folders, for example by a variable in service.env"
+                "path in one of these folders, for example with a variable in service.env"
             )
     return f"cause: the side's account ({account}) may not access a file. {OWN_FOLDERS}"
 
@@ -81,7 +81,7 @@ def _owner(path: Path) -> str:
     return f"{path} belongs to uid {uid}"
 
 
-LOG_BYTES = 1 << 20  # only this many bytes at the end of a log are searched
+LOG_BYTES = 1 << 20  # maximum number of bytes to search at the end of a log
 # Messages that programs print if a port, a pid file or a lock is already in use.
 IN_USE = re.compile(
     r"EADDRINUSE|EEXIST|EWOULDBLOCK|already (?:in use|running|bound|locked|exists|started|active|allocated)|file exists"
@@ -93,19 +93,19 @@ PORT = re.compile(r"(?:\bport\D{0,9}|[\d\])*]:|:::|localhost:)(\d{2,5})\b", re.I
 
 
 class CollisionError(TfbError):
-    """Sides that need the same port, file or lock, and therefore cannot run at the same time."""
+    """A conflict between sides that need the same port, file or lock."""
 
 
 @dataclass(kw_only=True)
 class CollisionWatch:
-    """The running sides, the files that they use, and their listening ports other than PORT."""
+    """The running sides, and the files and additional ports that they use."""
 
     up: dict[str, Server] = field(default_factory=dict)
     ports: dict[str, set[int]] = field(default_factory=dict)  # side -> listening ports other than PORT
     files: dict[str, str] = field(default_factory=dict)  # path of a file in use -> side that uses it
 
     def look(self) -> None:
-        """Update the ports of all running sides."""
+        """Record the additional ports of all running sides."""
         for side, server in self.up.items():
             self.ports.setdefault(side, set()).update(second_ports(server))
 
@@ -161,7 +161,7 @@ def require_no_collision(
     processes: Sequence[ProcessRecord],
     folder: Path,
 ) -> None:
-    """Start each failed side alone, and raise CollisionError if it works. No side may be running."""
+    """Start each failed side alone. Raise CollisionError if the side then works. The sides must not be running."""
     for process in processes:
         if process.status != "failed" or process.log is None:
             continue
@@ -197,7 +197,7 @@ def _ports_alone(runtime: Runtime, side: Implementation, log: Path) -> set[int] 
                 verdict = verifier.verify_test_type(server, kind, address, process=1, thorough=False, loads=())
                 if verdict.outcome is Outcome.FAIL:
                     return None
-            time.sleep(3.0)  # a side that was started alone works if it survives this long
+            time.sleep(3.0)  # a side that works must survive this long
             server.program.require_alive()
             return second_ports(server)
     except TfbError:

@@ -1,4 +1,4 @@
-"""Checks the paths of all files that a compose file reads, before Docker Compose reads them."""
+"""Checks all paths in a compose file before Docker Compose reads the files at these paths."""
 
 import os
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from harness.errors import UsageError
 
 MOST_BYTES = 1 << 20  # maximum size of a compose file in bytes
 MOST_NODES = 100_000  # maximum number of values in a compose file after all aliases are expanded
-READING_KEYS = ("env_file", "extends", "include", "label_file")  # keys whose values name files
+READING_KEYS = ("env_file", "extends", "include", "label_file")  # keys whose values contain file paths
 REMOTE = ("://", "git@", "oci:", "github.com/")
 
 
 def confined(path: Path, root: Path) -> bool:
-    """Return whether a path is below ``root``, in whatever order ``..`` and links are resolved.
+    """Return whether a path is within ``root``, regardless of the order in which ``..`` and links are resolved.
 
-    Docker Compose removes ``..`` textually, but the kernel follows links first. Both resulting paths must be below
-    ``root``.
+    Docker Compose removes ``..`` before it follows links. The kernel follows links first. Both resulting paths must be
+    within ``root``.
     """
     root = root.resolve()
     ways = (path.resolve(), Path(os.path.normpath(path.absolute())).resolve())
@@ -28,7 +28,7 @@ def confined(path: Path, root: Path) -> bool:
 def require_confined(file: Path, root: Path) -> None:
     """Raise UsageError if a compose file, or a file that it includes or extends, reads a file outside ``root``.
 
-    The check covers keys at any depth, because includes and merges can move keys.
+    The check covers keys at any depth, because includes and merges can move a key to another level.
     """
     pending, visited = [file], set[Path]()
     while pending:
@@ -50,17 +50,19 @@ def _require_path(file: Path, key: str, leaf: str, root: Path) -> None:
     if key == "project_directory":
         raise UsageError(f"{location}: tfb cannot check paths below a different project directory. Remove the key")
     if "$" in leaf:
-        raise UsageError(f"{location}: the path contains a variable, so tfb cannot check it. Write the path itself")
+        raise UsageError(f"{location}: the path contains a variable, so tfb cannot check it. Replace the variable")
     if any(word in leaf for word in REMOTE):
-        raise UsageError(f"{location}: the file is remote. Put a copy into the repository")
+        raise UsageError(f"{location}: the file is remote. Copy it to the repository")
     if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
         raise UsageError(f"{location} is not a regular file. Replace it with a regular file")
     if not confined(file.parent / leaf, root):
-        raise UsageError(f"{location}: the file is outside {root}. Put it into the repository, or into service.files")
+        raise UsageError(
+            f"{location}: the file is outside {root}. Move it to the repository, or list it in service.files"
+        )
 
 
 def _read(file: Path) -> list[yaml.Node]:
-    """Return the documents of a YAML file as nodes. Raises UsageError if the file cannot be read."""
+    """Parse a YAML file into document nodes. Raises UsageError if the file is missing, too large or invalid."""
     try:
         if not file.is_file():
             raise UsageError(f"{file}: the compose file does not exist. Correct service.compose in tfb.toml")
@@ -83,7 +85,7 @@ def _read(file: Path) -> list[yaml.Node]:
             counted.add(id(node))
             sizes[id(node)] = 1 + sum(sizes[id(part)] for part in _parts(node))
     if sum(sizes[id(node)] for node in documents) > MOST_NODES:
-        raise UsageError(f"{file}: its aliases stand for more than {MOST_NODES} values. Use fewer aliases")
+        raise UsageError(f"{file}: the aliases expand to more than {MOST_NODES} values. Use fewer aliases")
     return documents
 
 
@@ -94,7 +96,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _paths(documents: list[yaml.Node]) -> Iterator[tuple[str, str]]:
-    """Yield each key that names files, with every scalar below it."""
+    """Yield (key, scalar) for every scalar below a key whose value contains file paths."""
     for key, value in _entries(documents):
         if key in READING_KEYS:
             for inner, below in _entries([value]):

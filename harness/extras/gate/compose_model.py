@@ -1,7 +1,7 @@
-"""Rewrites a side's compose project so that it shares nothing with this machine or with the other sides.
+"""Rewrites a side's compose project to isolate the side from this machine and from the other sides.
 
-The sides of a comparison are base, its copy and head. The input is the model that ``docker compose config`` prints. It
-has all includes, merges and variables resolved. tfb copies, drops or rewrites known keys, and refuses all other keys.
+The sides of a comparison are base, its copy and head. The input is the output of ``docker compose config``, in which
+all includes, merges and variables are resolved. tfb copies, drops or rewrites known keys, and refuses all other keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ KEPT = frozenset(
         "tty", "ulimits", "user", "working_dir",
     }
 )
-# Keys to drop. Either other programs on this machine read them, or tfb sets them itself.
+# Keys to drop, because tfb sets them itself or because they affect only other programs on this machine.
 DROPPED = frozenset(
     {
         "annotations", "container_name", "deploy", "develop", "env_file", "label_file",
@@ -35,7 +35,7 @@ DROPPED = frozenset(
         "pids_limit", "ports", "profiles", "pull_policy", "scale",
     }
 )
-# Keys that give a container rights over this machine.
+# Keys that give a container privileges on this machine.
 RIGHTS = frozenset(
     {
         "cap_add", "cgroup_parent", "cpu_rt_period", "cpu_rt_runtime", "credential_spec", "device_cgroup_rules",
@@ -60,14 +60,14 @@ CONSENTS = frozenset(
     {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
 )
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
-VALUE_PREFIX = "TFB_VALUE_"  # prefix of variables that contain secrets, so that no program interprets their names
+VALUE_PREFIX = "TFB_VALUE_"  # prefix for variables with secrets, to avoid names that programs interpret
 MOST_CONTAINERS = 8  # maximum number of containers per service
 MOST_REFUSALS = 20  # maximum number of refused keys in a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """Parameters of ``separate_model``."""
+    """The identity, limits and permissions of the side that ``separate_model`` isolates."""
 
     project: str
     service: str  # name of the measured service
@@ -81,13 +81,13 @@ class Separation:
 def separate_model(model: ComposeTree, separation: Separation) -> dict[str, Any]:
     """Return a model that shares no resources with this machine or with the other sides.
 
-    Raises a UsageError that lists all keys that tfb refuses.
+    Raises UsageError with a list of the refused keys.
     """
     return _Separator(separation).whole(model)
 
 
 class _Separator:
-    """A visitor of a compose model that rewrites its keys and collects those that tfb refuses."""
+    """A compose model visitor that rewrites keys and collects the keys that tfb refuses."""
 
     def __init__(self, separation: Separation) -> None:
         self.given = separation
@@ -153,7 +153,7 @@ class _Separator:
                 separated |= self._namespace(name, key, str(value))
             elif key not in RIGHTS:
                 self._refuse(f"services.{name}.{key}", "this version of tfb does not know the key", "remove it")
-            elif self._consented(name, key, "it gives the container rights over this machine"):
+            elif self._consented(name, key, "it gives the container privileges on this machine"):
                 separated[key] = value
         return separated | self._limits(name, entry)
 
@@ -163,7 +163,7 @@ class _Separator:
         resources = deploy.get("resources") or {}
         limits = resources.get("limits") or {}
         if (resources.get("reservations") or {}).get("devices"):
-            self._refuse(f"services.{name}.deploy", "it reserves devices of this machine", "remove the reservation")
+            self._refuse(f"services.{name}.deploy", "it reserves devices on this machine", "remove the reservation")
         count = max(int(entry.get("scale") or 1), int(deploy.get("replicas") or 1))
         most = 1 if name == self.given.service else MOST_CONTAINERS
         if count > most:
@@ -181,27 +181,27 @@ class _Separator:
             return {key: value}
         if key == "network_mode" and value in ("bridge", "default"):
             return {}  # copy nothing, because the side's private network has the same effect
-        if value == "host" and self._consented(name, key, "it shares a namespace of this machine"):
+        if value == "host" and self._consented(name, key, "it shares a namespace with this machine"):
             return {key: value}
         if value != "host":
             why = f"{value!r} is not in this compose file"
-            self._refuse(f"services.{name}.{key}", why, "share with a service of the file (service:NAME), or remove it")
+            self._refuse(f"services.{name}.{key}", why, "use a service in this file (service:NAME), or remove it")
         return {}
 
     def _image(self, name: str, value: str) -> str:
         if not value[0].isalnum():
-            self._refuse(f"services.{name}.image", f"{value!r} is not the name of an image", "correct it")
+            self._refuse(f"services.{name}.image", f"{value!r} is not an image name", "correct it")
         return value
 
     def _security(self, name: str, value: list[str]) -> list[str]:
         harmless = {"no-new-privileges", "no-new-privileges:true", "no-new-privileges=true"}
         if not set(value) <= harmless:
-            self._consented(name, "security_opt", "it may lift the engine's protection of this machine")
+            self._consented(name, "security_opt", "it may disable the engine's protection of this machine")
         return value
 
     def _hooks(self, name: str, value: list[ComposeTree]) -> list[dict[str, Any]]:
         if any(hook.get("privileged") for hook in value):
-            self._consented(name, "privileged", "a hook has all rights over this machine")
+            self._consented(name, "privileged", "a hook has full control of this machine")
         return [{**hook, "environment": set_only(hook.get("environment"))} for hook in value]
 
     def _networks(self, name: str, value: Mapping[str, ComposeTree | None]) -> Mapping[str, ComposeTree | None]:
@@ -215,7 +215,7 @@ class _Separator:
         for source in value:
             if source.startswith("container:"):
                 where = f"services.{name}.volumes_from"
-                self._refuse(where, f"{source!r} is not in this compose file", "use a volume of the file")
+                self._refuse(where, f"{source!r} is not in this compose file", "use a volume in this file")
         return value
 
     def _mounts(self, name: str, value: list[ComposeTree]) -> list[ComposeTree]:
@@ -227,18 +227,18 @@ class _Separator:
             return mount
         if kind != "bind":
             self._refuse(
-                location, f"each side needs its own data, unlike a mount of type {kind!r}", "use a volume of the file"
+                location, f"the sides would share the data in a mount of type {kind!r}", "use a volume in this file"
             )
             return None
         source, read_only = Path(mount["source"]), bool(mount.get("read_only"))
         if (mount.get("bind") or {}).get("propagation", "rprivate") not in ("private", "rprivate"):
-            self._refuse(location, f"{source} would pass mounts on to this machine", "remove bind.propagation")
+            self._refuse(location, f"mounts in {source} would propagate to this machine", "remove bind.propagation")
         if confined(source, self.given.root):
-            source = source.resolve()  # resolve now, so that later changes to links do not affect the mount
+            source = source.resolve()  # resolve now, so later changes to links do not affect the mount
             self.binds.append((location, source, not read_only))
         elif not read_only:
             why = f"{source} is outside the side's copy of the repository, so the sides would share written data"
-            self._refuse(location, why, "use a volume of the file, or a folder of the repository")
+            self._refuse(location, why, "use a volume in this file, or a folder in the repository")
         else:
             self._consented(name, "volumes", f"{source} is a file or folder on this machine")
         create = bool((mount.get("bind") or {}).get("create_host_path")) and confined(source, self.given.root)
@@ -263,7 +263,7 @@ class _Separator:
                 separated[key] = value
             elif key not in BUILD_RIGHTS | {"network"}:
                 self._refuse(f"{location}.{key}", "this version of tfb does not know the key", "remove it")
-            elif self._consented(name, f"build.{key}", "it gives the build rights over this machine or accounts on it"):
+            elif self._consented(name, f"build.{key}", "it gives the build privileges or credentials of this machine"):
                 separated[key] = value
         return separated
 
@@ -274,16 +274,16 @@ class _Separator:
 
     def _inside(self, where: str, path: str) -> Path:
         if not path.startswith("/") or "://" in path:
-            self._refuse(where, f"{path!r} is remote", "build from a folder of the repository")
+            self._refuse(where, f"{path!r} is remote", "build from a folder in the repository")
         elif not confined(Path(path), self.given.root):
-            self._refuse(where, f"{path} is outside the side's copy of the repository", "put it into the repository")
+            self._refuse(where, f"{path} is outside the side's copy of the repository", "move it to the repository")
         return Path(path).resolve()
 
     # ---- shared by services -----------------------------------------------------------------------------------------
 
     @staticmethod
     def _used(model: ComposeTree, kind: str) -> Iterator[tuple[str, Any]]:
-        """Yield the networks, volumes, secrets or configs that a service names, and the default network."""
+        """Yield the networks, volumes, secrets or configs (``kind``) that a service uses, and the default network."""
         names = {"default"} if kind == "networks" else set[str]()
         for service in (model.get("services") or {}).values():
             for each in (*(service.get(kind) or ()), *((service.get("build") or {}).get(kind) or ())):
@@ -331,12 +331,12 @@ class _Separator:
         for key in ("driver", "template_driver"):
             if entry.get(key):
                 self._refuse(
-                    f"{location}.{key}", "an external program provides the value", "use a file of the repository"
+                    f"{location}.{key}", "an external program provides the value", "use a file in the repository"
                 )
         if variable := entry.get("environment"):
             if variable not in self.given.env:
                 why = f"Docker Compose would read {variable} from the caller's environment"
-                self._refuse(f"{location}.environment", why, f"set {variable} in env of tfb.toml's [service]")
+                self._refuse(f"{location}.environment", why, f"set {variable} in service.env in tfb.toml")
             return {"environment": f"{VALUE_PREFIX}{variable}"}
         if file := entry.get("file"):
             source = self._inside(f"{location}.file", str(file))
@@ -345,16 +345,16 @@ class _Separator:
         return {"content": entry.get("content", "")}
 
     def _require_fixed_binds(self) -> None:
-        """Refuse mounts below a writable mount, because a container could replace their source with a link."""
+        """Refuse mount sources below a writable mount, because a container could replace them with links."""
         for where, source, _ in self.binds:
             for other, above, writable in self.binds:
                 if writable and above in source.parents:
-                    why = f"{source} lies in {above}, which {other} mounts writable, and could be replaced by a link"
-                    self._refuse(where, why, "mount the upper folder read-only (:ro), or mount a different folder")
+                    why = f"a container could replace {source} with a link, because {other} mounts {above} writable"
+                    self._refuse(where, why, "mount the parent folder read-only (:ro), or mount a different folder")
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables that have values. Docker Compose would take other values from the caller's environment."""
+    """Omit variables without a value, which Docker Compose would copy from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 

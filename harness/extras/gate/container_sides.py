@@ -60,7 +60,7 @@ class ContainedSide:
         return project_of(self.session, self.side)
 
     def build(self, log: Path) -> BuildRecord:
-        """Build or pull the images of all services. Record their ids, because a tag may later name another image."""
+        """Build or pull all images. Record the image ids, because tags may later refer to different images."""
         log.parent.mkdir(parents=True, exist_ok=True)
         commands = self._commands()
         for command in commands:
@@ -91,7 +91,7 @@ class ContainedSide:
 
     @contextmanager
     def started(self, log: Path) -> Iterator[str]:
-        """Start the service with its dependencies, and yield its container id. Finally, remove all containers."""
+        """Start the service and its dependencies, and yield the container id. Remove all containers on exit."""
         model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
         try:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
@@ -130,14 +130,14 @@ class ContainedSide:
 
 
 def make_contained_side(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> ContainedSide:
-    """Return a side that runs in containers. ``top`` is the root of its copy of the repository.
+    """Return a side that runs in containers. ``top`` is the root of the side's copy of the repository.
 
     Raises UsageError if tfb refuses a key in the compose file.
     """
     for variable, value in service.env.items():
         if not VARIABLE.fullmatch(variable) or "\0" in value:
             raise UsageError(
-                f"{side}: service.env: {variable!r} has an invalid name or value for an environment variable"
+                f"{side}: service.env: {variable!r} has an invalid name or value: correct the environment variable"
             )
     redaction.declare(service.env)
     name = service.service or ONLY
@@ -195,10 +195,10 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
     options = ["--env-file", str(variables)]
     if (usual := file.parent / ".env").is_file():
         if not confined(usual, top):
-            raise UsageError(f"{usual}: the file is outside {top}. Put a copy into the repository")
+            raise UsageError(f"{usual}: the file is outside {top}. Copy it to the repository")
         options = ["--env-file", str(usual), *options]
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", str(service.service)):
-        raise UsageError(f"{side}: service.service: {service.service!r} is not the name of a service")
+        raise UsageError(f"{side}: service.service: {service.service!r} is not a service name")
     command = ["docker", "compose", "--ansi", "never", "--project-name", project_of(session, side), *options]
     command += ["--file", str(file), "config", "--format", "json", str(service.service)]
     environment = {**client_environment(proxies=False), **NO_REMOTES}
@@ -209,12 +209,12 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
     try:
         model: dict[str, Any] = json.JSONDecoder().raw_decode(completed.stdout[start:])[0]
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{side}: {file}: docker compose printed no model of it: {error}") from error
+        raise UsageError(f"{side}: {file}: docker compose printed invalid JSON: {error}") from error
     return model
 
 
 def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables whose values a model's secrets and configs use."""
+    """Return the variables that a model's secrets and configs use, with the prefix ``VALUE_PREFIX``."""
     entries = [entry for kind in ("secrets", "configs") for entry in (model.get(kind) or {}).values()]
     names = {str(entry["environment"]) for entry in entries if entry.get("environment")}
     return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}
@@ -246,7 +246,7 @@ def write_private(file: Path, text: str) -> None:
 
 
 def env_file(variables: Mapping[str, str]) -> str:
-    """Format variables for Docker Compose, with ``$`` and quotes escaped."""
+    """Format variables as an env file for Docker Compose. Escape ``$``, quotes and backslashes."""
     lines = []
     for name, value in variables.items():
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
@@ -255,5 +255,5 @@ def env_file(variables: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Escape a value, so that Docker Compose does not interpolate it."""
+    """Escape ``$``, which Docker Compose would otherwise interpolate."""
     return value.replace("$", "$$")

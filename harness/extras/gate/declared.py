@@ -1,7 +1,7 @@
 """Compares the tfb.toml files of base and head. Base's file controls the measurement, so head cannot change it.
 
-tfb does not measure a request that only head declares, but verifies head's responses to it. If base and head declare a
-request differently, head's responses are verified against both declarations. The report lists all other differences.
+Requests that only head declares are verified, but not measured. If base and head declare a request differently, head's
+responses are verified against both declarations. The report lists all other differences.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,14 +22,14 @@ from harness.records.verification_record import WHOLE_SERVER, Outcome, Verificat
 BASE_DECIDES = ("cache", "connections", "headers", "language", "name")
 STARTING = frozenset({"build", "postgres", "service", *TARGET_PREFIXES.values(), "dockerfile", "compose"})
 VALUE_SHOWN = 80  # maximum length of a changed value in a note, in characters
-# Suffix of the name of head's declaration if base declares the request differently. Declared names contain no "~".
+# Suffix for the names of requests that head declares differently from base. Declared names contain no "~".
 OWN = "~head"
 UNVERIFIED_KEYS = {
     "weight",
     "threshold",
     "budget_p99",
     "budget_cpu",
-}  # keys of a request that do not affect which responses are correct
+}  # keys of a request that do not affect verification
 NO_SUCH_REQUEST = ("404", "405", "501")  # statuses with which servers reject an unknown path or method
 
 
@@ -42,12 +42,12 @@ class DeclaredRequests:
     added: tuple[Request, ...]  # requests declared only by head
     removed: frozenset[str]  # names of requests declared only by base
     changed: tuple[Request, ...]  # head's declaration of requests that base declares differently
-    borrowed: bool  # whether base's file comes from head or the working tree; base may then lack a request
+    borrowed: bool  # whether base's file comes from head or the working tree; base may then not support a request
     notes: tuple[str, ...]
 
     @property
     def verified_on_head(self) -> tuple[Request, ...]:
-        """Return the requests for which head's responses are verified but not measured."""
+        """Return the requests that tfb verifies on head, but does not measure."""
         return (*self.added, *(each.model_copy(update={"name": f"{each.name}{OWN}"}) for each in self.changed))
 
 
@@ -64,12 +64,12 @@ def compare_declarations(
     if head.service.url and not base.service.url and not target_given:
         raise UsageError(
             f"head's {service.FILE} sets url = {head.service.url!r}, but base's does not: the service at this URL may "
-            "not be head. Name the URL on the command line (--head http://HOST:PORT)"
+            "not be head. Pass the URL on the command line (--head http://HOST:PORT)"
         )
     if head.service.start and not (base.service.start or base.service.url) and not target_given:
         raise UsageError(
-            f"head's {service.FILE} starts a command on this machine ({_shown(head.service.start)}), but base's a "
-            "container, in which head could do no harm. If you trust head, name the command on the command line "
+            f"head's {service.FILE} starts a command on this machine ({_shown(head.service.start)}), but base's file "
+            "starts a container, which protects this machine. If you trust head, pass the command on the command line "
             "(--head cmd:COMMAND), or change base first"
         )
     base_requests = {request.name: request for request in base.request}
@@ -82,7 +82,7 @@ def compare_declarations(
         notes.append(f"head's {service.FILE} declares {', '.join(changed)} differently: base's declaration is measured")
     if removed:
         gone = ", ".join(name for name in base_requests if name in removed)
-        notes.append(f"head's {service.FILE} no longer declares {gone}: the verdict on base's declaration is left open")
+        notes.append(f"head's {service.FILE} no longer declares {gone}: the verdict is 'slower' or 'cannot tell'")
     if added:
         notes.append(f"not in base: {', '.join(request.name for request in added)}: verified on head, not measured")
     counted = {key: getattr(base.service, key) for key in BASE_DECIDES}
@@ -102,12 +102,12 @@ def compare_declarations(
 
 
 def _contract(request: Request) -> dict[str, object]:
-    """Return the keys of a request that decide which responses are correct."""
+    """Return the parts of a request's declaration that affect verification."""
     return request.model_dump(exclude=UNVERIFIED_KEYS)
 
 
 def _service_notes(base: service.Service, head: service.Service, *, asked: bool) -> Iterator[str]:
-    """Yield a note for each key of [service] that head changes. Notes never contain values of variables."""
+    """Yield a note for each key of [service] that head changes. Omit values of variables, which may be secret."""
     for key in service.Service.model_fields:
         old, new = getattr(base, key), getattr(head, key)
         if old == new or (asked and key in STARTING):
@@ -144,10 +144,10 @@ def without_added_requests(records: RunRecords, declared: DeclaredRequests) -> R
 
 
 def apply_declarations(result: GateResult, records: RunRecords, declared: DeclaredRequests) -> GateResult:
-    """Return the result with verdicts that take the differences between the declarations into account.
+    """Adjust the verdicts to the differences between the declarations.
 
-    It has verdicts on requests that only head declares. If head's responses match head's changed declaration, the
-    request does not fail. A request that head no longer declares never gets a good verdict.
+    Add a verdict on each request that only head declares. If head's responses match head's changed declaration, the
+    verdict is not "failed". If head no longer declares a request, the verdict is neither "same" nor "faster".
     """
     verdicts = tuple(_left_open(one) if one.request in declared.removed else one for one in result.requests)
     verdicts = tuple(_excused(one, records) for one in verdicts)
@@ -161,9 +161,9 @@ def _left_open(verdict: RequestVerdict) -> RequestVerdict:
     """Return the verdict on a request that head no longer declares: "slower" or "cannot tell"."""
     if verdict.verdict == "slower":
         return verdict
-    said = f"head's {service.FILE} no longer declares it"
+    said = f"head's {service.FILE} no longer declares the request"
     if verdict.verdict != "cannot tell":
-        said += f" (it would be {verdict.verdict})"
+        said += f" (otherwise the verdict would be {verdict.verdict})"
     reason = f"{said}: {verdict.reason}" if verdict.reason else said
     return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})
 
@@ -179,13 +179,13 @@ def _excused(verdict: RequestVerdict, records: RunRecords) -> RequestVerdict:
     ):
         return verdict
     reason = (
-        f"head's responses match head's {service.FILE}, but not base's, so there is no comparison: {verdict.reason}"
+        f"head's responses match head's {service.FILE}, but not base's, so they are not comparable: {verdict.reason}"
     )
     return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason})
 
 
 def _lacking_in_base(records: RunRecords, declared: DeclaredRequests) -> set[str]:
-    """Return the requests that base and its copy reject as unknown, but to which head responds as declared.
+    """Return the requests that base and its copy reject as unknown, but that head handles correctly.
 
     Such requests exist only if base's declarations come from head or the working tree.
     """
@@ -199,7 +199,7 @@ def _lacking_in_base(records: RunRecords, declared: DeclaredRequests) -> set[str
 
 
 def _is_unknown(violations: Sequence[VerificationRecord]) -> bool:
-    """Return whether a side responded to a request with a status for an unknown path or method."""
+    """Return whether a side rejected a request because the path or method is unknown."""
     results = [result for verdict in violations for result in verdict.results if result.outcome is Outcome.FAIL]
     return bool(results) and all((result.actual or "").startswith(NO_SUCH_REQUEST) for result in results)
 
@@ -211,7 +211,7 @@ def _violations(records: RunRecords, side: str, name: str) -> list[VerificationR
 
 
 def _verified(records: RunRecords, name: str) -> RequestVerdict:
-    """Return the verdict on a request that base lacks. It depends on whether head's responses are correct."""
+    """Return the verdict on a request that base does not support, from the verification of head's responses."""
     violations = _violations(records, HEAD, name)
     if violations:
         return RequestVerdict(request=name, verdict="failed", reason=describe_violation(violations[0]))

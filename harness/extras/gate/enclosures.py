@@ -1,8 +1,8 @@
 """Isolates the sides (base, its copy and head) from each other if tfb does not run as root.
 
-Each side runs in an enclosure: a user namespace with a read-only view of the machine. Therefore no side can change
-files of base, tfb or the user. A side can read the user's home, but its changes there go to a private layer. Some
-kernels and containers do not permit user namespaces.
+Each side runs in an enclosure: a user namespace with a read-only view of the machine. No side can change the files of
+a different side, tfb or the user. A side can read the user's home, but writes go to a private layer. Some kernels and
+containers do not permit user namespaces.
 """
 
 import os
@@ -27,10 +27,14 @@ NOT_SEPARATE = (
     "head could write to base's files, because tfb cannot isolate the sides on this machine ({why}). tfb can detect "
     "changes only afterwards. If you do not trust head, run tfb as root, or run the service in a container"
 )
+SHARED_TEMPORARY = (
+    "the sides share /tmp and other temporary folders, because this machine permits no private ones ({why}), so their "
+    "files there can collide. Each side has its own TMPDIR"
+)
 
 
 def enclosures(roots: Mapping[str, Path], scratch: Path, read_only: Sequence[Path]) -> tuple[dict[str, Account], str]:
-    """Return an account with an enclosure for each side, or no accounts and the reason.
+    """Return each side's account with an enclosure. If enclosures do not work, return no accounts and the reason.
 
     ``scratch`` is the folder that contains all sides. ``read_only`` lists additional folders that no side may write to.
     """
@@ -56,14 +60,14 @@ def _probe(accounts: Mapping[str, Account], roots: Mapping[str, Path], scratch: 
             completed = process.run(["sh", "-c", PROBE, "sh", str(root), str(scratch)], seconds=10, account=account)
             (root / PROBE_FILE).unlink(missing_ok=True)
             if completed.status != 0:
-                return f"a test of the write protection exited with status {completed.status}"
+                return f"the write protection test exited with status {completed.status}"
     except TfbError as error:
         return str(error)
     return ""
 
 
-def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> Mapping[str, Account]:
-    """Add private temporary folders to the accounts. If the kernel forbids mounts, return the accounts unchanged.
+def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> tuple[Mapping[str, Account], str]:
+    """Return the accounts with private temporary folders and "", or the unchanged accounts and the reason.
 
     ``homes`` is the parent folder of the sides' homes, in the comparison's scratch folder.
     """
@@ -76,9 +80,9 @@ def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> Mapp
     try:
         for account in private_accounts.values():
             process.run(["true"], seconds=10, account=account)
-    except TfbError:  # for example in a container that may not mount file systems
-        return accounts
-    return private_accounts
+    except TfbError as error:  # for example in a container that may not mount file systems
+        return accounts, str(error)
+    return private_accounts, ""
 
 
 def _temporary_folders() -> tuple[Path, ...]:
@@ -90,7 +94,7 @@ def _temporary_folders() -> tuple[Path, ...]:
 def unenclosed() -> Account | None:
     """Return this user's account for sides without an enclosure, or None if tfb runs as root.
 
-    Programs under this account cannot read the memory or environment of other processes. They cannot use sudo either.
+    Programs under this account cannot use sudo, and cannot read the memory or environment of other processes.
     """
     uid = os.geteuid()
     if not uid:
@@ -99,7 +103,7 @@ def unenclosed() -> Account | None:
 
 
 def environment(account: Account) -> dict[str, str]:
-    """Return variables that make a side's programs use the private temporary folder."""
+    """Return environment variables that direct a side's programs to the private temporary folder."""
     return {"TMPDIR": str(account.enclosure.overlay / "tmp")} if account.enclosure else {}
 
 
@@ -143,7 +147,7 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def _home() -> Path | None:
-    """Return the user's home if it is writable, or None if there is no home to protect."""
+    """Return the user's home if it is a writable folder other than /, otherwise None."""
     try:
         home = Path.home().resolve()
     except RuntimeError:

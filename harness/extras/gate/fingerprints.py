@@ -1,6 +1,6 @@
-"""Detects changes by comparing fingerprints of files before and after.
+"""Detects tampering by comparing file fingerprints from before and after head's build and the measurements.
 
-It covers the files of base and its copy, and the programs outside the sides that all sides use.
+The fingerprints cover the files of base and its copy, and programs outside the sides' folders that all sides use.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ READ_ABOVE = frozenset(
     )
 )
 _CREATE, _MOVED_TO, _OVERFLOW = 0x100, 0x80, 0x4000  # constants from <sys/inotify.h>
-_EVENT = struct.Struct("iIII")  # struct inotify_event without the name that follows
+_EVENT = struct.Struct("iIII")  # struct inotify_event without the trailing name
 _READ_BYTES = 1 << 16
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -118,9 +118,9 @@ def _content(path: str, status: os.stat_result) -> str:
     mode = f"{status.st_mode:o}"
     try:
         if stat.S_ISLNK(status.st_mode):
-            return f"{mode} {os.readlink(path)}"  # noqa: PTH115 - a text
+            return f"{mode} {os.readlink(path)}"  # noqa: PTH115 - keeps the target as a string
         if stat.S_ISREG(status.st_mode):
-            with open(path, "rb") as file:  # noqa: PTH123 - likewise
+            with open(path, "rb") as file:  # noqa: PTH123 - path is a string
                 return f"{mode} {hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError as error:
         return f"{mode} {error.strerror}"
@@ -136,8 +136,8 @@ def changed_paths(root: Path, before: Mapping[str, Fingerprint], *, after_load: 
     """Yield changed, new and removed paths.
 
     If ``after_load`` is set, skip files that servers write, such as logs and databases. If the sides are also
-    ``separated``, skip every file that only its owner may write to. If they are not, additionally yield files that
-    were rewritten with their old content.
+    ``separated``, skip every file that only the owner may write to. If the sides are not ``separated``, also yield
+    files that were rewritten with the old content.
     """
 
     def may_change(path: str) -> bool:
@@ -156,7 +156,7 @@ def changed_paths(root: Path, before: Mapping[str, Fingerprint], *, after_load: 
 
 
 def _is_changed(path: str, fingerprint: Fingerprint, status: os.stat_result, *, restored: bool) -> bool:
-    """Return whether a file differs or, with ``restored``, was rewritten with its old content."""
+    """Return whether a file has changed. If ``restored`` is set, rewriting the old content counts as a change."""
     if fingerprint.metadata == _metadata(status):
         return False
     if restored and not stat.S_ISDIR(status.st_mode):
@@ -168,11 +168,11 @@ def _is_changed(path: str, fingerprint: Fingerprint, status: os.stat_result, *, 
 
 
 def _others_may_write(path: str) -> bool:
-    """Return whether other accounts may change a file or create files beside it."""
-    for place in (path, os.path.dirname(path)):  # noqa: PTH120 - of many files
+    """Return whether other accounts may change a file or create files in the same folder."""
+    for place in (path, os.path.dirname(path)):  # noqa: PTH120 - pathlib is slow for many files
         with suppress(FileNotFoundError):  # the server has removed the file or the folder
             status = os.lstat(place)
-            # All sides share a group.
+            # Group permissions count, because all sides share a group.
             if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode):
                 return True
     return False
@@ -214,7 +214,7 @@ def changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
     for path, metadata in before.items():
         if metadata:
             try:
-                about = os.stat(path)  # noqa: PTH116 - of many files
+                about = os.stat(path)  # noqa: PTH116 - pathlib is slow for many files
             except OSError:
                 return path
             if metadata != _metadata(about):

@@ -16,12 +16,12 @@ from harness.verify.wire import TIMEOUT_SECONDS
 
 GATE_RATE_SHARE = 0.5  # the regression gate's rate, as a share of the slowest version's throughput
 # If a service is slow, the regression gate lengthens its trials to reach MIN_GATE_REQUESTS, up to SLOW_TRIAL_SECONDS.
-# If a trial would still have fewer than MIN_CLOSED_REQUESTS, it may last up to MAX_GATE_SECONDS.
+# A trial that would still have fewer than MIN_CLOSED_REQUESTS requests may last up to MAX_GATE_SECONDS.
 MIN_GATE_REQUESTS, SLOW_TRIAL_SECONDS, MAX_GATE_SECONDS = 50, 6.0, 10.0
 MIN_CLOSED_REQUESTS = 5  # a closed loop with fewer responses is repeated at MAX_GATE_SECONDS
-# If responses time out, the closed loop is repeated. The number of connections is divided by CONNECTION_DIVISOR. It is
-# reduced further if the measured throughput cannot serve all connections within RESPONSE_TIME_SHARE of the time limit.
-# This leaves enough time for a slower side.
+# If responses time out, the closed loop is repeated with the number of connections divided by CONNECTION_DIVISOR. The
+# number is also limited to let the measured throughput serve all connections within RESPONSE_TIME_SHARE of the
+# timeout. The margin allows for a slower side.
 CONNECTION_DIVISOR, RESPONSE_TIME_SHARE = 4, 0.25
 MAX_ABANDONED_SECONDS = 30.0  # maximum wait for a server to finish requests that have timed out
 
@@ -38,7 +38,7 @@ class _CommonLoads:
 
     rates: dict[str, float] = field(default_factory=dict)  # requests/s
     connections: dict[str, int] = field(default_factory=dict)  # set only if the declared number overloads a version
-    closed_seconds: dict[str, float] = field(default_factory=dict)  # set only if the usual length is too short
+    closed_seconds: dict[str, float] = field(default_factory=dict)  # set only if the usual duration is too short
 
     def apply(self, cell: Cell) -> Cell:
         """Return the cell, with fewer connections if the declared number overloads a version."""
@@ -91,7 +91,7 @@ def _closed_loops(group: ActiveGroup, table: Sequence[Cell], loads: _CommonLoads
     are too few responses to set a rate, all versions are measured again for longer.
     """
     kind = table[0].test_type
-    length = 1.0 if group.number == 0 else 0.5  # shorter in later processes, which need not set the rate
+    length = 1.0 if group.number == 0 else 0.5  # later processes use shorter trials, because the rate is already set
     usual_seconds = group.plan.seconds(table[0].load, headline=True) * length
     trials: list[Trial] = []
     remaining = list(table)

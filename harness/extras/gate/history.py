@@ -40,7 +40,7 @@ def read_history(path: Path) -> list[GateResult]:
             results.append(GateResult.model_validate_json(line))
         except ValueError as error:
             raise UsageError(
-                f"{path}: line {number} is not a session of ./tfb compare: {line[:80]!r}; remove it or use a new file"
+                f"{path}: line {number} is not a result of ./tfb compare: {line[:80]!r}; remove it or use a new file"
             ) from error
     return results
 
@@ -56,7 +56,7 @@ def read_text(path: Path) -> str:
 
 
 def latest_lines(results: Sequence[GateResult]) -> Iterator[str]:
-    """Yield a line with the headline of each of the latest sessions."""
+    """Yield a line with the start time, head and headline of each of the last ten sessions."""
     return (
         f"{format_start(result)}  {one_line(result.head):<24} {_first(headline(result))}" for result in results[-10:]
     )
@@ -67,7 +67,7 @@ def _first(text: str) -> str:
 
 
 def request_lines(results: Sequence[GateResult], request: str) -> Iterator[str]:
-    """Yield a line for each session that shows a request's interval. All lines use the same axis."""
+    """Yield a line with a request's interval for each session. All lines use the same axis."""
     ratios = [(result, one.ratio) for result in results for one in result.requests if one.request == request]
     ends = drawing_range([ratio for _, ratio in ratios])
     for result, ratio in ratios:

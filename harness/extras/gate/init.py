@@ -72,7 +72,7 @@ def _joined(*parts: str) -> str:
 
 
 def _next_route(folder: ServiceFolder) -> str:
-    """Return the path of a Next.js API route."""
+    """Return the path of a Next.js API route, or an empty string."""
     for pattern in NEXT_ROUTES if "next" in folder.text("package.json") else ():
         for file in folder.glob(pattern):
             place = PurePath(file)
@@ -87,7 +87,7 @@ def _next_route(folder: ServiceFolder) -> str:
 
 
 def _django_route(folder: ServiceFolder) -> str:
-    """Return the path of the first view of a Django project, or the path of its admin login page."""
+    """Return the path of a Django project's first view or admin login page, or an empty string."""
     manage = (folder.glob("manage.py") + folder.glob("*/manage.py"))[:1]
     if not manage:
         return ""
@@ -112,7 +112,7 @@ TEMPLATE = """\
 [service]
 name = "{name}"
 {started}
-# ready = "/health"        # sends status 200 when the service is ready; default: path of the first request
+# ready = "/health"        # returns status 200 when the service is ready; default: path of the first request
 {env}
 {language}
 # postgres = true          # start PostgreSQL with an empty database: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
@@ -122,13 +122,13 @@ name = "{name}"
 [[request]]
 name = "root"
 path = "{path}"             # check this path
-# weight = 1.0             # share of all requests
+# weight = 1.0             # weight in the overall result
 [request.expect]
 status = 200
 # content_type = "application/json"
 # json = {{ ok = true }}     # the response must contain these members
 # json_schema = "schema.json"
-# size = [2, 100000]       # bytes of the body
+# size = [2, 100000]       # minimum and maximum body size in bytes
 
 # [[request]]
 # name = "item"
@@ -155,10 +155,10 @@ UNKNOWN = Stack(
 def command(
     folder: Annotated[str, Parameter(help="the service's folder; default: the current folder", metavar="DIR")] = ".",
 ) -> int:
-    """Write a tfb.toml for ./tfb compare --base REV, based on the service's files. Check it before you use it."""
+    """Write a tfb.toml for ./tfb compare --base REV, based on the service's files. Check the file before you use it."""
     service = Path(folder).resolve()
     if not service.is_dir():
-        raise UsageError(f"{service} is not a folder: name the service's folder")
+        raise UsageError(f"{service} is not a folder: pass the service's folder")
     if os.path.lexists(service / FILE):
         raise UsageError(f"{service / FILE} already exists: edit it, or delete it and run {PROGRAM} init again")
     stacks = recognise(service)
@@ -167,7 +167,7 @@ def command(
     try:
         confined.write(service, FILE, text.encode(), 0o644)
     except OSError as error:
-        raise UsageError(f"cannot write {service / FILE}: {error.strerror}: check the folder") from error
+        raise UsageError(f"cannot write {service / FILE}: {error.strerror}: make the folder writable") from error
     if stack is UNKNOWN:
         print(_format_unknown(service, text))
         return Exit.OK
@@ -196,7 +196,7 @@ def _format_names(stacks: Sequence[Stack]) -> str:
 
 
 def _format(service: Path, stack: Stack, others: Sequence[Stack]) -> str:
-    """Return the text of the tfb.toml."""
+    """Return the content of tfb.toml."""
     recognised = f"Recognised: {_format_names([stack])}." if stack.name else "FILL IN the marked values."
     recognised += f"\n# Also recognised, but not used: {_format_names(others)}." if others else ""
     variables = ", ".join(f"{name} = {_quoted(value)}" for name, value in stack.env.items())

@@ -17,11 +17,11 @@ MAX_HEAD_CPUS_UNDER_BASE = (
 )
 # Limits on base's CPU use while head is under load: number of CPUs, and share of head's CPU time.
 MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE = 0.005, 0.05
-UNEQUAL = 2.0  # background work counts as unequal above this ratio; equal background work favours neither side
+UNEQUAL = 2.0  # background work above this ratio counts as unequal; equal background work favours neither side
 
 
 def discard_disturbed(result: GateResult, records: RunRecords) -> GateResult:
-    """Return the result. If interference affected a request, replace its good verdict by "cannot tell"."""
+    """Replace the verdicts "same" and "faster" with "cannot tell" for requests that interference affected."""
     known = {name: _interference(records, name) for name in records.info.loads}
     known[ALL] = next(filter(None, known.values()), "")
     verdicts = tuple(_left_open(one, known.get(one.request, "")) for one in result.requests)
@@ -30,15 +30,15 @@ def discard_disturbed(result: GateResult, records: RunRecords) -> GateResult:
 
 
 def _left_open(verdict: RequestVerdict, disturbance: str) -> RequestVerdict:
-    """Replace a good verdict by "cannot tell" if ``disturbance`` is not empty."""
+    """Replace the verdict "faster" or "same" with "cannot tell" if ``disturbance`` is not empty."""
     if not disturbance or verdict.verdict not in ("faster", "same"):
         return verdict
-    reason = f"{disturbance} (it would be {verdict.verdict})"
+    reason = f"{disturbance} (otherwise the verdict would be {verdict.verdict})"
     return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})
 
 
 def _interference(records: RunRecords, name: str) -> str:
-    """Return a sentence about the side that used CPU time while another side was under load, or ""."""
+    """Describe excessive CPU use by a side without load, or return an empty string."""
     loads = [trial for trial in records.trials if trial.test_type == name and trial.load.kind == "open"]
     of_head = [trial for trial in loads if trial.implementation == HEAD]
     own = fmean([trial.server.cpu_seconds / trial.duration for trial in of_head if trial.duration] or [0.0])
@@ -52,5 +52,5 @@ def _interference(records: RunRecords, name: str) -> str:
 
 
 def _others(trials: Sequence[Trial]) -> float:
-    """Return how many CPUs the busiest of the sides without load used, as a mean over the trials."""
+    """Return the number of CPUs that the busiest side without load used, as a mean over the trials."""
     return fmean([trial.idle_cpu_share or 0.0 for trial in trials] or [0.0])

@@ -35,8 +35,8 @@ from harness.plan.implementation import Implementation
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Server
 
-# Entries of the user's home. A side's home contains links to all of them except those in WRITTEN. For each folder in
-# SHOWN, it links only the given entries of the folder (None means all).
+# Entries of the user's home. A side's home contains links to all entries, except for the caches in WRITTEN. For a
+# folder in SHOWN, only the listed entries of the folder are linked (None: all entries).
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 SHOWN = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
@@ -49,7 +49,7 @@ SHOWN = {
 
 
 class TamperedError(TfbError):
-    """A change to base's files, which makes the comparison invalid. ``by_head`` is set if head's build caused it."""
+    """A change to base's files or programs that invalidates the comparison. ``by_head`` is set if head caused it."""
 
     def __init__(self, reason: str, *, by_head: bool) -> None:
         super().__init__(reason)
@@ -70,17 +70,18 @@ class Isolation:
     closed: tuple[Path, ...] = ()  # additional folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
     sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute paths of sockets
-    note: str = ""  # line for the report that says why the sides are not separated
+    note: str = ""  # line for the report that explains why the sides are not separated
     caches: BuildCaches | None = None
 
     def prepare(self, *, separate: bool) -> None:
         """Prepare the sides' homes and accounts. Call this before the first build.
 
-        If ``separate`` is set, give each side's files to a separate account.
+        If ``separate`` is set, create an account for each side, and make it the owner of the side's files.
         """
         if separate:
             own = {side: _own_account() for side in self.roots}
-            self.owners = enclosures.with_private_temporary(own, self.homes)
+            self.owners, why = enclosures.with_private_temporary(own, self.homes)
+            self.note = enclosures.SHARED_TEMPORARY.format(why=why) if why else ""
             self.owners = show_sockets(self.sockets, self.owners)
         else:
             self.enclosed, why = enclosures.enclosures(self.roots, self.homes.parent, self.closed)
@@ -121,17 +122,19 @@ class Isolation:
         return f"{own}, in a mount namespace for each side" if self.enclosed else own
 
     def environment(self, side: str) -> dict[str, str]:
-        """Return the variables of a side's build and server: home, cache and temporary folder."""
+        """Return the environment variables for a side's home, cache and temporary folder."""
         if self.enclosed:
             return enclosures.environment(self.enclosed[side])
         home, owner = self.homes / side, self.owners.get(side)
         variables = {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "TMPDIR": str(home / "tmp")}
         if owner and owner.temporary and Path(STABLE_HOME).parent in owner.temporary.covered:
             variables["CARGO_HOME"] = f"{STABLE_HOME}/.cargo"  # Cargo compiles crates again if their path has changed
+        elif "CARGO_HOME" in os.environ:  # the user's folder, which the sides must not share
+            variables["CARGO_HOME"] = str(home / ".cargo")
         return variables
 
     def keep_caches(self) -> None:
-        """Reuse the dependencies that base's build installed, for the other sides and for later comparisons."""
+        """Copy the dependencies that base's build installed to the cache and to the other sides."""
         if self.caches is None:
             return
         homes = None if self.enclosed else self.homes
@@ -144,7 +147,10 @@ class Isolation:
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
-        """Check head's build in the block. Raise TamperedError if it changed base or left a process running."""
+        """Check base after the block, if the block builds head.
+
+        Raises TamperedError if head's build changed base, or left processes that tfb cannot kill.
+        """
         if side != HEAD:
             yield
             return
@@ -208,11 +214,11 @@ class IsolatedRuntime(ServiceRuntime):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """Return the accounts that run builds and servers, by purpose."""
+        """Return a description of the accounts for each purpose ("builds" and "servers")."""
         return dict.fromkeys(("builds", "servers"), self.isolation.account_names)
 
     def socket_place(self, implementation: Implementation) -> tuple[Path, str]:
-        """Return a folder of the side, and the path of the side's Unix socket in this folder."""
+        """Return the folder that contains a side's Unix socket, and the socket's path relative to this folder."""
         folder = self.isolation.sockets.get(implementation.name)
         return (folder.own, folder.name) if folder else super().socket_place(implementation)
 
@@ -242,7 +248,7 @@ class IsolatedRuntime(ServiceRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a side. If its account or folder makes the start fail, add that cause to the error."""
+        """Start a side. If the start fails because of the side's account or folder, add the cause to the error."""
         with ExitStack() as stack:
             stack.callback(self.watch.up.pop, implementation.name, None)
             self.watch.look()
@@ -312,7 +318,7 @@ def _give(root: Path, account: Account) -> None:
     """Change the owner of a folder and all files in it, without following links."""
     for place, folders, names in os.walk(root):
         for name in (*folders, *names):
-            os.lchown(os.path.join(place, name), account.uid, account.gid)  # noqa: PTH118 - of many files
+            os.lchown(os.path.join(place, name), account.uid, account.gid)  # noqa: PTH118 - faster for many files
     os.lchown(root, account.uid, account.gid)
 
 
@@ -329,7 +335,7 @@ def _furnish(home: Path) -> None:
                 continue
             if entry.name != ".cargo":
                 _show(entry, home / entry.name)
-    with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
+    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home
         cargo = os.environ.get("CARGO_HOME", "")
         _show(Path(cargo) if cargo.startswith("/") else Path.home() / ".cargo", home / ".cargo")
 

@@ -1,8 +1,8 @@
-"""Judges whether a change slows a service, from the records of base, head and the control copy of base.
+"""Judges from a session's records whether head is slower than base.
 
-The verdict depends on the CPU time per request at a fixed rate. If that is unknown, it depends on the response time.
-``paired`` computes the confidence intervals. A Bonferroni correction makes them hold for all requests together. If
-base and head are equal, at most 4 % of sessions call any request slower or faster.
+The verdict depends on the CPU time per request at a fixed rate. If CPU time is unknown, the verdict depends on response
+time. ``paired`` computes the confidence intervals, with a Bonferroni correction for the number of requests. If base and
+head are equal, at most 4 % of sessions call any request slower or faster.
 """
 
 import math
@@ -55,11 +55,11 @@ from harness.stats.ranking_model import Ratio
 from harness.verify.wire import TIMEOUT_SECONDS
 
 ALL = "all"  # name of the weighted total over all requests
-# Ratio of a change that four of five sessions detect to the interval's half-width: (1.96 + 0.84) / 1.96 (Cohen 1988).
+# Change that 80 % of sessions detect, divided by the interval's half-width: (1.96 + 0.84) / 1.96 (Cohen 1988).
 POWER_FACTOR = 1.43
 ANY_LOAD = ClosedLoop(connections=1)  # placeholder load for metrics that describe a process, not a trial
 MAX_RATIO_ERROR = 2.0  # an interval is useless if its upper end exceeds the estimate by more than this factor
-MAX_MINUTES = 240.0  # tfb never recommends longer sessions
+MAX_MINUTES = 240.0  # maximum session length that tfb recommends
 # Probability that a session calls any request slower or faster although base and head are equal. It is below 5 %,
 # because noise may not be normally distributed.
 SESSION_ERROR = 0.04
@@ -68,7 +68,7 @@ NOISE_ERROR = 0.01  # probability that a session finds a difference between base
 # times depend more on the machine.
 LATER_FACTOR = 1.25
 TOO_LATE = (
-    f"a response takes more than {TIMEOUT_SECONDS:g} s, even to a single request at a time: make the request faster, "
+    f"a response takes more than {TIMEOUT_SECONDS:g} s, even without concurrent requests: make the request faster, "
     "or remove it from tfb.toml"
 )
 SINGLE_PROCESS = (
@@ -84,13 +84,13 @@ class RequestVerdict(Record):
 
     request: str
     verdict: RecordedVerdict
-    reason: str = ""  # explanation of "failed" or "slower", or of "cannot tell" if noise is not the cause
+    reason: str = ""  # reason for "failed" or "slower", or for "cannot tell" if noise is not the cause
     metric: PairedMetric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
     noise: Ratio | None = None  # ratio of base to the control copy
-    detectable: float | None = None  # relative change that four of five such sessions would detect
-    minutes_more: float | None = None  # estimated additional minutes of measurement that would lead to a verdict
+    detectable: float | None = None  # relative change that 80 % of such sessions would detect
+    minutes_more: float | None = None  # estimated additional minutes until a verdict
     values: tuple[float, float] | None = None  # the metric's values for base and head, in seconds
     p50: tuple[float, float, float] | None = None  # seconds at the fixed rate: base, head and control copy
     p99: tuple[float, float, float] | None = None
@@ -99,7 +99,7 @@ class RequestVerdict(Record):
 
 
 class GateResult(Record):
-    """The result of a session, which builds, measures and compares base and head once."""
+    """The result of a session, which compares head with base."""
 
     base: str  # description of base
     head: str
@@ -117,14 +117,14 @@ class GateResult(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedVersions:
-    """Facts about the compared versions that the judge needs and the run's records lack."""
+    """Facts about the compared versions that the run's records do not contain."""
 
     base: str  # descriptions of the versions for the report
     head: str
     threshold: float = UNCHANGED_MARGIN  # relative difference up to which a request counts as unchanged
     thresholds: Mapping[str, float] = field(default_factory=dict)  # request -> declared threshold
     notes: Sequence[str] = ()
-    # Weight of each request in the total over all requests. A request without a weight has the weight 1.
+    # Weight of each request in the weighted total; default: 1.
     weights: Mapping[str, float] = field(default_factory=dict)
     running: int = 0  # number of versions (0 to 2) that were already running; tfb cannot restart them
 
@@ -171,7 +171,7 @@ def _judge_requests(records: RunRecords, versions: ComparedVersions, minutes: fl
             continue
         too_few = explain_too_few(records, name, tables.get(name), minutes)
         verdict = _decide(draft, ratios.get(name), versions, minutes, too_few)
-        if verdict.reason in ("", too_few):  # responses may be clearly slower although CPU times are too variable
+        if verdict.reason in ("", too_few):  # CPU times are too variable, but responses may be clearly slower
             closed_loop = time_per_response(records, name, error)
             verdict = _consider_response_time(verdict, time_ratios.get(name), closed_loop)
         verdicts.append(verdict)
@@ -204,7 +204,7 @@ def _draft_verdict(records: RunRecords, name: str) -> RequestVerdict:
         conclusion = "failed" if missing == [HEAD] and FAILURE_FLAGS & {*flags} else "cannot tell"
         return RequestVerdict(request=name, verdict=conclusion, reason=explain_missing(records, flags, missing[0]))
     metric: PairedMetric = "CPU per request" if all(t.cpu_per_request for t in valid_trials) else "response time"
-    load, _ = Counter(t.load for t in valid_trials).most_common(1)[0]  # several loads if the first rate was too high
+    load, _ = Counter(t.load for t in valid_trials).most_common(1)[0]  # several if the first rate was too high
     valid_trials = [t for t in valid_trials if t.load == load]
     if losses := excess_losses([t for t in trials if t.load == load]):
         conclusion = "failed" if FAILURE_FLAGS & {*losses} else "cannot tell"
@@ -245,7 +245,7 @@ def _decide(
     if half_width > math.log(MAX_RATIO_ERROR):
         return draft.model_copy(update={"reason": too_few})
     if not _contains_one(noise):
-        reason = "base and its copy have the same code, but measure differently: use a quieter machine, or repeat"
+        reason = "base and its copy have the same code, but different results: use a quieter machine, or repeat"
         return draft.model_copy(update={"reason": reason})
     draft = draft.model_copy(update={"threshold": versions.thresholds.get(draft.request)})
     margin = draft.threshold or versions.threshold

@@ -1,4 +1,4 @@
-"""Logs in to a side once per process, so that requests can send a token."""
+"""Logs in to each process of a side, to obtain the token that requests send."""
 
 import http.client
 import io
@@ -22,11 +22,11 @@ MAX_BYTES = 1 << 20
 
 
 def log_in(server: Server, login: Login) -> None:
-    """Log in, and put the token into the headers of all requests. Raises StartError if the response has no token."""
+    """Log in, and insert the token into the headers of all requests. Raises StartError if the login fails."""
     token = _read_token(login, *_send(server.endpoint, login))
     if not re.fullmatch(r"[\x21-\x7e]{1,8192}", token):
         raise StartError(
-            f"{_asked(login)}: {excerpt(token, 80)} is not a token: expected a single word of ASCII characters"
+            f"{_asked(login)}: {excerpt(token, 80)} is not a token: expected ASCII characters without spaces"
         )
     redaction.declare({"LOGIN_TOKEN": token})
     implementation = server.implementation
@@ -38,7 +38,7 @@ def log_in(server: Server, login: Login) -> None:
 
 
 def _send(endpoint: Endpoint, login: Login) -> tuple[http.client.HTTPResponse, bytes]:
-    """Return the response to the login request, and its body."""
+    """Send the login request, and return the response and its body."""
     request = login.prepare()
     deadline, data = time.monotonic() + LOGIN_SECONDS, b""
     try:
@@ -63,7 +63,7 @@ def _send(endpoint: Endpoint, login: Login) -> tuple[http.client.HTTPResponse, b
 
 
 class _ReceivedBytes:
-    """A stand-in for a socket that lets ``http.client`` read bytes which have already been received."""
+    """A socket stand-in from which ``http.client`` reads bytes that have already been received."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -87,13 +87,13 @@ def _parse(data: bytes, method: str, *, ended: bool) -> tuple[http.client.HTTPRe
 
 
 def _read_token(login: Login, response: http.client.HTTPResponse, body: bytes) -> str:
-    """Return the token in a response. Raises StartError, naming the key of service.login to correct."""
+    """Return the token in a login response. Raises StartError that names the service.login key to correct."""
     expected = (login.status,) if login.status else range(200, 400)
     if response.status not in expected:
         wanted = str(login.status) if login.status else "200 to 399"
         raise StartError(
             f"{_asked(login)}: expected status {wanted}, got {response.status} {response.reason}: {excerpt(body, 80)}. "
-            f"Correct service.login in {FILE}, or give the account to every version"
+            f"Correct service.login in {FILE}, or create the account in every version"
         )
     if login.cookie:
         cookies = [line for name, line in response.getheaders() if name.lower() == "set-cookie"]

@@ -1,7 +1,7 @@
 """Estimates cost ratios between base, head and base's control copy, which are measured side by side.
 
-In each round, head is compared with the mean of base and its control copy. Base and the copy run the same code. Their
-measured difference therefore shows the noise, including the variation between processes.
+Each round compares head with the mean of base and the control copy. Base and the copy run the same code, so the
+measured difference between them is noise, which includes the variation between processes.
 """
 
 import math
@@ -37,8 +37,8 @@ class PairedCosts:
     """
 
     logs: FloatArray  # array of sides x processes
-    rounds: FloatArray  # number of rounds of each process
-    round_variance: float  # variance of a process's mean that results from variation between rounds
+    rounds: FloatArray  # number of rounds per process
+    round_variance: float  # variance of a process mean due to variation between rounds
 
     @property
     def head_over_base(self) -> FloatArray:
@@ -99,7 +99,7 @@ def _residual_variance(processes: Sequence[FloatArray]) -> float:
 def _without_cold_rounds(logs: FloatArray) -> FloatArray:
     """Remove early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the median of the later rounds.
 
-    In such rounds, a just-in-time compiler was active. The rule compares means over all sides, so it favours no side.
+    A just-in-time compiler was still active in such rounds. The rule uses means over all sides, and favours no side.
     ``logs`` is an array of rounds x sides.
     """
     cost, half = logs.mean(axis=1), len(logs) // 2
@@ -124,16 +124,16 @@ def estimate_ratios(
 ) -> Mapping[str, tuple[Ratio, Ratio]]:
     """Return two ratios with intervals for each request: head to base, and base to its control copy.
 
-    The variance is estimated from the variation of both log ratios between processes. The true ratio of base to its
-    copy is 1, so its deviation from 1 also counts. If a side's log cost has the variance v, the difference of two
-    sides has the variance 2 v. The difference between a side and the mean of two sides has the variance 3/2 v. The
-    estimate is at least ``round_variance``, because a few processes may agree by chance.
+    The variance is estimated from the variation of both log ratios between processes. The true ratio of base to the
+    copy is 1, so a measured deviation from 1 also counts as variation. If a side's log cost has the variance v, the
+    difference of two sides has the variance 2 v. The difference between a side and the mean of two sides has the
+    variance 3/2 v. The estimate is at least ``round_variance``, because a few processes may agree by chance.
 
     Args:
         tables: Paired costs by request.
-        confidence: Confidence level of the first ratio's interval.
-        noise_confidence: Confidence level of the second ratio's interval.
-        added_variance: Variance that the data cannot reveal. It is added to the squared error of the first ratio.
+        confidence: Confidence level (0 to 1) for the ratio of head to base.
+        noise_confidence: Confidence level (0 to 1) for the ratio of base to the control copy.
+        added_variance: Variance that the data cannot reveal, added to the squared error of head's log ratio.
     """
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
     if not tables:
@@ -160,10 +160,10 @@ def estimate_ratios(
 
 
 def _sums(table: PairedCosts) -> tuple[float, ...]:
-    """Return a table's sums for ``estimate_ratios``.
+    """Return the statistics of a request for ``estimate_ratios``.
 
-    They are the mean log ratios of head and of the noise, and the sums of squares about the mean and about zero. The
-    degrees of freedom, the number of processes, and the minimum variance follow.
+    The tuple contains the mean log ratios of head and noise, then the sums of squares about the mean and about zero.
+    The last three elements are the degrees of freedom, the number of processes, and the minimum variance.
     """
     head, noise, count = table.mean(table.head_over_base), table.mean(table.base_over_copy), len(table.rounds)
     squares = table.sum_of_squares(table.head_over_base - head) + 0.75 * table.sum_of_squares(

@@ -35,7 +35,7 @@ MAX_DRAWN_RATIO = 1e6  # an axis shows ratios between 1 / MAX_DRAWN_RATIO and MA
 
 
 def headline(result: GateResult) -> str:
-    """Return ``slower: items 1.21× [1.15, 1.27]``, ``same within 5 %`` or ``cannot tell: 4 minutes more would``."""
+    """Return a headline, for example ``slower: items 1.21× [1.15, 1.27]`` or ``same within 5 %``."""
     deciding = [each for each in result.requests if each.verdict == result.verdict]
     match result.verdict:
         case "same":
@@ -47,7 +47,7 @@ def headline(result: GateResult) -> str:
             if not deciding:
                 return "cannot tell: base does not have any of the requests"
             minutes = "" if undecidable else _minutes(max(each.minutes_more or 0.0 for each in deciding))
-            return f"cannot tell: {reason or minutes or 'this machine is too noisy, use a quieter one'}"
+            return f"cannot tell: {reason or minutes or 'this machine is too noisy: use a quieter machine'}"
         case "failed":
             return f"failed: {_reason(deciding[0])}"
         case _:
@@ -55,7 +55,7 @@ def headline(result: GateResult) -> str:
 
 
 def _difference(request: RequestVerdict) -> str:
-    """Return a request's ratio, or the reason if the ratio does not show the difference, for example for a budget."""
+    """Return a request's ratio. If the ratio does not explain the verdict, return the reason (such as a budget)."""
     shows = request.ratio and ((request.ratio.low or 0.0) > 1 or request.verdict == "faster" or not request.reason)
     return f"{request.request} {format_ratio(request.ratio)}" if shows else _reason(request)
 
@@ -67,7 +67,7 @@ def _reason(request: RequestVerdict) -> str:
 
 def _minutes(more: float) -> str:
     number = max(1, round(more))
-    return f"{number} minute{'s' if number > 1 else ''} more would"
+    return f"needs {number} more minute{'s' if number > 1 else ''}"
 
 
 def format_start(result: GateResult) -> str:
@@ -79,14 +79,14 @@ def format_start(result: GateResult) -> str:
 
 
 def table_columns(result: GateResult) -> tuple[Column, ...]:
-    """Return the table's columns, which have a cell for each request. Omit empty columns."""
+    """Return the table's columns, with a cell for each request. Omit empty columns."""
     cells = zip(*(_row(each, result.threshold) for each in result.requests), strict=True)
     columns = (Column(header=name, cells=each, order=COLUMNS[name]) for name, each in zip(COLUMNS, cells, strict=False))
     return tuple(each for each in columns if set(each.cells) != {"–"})
 
 
 def table_rows(result: GateResult) -> list[tuple[str, ...]]:
-    """Return the table's rows: a header, and a row for each request. Omit empty columns."""
+    """Return the table's header and a row for each request. Omit empty columns."""
     columns = table_columns(result)
     return [tuple(each.header for each in columns), *zip(*(each.cells for each in columns), strict=True)]
 
@@ -122,8 +122,8 @@ def remark_lines(result: GateResult) -> list[str]:
     lines += [f"memory {format_ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {format_ratio(result.startup_time)}"] if result.startup_time else []
     if metrics := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
-        lines += [f"{' or '.join(metrics)} at the same rate: this metric decides; below 1 means that head needs less"]
-        lines += ["finds: the smallest change that four of five such sessions would detect"]
+        lines += [f"verdicts compare {' or '.join(metrics)} at the same rate; below 1 means that head needs less"]
+        lines += ["finds: the smallest change that four out of five such sessions would detect"]
     return [*lines, *result.notes]
 
 
@@ -143,7 +143,7 @@ def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) ->
 
 
 def _drawable_interval(ratio: Ratio | None) -> tuple[float, float] | None:
-    """Return the interval of a ratio, or None if a logarithmic axis cannot show it.
+    """Return a ratio's interval, or None if a logarithmic axis cannot show it.
 
     A ratio from a history file can have any value.
     """
@@ -153,7 +153,7 @@ def _drawable_interval(ratio: Ratio | None) -> tuple[float, float] | None:
 
 
 def print_text(result: GateResult, console: SafeConsole) -> None:
-    """Print the result. If columns do not fit into the console, print them in further tables below."""
+    """Print the result. Move columns that exceed the console's width to further tables."""
     console.print(Text(_indented(headline(result)), STYLES.get(result.verdict, "bold")))
     columns = (replace(each, cells=tuple(map(one_line, each.cells))) for each in table_columns(result))
     print_table(TextTable(title=_sides(result), columns=tuple(columns)), console)
@@ -163,7 +163,7 @@ def print_text(result: GateResult, console: SafeConsole) -> None:
 
 
 def format_json(result: GateResult) -> str:
-    """Format the result as a line of ASCII JSON that a CI system cannot mistake for a command."""
+    """Format the result as a line of ASCII JSON. Escape ``##``, which some CI systems interpret as a command."""
     return json.dumps(json.loads(result.model_dump_json())).replace("##", "#\\u0023")
 
 

@@ -49,7 +49,7 @@ class RunningService(ServerProgram):
         return Reading(read_at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
 
     def identity(self) -> str:
-        """Return the URL. It never changes, because tfb cannot detect restarts of the service."""
+        """Return the URL, because tfb cannot detect restarts of the service."""
         return self.endpoints[0].url("")
 
     def require_alive(self) -> None:
@@ -98,7 +98,7 @@ class ServiceRuntime(LocalRuntime):
         return [replace(usual[0], name="localhost", unix=own)]
 
     def socket_place(self, implementation: Implementation) -> tuple[Path, str]:
-        """Return a folder of the side, and the path of the side's Unix socket in this folder."""
+        """Return the folder that contains a side's Unix socket, and the socket's path relative to this folder."""
         service, _ = self.services[implementation.name]
         return implementation.folder, (service.listen or "").removeprefix("unix:")
 
@@ -106,7 +106,7 @@ class ServiceRuntime(LocalRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a process or container, and log in. If the service is already running, only wait and log in."""
+        """Start a process or container, or wait for a service that is already running. Then log in, if declared."""
         service, _ = self.services[implementation.name]
         with self._started(implementation, database, log, ready_path=ready_path) as server:
             if service.login:
@@ -119,14 +119,14 @@ class ServiceRuntime(LocalRuntime):
     ) -> Iterator[Server]:
         service, _ = self.services[implementation.name]
         safe_write.make_folder(log.parent)
-        safe_write.append(log, private=True).close()  # private, because it is redacted only at the end
+        safe_write.append(log, private=True).close()  # private, because secrets are redacted only at the end
         started_at = time.monotonic()
         if service.listen:  # remove the socket of a killed process, because the next process could not listen there
             try:
                 confined.remove_socket(*self.socket_place(implementation))
             except OSError as error:
                 raise StartError(
-                    f"service.listen: tfb cannot use {service.listen}: {error}: name a file that does not exist"
+                    f"service.listen: tfb cannot use {service.listen}: {error}: choose a path that does not exist"
                 ) from error
         if service.start:
             try:
@@ -160,16 +160,16 @@ class ServiceRuntime(LocalRuntime):
 
 
 def resolve_private_url(url: str) -> tuple[Endpoint, ...]:
-    """Return a running service's addresses. Raises UsageError for a public address, to prevent attacks."""
+    """Return a running service's addresses. Raises UsageError for a public address, to prevent attacks on others."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         infos = socket.getaddrinfo(parts.hostname, port, proto=socket.IPPROTO_TCP)
         addresses = dict.fromkeys([str(info[4][0]) for info in infos])
-        if parts.hostname == "localhost":  # both loopback addresses, because a resolver may know only one of them
+        if parts.hostname == "localhost":  # add both loopback addresses, because a resolver may return only the first
             addresses |= dict.fromkeys(LOOPBACK)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{url}: cannot resolve the host: correct the name") from error
+        raise UsageError(f"{url}: cannot resolve the host: correct the host name") from error
     if parts.scheme not in ("http", "https") or parts.path.strip("/"):
         raise UsageError(f"{url}: not a base URL: use http://HOST:PORT without a path")
     if any(not ipaddress.ip_address(each).is_private for each in addresses):
@@ -196,10 +196,10 @@ def choose_services(
     if container_sides:
         engine_version()
     elif settings.container_memory or settings.container_pids or settings.container_allow:
-        raise UsageError("--allow and --test-container-… need a side in a container: leave them out")
+        raise UsageError("--allow and --test-container-… apply only to sides in containers: remove them")
     bare = replace(settings, container_memory=None, container_pids=None)
     local = choose_runtime(bare, implementations, logs, run_id=run_id)
-    assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
+    assert isinstance(local, LocalRuntime)  # noqa: S101 - sessions set runtime to "local"
     contained_sides = {}
     if container_sides:
         session = SharedSettings(
@@ -209,7 +209,7 @@ def choose_services(
             cpus=local.server_cpus,
             allowed=parse_allow(settings.container_allow),
         )
-        atexit.register(session.project.remove_all)  # in case an interruption ends the normal removal too early
+        atexit.register(session.project.remove_all)  # an interruption may cut the normal removal short
         for name in sorted(container_sides):
             service, folder = services[name]
             contained_sides[name] = make_contained_side(name, service, folder, find_repository_copy(folder), session)
@@ -219,7 +219,7 @@ def choose_services(
 
 
 def find_repository_copy(folder: Path) -> Path:
-    """Return the root of the copied repository that contains ``folder``. It is directly below the scratch folder."""
+    """Return the root of the repository copy that contains ``folder``, or ``folder`` outside scratch folders."""
     for inner, outer in pairwise([folder.resolve(), *folder.resolve().parents]):
         if outer.name.startswith(ownership.SCRATCH_PREFIX) and outer.parent == Path(tempfile.gettempdir()).resolve():
             return inner

@@ -42,7 +42,7 @@ EXPECTED_LOSS_SHARE, LOSS_FACTOR = 0.1, 2
 
 
 def trials_at_rate(records: RunRecords, request: str) -> list[Trial]:
-    """Return the valid trials of a request under open loops."""
+    """Return a request's valid open-loop trials."""
     return [trial for trial in measured_trials(records, request) if trial.load.kind == "open" and trial.rankable]
 
 
@@ -70,7 +70,7 @@ def failed_flags(trials: Sequence[Trial]) -> list[str]:
 def head_over_base(
     trials: Sequence[Trial], request: str, metric: str, confidence: float = 0.95, side: str = BASE
 ) -> Ratio | None:
-    """Return the ratio of head to a side, or None if the trials have no common load."""
+    """Return a metric's ratio of head to a side, or None unless all trials of the request have the same load."""
     loads = {trial.load for trial in trials if trial.test_type == request}
     if len(loads) != 1:
         return None
@@ -87,9 +87,9 @@ def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, fl
 
 
 def time_per_response(records: RunRecords, request: str, error: float) -> Ratio | None:
-    """Return head's time per response in a closed loop, relative to base or to the control copy.
+    """Return the ratio of head's to base's time per response in a closed loop, or None if it is unknown.
 
-    Of the two ratios, return the ratio whose interval begins lower.
+    If the ratio to the control copy has a lower interval, return that ratio. ``error`` is 1 minus the confidence level.
     """
     closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.rankable]
     ratios = [head_over_base(closed, request, "throughput", 1 - error, side) for side in (BASE, COPY)]
@@ -144,7 +144,7 @@ def describe_overload(trials: Sequence[Trial]) -> str:
     others = EXPECTED_LOSS_SHARE * len(of_head)
     alone = 2 * len(overloaded) > len(of_head) and max(len(lost[BASE]), len(lost[COPY])) <= others
     flag = Counter(failed_flags(overloaded)).most_common(1)[0][0] if alone else ""
-    return flag and f"head: {flag}: it does not keep up with a rate that base achieves"
+    return flag and f"head: {flag}: head does not keep up with a rate that base achieves"
 
 
 def explain_missing(records: RunRecords, flags: Sequence[str], side: str) -> str:
@@ -154,24 +154,24 @@ def explain_missing(records: RunRecords, flags: Sequence[str], side: str) -> str
     reduced = any(connection_notes(records))
     for process in records.processes:
         if reduced and any(flag in process.reason for flag in OVERLOAD_FLAGS):
-            continue  # too many connections, which have been reduced
+            continue  # the failure was due to too many connections, which tfb has reduced since
         if process.implementation == side and process.reason:
             known = (advice for flag, advice in ADVICE.items() if flag in process.reason)
             return f"{side}: {process.reason.splitlines()[0]}: {next(known, KEEP_LOG)}"
-    return f"{side}: the time was too short to measure it: allow more time (--time 10m)"
+    return f"{side}: the time was too short for a measurement: allow more time (--time 10m)"
 
 
 def explain_too_few(records: RunRecords, request: str, table: PairedCosts | None, minutes: float) -> str:
     """Return why a request has no useful interval, with a remedy."""
     rounds = 0 if table is None else round(float(table.rounds.sum()))
     flags = Counter(failed_flags([t for t in measured_trials(records, request) if t.load.kind == "open"]))
-    excluded = "".join(f"; others are excluded: {flag}" for flag, _ in flags.most_common(1))
+    excluded = "".join(f"; other trials are excluded: {flag}" for flag, _ in flags.most_common(1))
     time = max(10, round(2 * minutes))
     return f"only {rounds} rounds have valid trials of all sides{excluded}; allow more time (--time {time}m)"
 
 
 def excess_losses(trials: Sequence[Trial]) -> list[str]:
-    """If head has far more invalid trials than the other sides, return these trials' flags."""
+    """Return a flag for each invalid trial of head if head has far more than the other sides, otherwise []."""
     lost = {side: [t for t in trials if t.implementation == side and not t.rankable] for side in SIDES}
     expected = EXPECTED_LOSS_SHARE * len(trials) / len(SIDES)
     tolerated = max(expected, 2 + LOSS_FACTOR * max(len(lost[BASE]), len(lost[COPY])))
@@ -179,7 +179,7 @@ def excess_losses(trials: Sequence[Trial]) -> list[str]:
 
 
 def describe_end(records: RunRecords) -> str:
-    """Return a sentence if head exited or was replaced under load, otherwise an empty string."""
+    """Describe how head exited or restarted under load. Return an empty string if head kept running."""
     if any(t.implementation == HEAD and t.restarted for t in records.trials):
         return f"head: restarted: {ADVICE['restarted']}"
     measured = {t.process for t in records.trials if t.implementation == HEAD}
@@ -190,19 +190,19 @@ def describe_end(records: RunRecords) -> str:
 
 
 def describe_leak(records: RunRecords) -> str:
-    """Return a sentence if head's memory grows far more than base's under load, otherwise an empty string."""
+    """Describe head's memory growth under load if it far exceeds base's, otherwise return an empty string."""
     trials = open_loop_trials(records)
     head, base = _memory_growth(trials, HEAD), _memory_growth(trials, BASE)
     if not head or not base or head[1] < max(LEAK_BYTES, LEAK_SHARE * head[0], LEAK_FACTOR * base[1]):
         return ""
     return (
-        f"head's memory grows under load by {head[1] / 1e6:.0f} MB from {head[0] / 1e6:.0f} MB, base's by "
+        f"head's memory grows by {head[1] / 1e6:.0f} MB under load (from {head[0] / 1e6:.0f} MB), base's by "
         f"{max(0.0, base[1]) / 1e6:.0f} MB: find the data that head retains after each request"
     )
 
 
 def _memory_growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | None:
-    """Return medians in bytes: memory of a process under the first load, and growth until the last load."""
+    """Return the median memory of a process under the first load, and the growth until the last load, in bytes."""
     peaks: defaultdict[int, list[float]] = defaultdict(list)
     for trial in sorted(trials, key=lambda trial: trial.started_at):
         if trial.implementation == side and trial.server.rss_peak:
@@ -212,7 +212,7 @@ def _memory_growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | 
 
 
 def length_notes(records: RunRecords) -> Iterator[str]:
-    """Yield a note for each request whose responses from head and base differ in length."""
+    """Yield a note for each request for which the response lengths of head and base differ."""
     for request in records.info.loads:
         trials = [t for t in trials_at_rate(records, request) if t.requests]
         lengths = [[t.bytes / t.requests for t in trials if t.implementation == side] for side in SIDES]

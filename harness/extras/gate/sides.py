@@ -74,7 +74,7 @@ VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's ow
 FOLDER = "dir:"
 # Prefix of a target -> corresponding key of [service].
 TARGET_PREFIXES = {"cmd:": "start", "image:": "image", "http:": "url", "https:": "url"}
-TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
+TWO_FOLDERS = "pass two folders (--base dir:A --head dir:B)"
 NAMES_SHOWN = 3
 
 
@@ -95,9 +95,10 @@ def copy_side(
     notes: list[str],
     default_file: service.ServiceFile | None = None,
 ) -> Side:
-    """Create a side in ``target_folder``. A ``target`` of None means the working tree.
+    """Create a side in ``target_folder``, and append notes for the report to ``notes``.
 
-    ``default_file`` is used if the side has no tfb.toml. Raises UsageError for a target that cannot be a side.
+    A ``target`` of None means the working tree. ``default_file`` is used if the side has no tfb.toml. Raises UsageError
+    for an invalid target.
     """
     start_keys: dict[str, str] = {}
     for prefix, key in TARGET_PREFIXES.items():
@@ -106,12 +107,12 @@ def copy_side(
     folder = _folder(repository, f"{FOLDER}{repository}" if start_keys else target, target_folder, notes)
     file = default_file if default_file and not os.path.lexists(folder / service.FILE) else _read(target_folder, folder)
     if file is default_file:
-        notes.append(f"base has no {service.FILE}: head's is used for both")
+        notes.append(f"base has no {service.FILE}: head's file applies to both")
     if start_keys:
         file = file.model_copy(update={"service": file.service.started_by(**start_keys)})
     if url := file.service.url:
         resolve_private_url(url)
-        notes.append(f"{url} is already running, so its CPU time is unknown and response time decides")
+        notes.append(f"{url} is already running: CPU time is unknown, so the verdict uses response time")
     for key in ("dockerfile", "compose"):
         if name := getattr(file.service, key):
             _require_inside(target_folder, folder, key, name)
@@ -134,7 +135,7 @@ def _add_git(repository: Path, target: str | None, folder_of_side: Path) -> str:
 
 
 def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]:
-    """Return notes about commits that only one version contains. The verdict attributes their effect to head."""
+    """Return notes about commits in only one version, because the verdict attributes their effect to head's change."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *TARGET_PREFIXES)) for target in targets):
         return []
@@ -144,7 +145,7 @@ def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]
     notes = []
     if ancestor not in (None, first):
         notes.append(
-            f"{base} has changes that head lacks, which count as if head had undone them: compare with --base "
+            f"{base} contains changes that head does not, so the comparison treats them as reverted: use --base "
             f"{ancestor[:12]}"
         )
     return [*notes, *_merged_notes(git, base, first, second)]
@@ -153,7 +154,7 @@ def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]
 def _merged_notes(git: Repository, base: str, first: str, second: str) -> list[str]:
     """Return a note if head (``second``) contains merged commits that base (``first``) lacks."""
     if re.search(r"[~^@]", base) or git.run("rev-parse", "--verify", "--quiet", f"refs/tags/{base}").status == 0:
-        return []  # the user named an earlier version on purpose
+        return []  # the user chose an earlier version on purpose
     branch = base.removeprefix("origin/")
     for newer in (f"refs/remotes/origin/{branch}", "refs/remotes/origin/HEAD", f"refs/heads/{branch}"):
         commit = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{newer}^{{commit}}").text.strip()
@@ -161,8 +162,8 @@ def _merged_notes(git: Repository, base: str, first: str, second: str) -> list[s
         if merged and merged != second and (count := _count(git, first, merged)):
             name = newer.removeprefix("refs/remotes/").removeprefix("refs/heads/")
             return [
-                f"head contains {format_count(count, 'commit')} of {name} that base lacks, which count as head's "
-                f"change: compare with --base {merged[:12]}"
+                f"head contains {format_count(count, 'commit')} from {name} that base does not, so they count "
+                f"as head's change: use --base {merged[:12]}"
             ]
     for line in git.run("rev-list", "--first-parent", "--merges", "--parents", f"{first}..{second}").text.splitlines():
         parts = [(parent, count) for parent in line.split()[1:] if (count := _count(git, first, parent))]
@@ -244,7 +245,7 @@ def _copy_of_working_tree(git: Repository, root: Path, notes: list[str], prefix:
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty")
     changed = git.read("status", *options).names
     if names := [f"{prefix}{entry[3:]}" for entry in changed if not VERDICT_FILES.fullmatch(entry)]:
-        notes.append(f"head is the working tree with files that are not committed: {_some(names)}")
+        notes.append(f"head is the working tree, with uncommitted files: {_some(names)}")
 
 
 def _repository(folder: Path) -> Repository:
@@ -264,7 +265,7 @@ def _name(root: Path, folder: Path, name: str) -> str:
 
 
 def _read(root: Path, folder: Path) -> service.ServiceFile:
-    """Return a side's tfb.toml. Raises ConfigError if it is invalid, or UsageError if it is outside the repository."""
+    """Parse a side's tfb.toml. Raises ConfigError if it is invalid, or UsageError for a file outside the repository."""
     if os.path.lexists(folder / service.FILE):
         _require_inside(root, folder, service.FILE, service.FILE)
     return service.read_service(folder)
@@ -282,10 +283,10 @@ def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
 
 
 def _bring(repository: Path, side: Side) -> None:
-    """Copy files and folders that ``service.files`` lists and the side lacks from the working tree.
+    """Copy the files and folders in ``service.files`` from the working tree, except for files that the side contains.
 
-    Raises UsageError for a file outside the repository. Also raises UsageError for a file that git tracks, because the
-    working tree has head's version of it. Omit tracked files in a listed folder.
+    Raises UsageError for a file outside the repository. Also raises UsageError for a tracked file, because the working
+    tree contains head's version of the file. Skip tracked files in a listed folder.
     """
     names = side.file.service.files
     if not names:
@@ -329,17 +330,17 @@ def _files_below(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _require_untracked(top: Path, source: str, name: str, tracked: Container[str]) -> None:
-    """Raise UsageError for git's own files, and for a file that git tracks."""
+    """Raise UsageError for files in ``.git`` and for tracked files."""
     places = (Path(os.path.normpath(top / source)), (top / source).resolve())
     relative_paths = [place.relative_to(top) for place in places if place.is_relative_to(top)]
     if any(part.lower() == ".git" for place in relative_paths for part in place.parts):
         raise UsageError(
-            f"service.files: {name}: tfb does not copy git's own files, which may hold credentials: remove the name"
+            f"service.files: {name}: tfb does not copy git's own files, which may contain credentials: remove the entry"
         )
     if any(str(place) in tracked for place in relative_paths):
         raise UsageError(
-            f"service.files: {name}: git tracks it, but this version lacks it. tfb copies only files that git "
-            "does not track: remove the name"
+            f"service.files: {name}: git tracks the file, but this version does not contain it. tfb copies only "
+            "untracked files: remove the entry"
         )
 
 

@@ -1,6 +1,7 @@
-"""Gives each side a private folder in place of the folder of an absolute Unix socket, for example /run.
+"""Replaces a Unix socket's folder, for example /run, with a private folder for each side.
 
-Clients connect through the side's own folder. The sides need private mount namespaces (``isolation``).
+The replacement applies to sockets with an absolute path, which the sides would otherwise share. tfb connects through
+the private folder. The sides need private mount namespaces (see ``isolation``).
 """
 
 import os
@@ -26,7 +27,7 @@ NO_FOLDER = (
 
 @dataclass(frozen=True, kw_only=True)
 class SocketFolder:
-    """A side's own folder, which its programs see at ``place``, and the socket's path in the folder."""
+    """A private folder ``own`` that a side's programs see at ``place``. ``name`` is the socket's path in the folder."""
 
     listen: str
     own: Path
@@ -35,7 +36,7 @@ class SocketFolder:
 
 
 def socket_folders(services: Services, place: Path) -> Mapping[str, SocketFolder]:
-    """Return the folders of the sides that listen on an absolute path. ``place`` will contain the folders.
+    """Choose a private folder below ``place`` for each side that listens on an absolute path.
 
     Raises UsageError if a socket's folder cannot be replaced.
     """
@@ -55,7 +56,7 @@ def socket_folders(services: Services, place: Path) -> Mapping[str, SocketFolder
 
 
 def show_sockets(sockets: Mapping[str, SocketFolder], accounts: Mapping[str, Account]) -> Mapping[str, Account]:
-    """Create the sides' folders, and return the sides' accounts, to which these folders are visible.
+    """Create the private folders, and return the sides' accounts with these folders mounted.
 
     Raises UsageError for a side without a private mount namespace.
     """
@@ -64,7 +65,7 @@ def show_sockets(sockets: Mapping[str, SocketFolder], accounts: Mapping[str, Acc
         account = accounts.get(side)
         if account is None or not (account.enclosure or account.temporary):
             raise UsageError(SHARED.format(listen=folder.listen, folder=folder.place))
-        folder.own.parent.mkdir(mode=0o700, exist_ok=True)  # entered only by tfb
+        folder.own.parent.mkdir(mode=0o700, exist_ok=True)  # only tfb may enter this folder
         parents = [folder.own, *(folder.own / each for each in reversed(PurePath(folder.name).parents[:-1]))]
         for each in parents:
             each.mkdir()

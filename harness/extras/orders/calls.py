@@ -26,7 +26,7 @@ OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # operation -> (method, path
 
 @cache
 def expected(operation: str, status: int) -> Expect:
-    """Return the response with this status that docs/orders.openapi.json describes for an operation."""
+    """Return an operation's expected response for a status, as docs/orders.openapi.json describes it."""
     description = json.loads((REPOSITORY / "docs" / "orders.openapi.json").read_text(encoding="utf-8"))
     method, path, _ = OPERATIONS[operation]
     response = description["paths"][path][method.lower()]["responses"][f"{status}"]
@@ -40,13 +40,13 @@ def expected(operation: str, status: int) -> Expect:
 
 
 class Calls:
-    """A factory for calls to a service with a given base URL."""
+    """A factory of valid and invalid calls to the order service at a base URL."""
 
     def __init__(self, base: str) -> None:
         self._base = base
 
     def call(self, operation: str, *ids: int | str, body: object = None, case: str = "", status: int = 0) -> Call:
-        """Return a call of one of ``OPERATIONS``. ``ids`` are the ids of the order and the item in the path.
+        """Return a call to an operation in ``OPERATIONS``. ``ids`` are the ids of the order and the item in the path.
 
         For "list orders", the first id is the limit. Integers are valid ids, and strings are invalid ids. Bytes in
         ``body`` are sent unchanged. A ``status`` of 0 means that the call must succeed.
@@ -93,7 +93,10 @@ class Calls:
         extra_members: Mapping[str, object] | None = None,
         of_items: Mapping[str, object] | None = None,
     ) -> Call:
-        """Return a call that creates an order. The server must ignore ``extra_members`` and ``of_items``."""
+        """Return a call that creates an order.
+
+        The server must ignore the members that ``extra_members`` adds to the order and ``of_items`` to each item.
+        """
         items = [{"itemId": item, "quantity": quantity, **(of_items or {})} for item, quantity in lines]
         body = {"customerId": customer, "card": card, "items": items, **(extra_members or {})}
         return self.call("create order", body=body)
@@ -104,9 +107,9 @@ class Calls:
 
 
 CallValues = tuple[object, ...]
-InvalidBodies = Iterator[tuple[str, object]]  # (defect of the body, body)
+InvalidBodies = Iterator[tuple[str, object]]  # (defect, body)
 
-MAX_ID = 2**63 - 1  # maximum id
+MAX_ID = 2**63 - 1  # maximum order id
 LINE = {"itemId": 3, "quantity": 2}
 INVALID_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
 # Invalid ids of a customer or an item.
@@ -143,7 +146,7 @@ def refused(calls: Calls, order: int, item: int, absent_item: int) -> Iterator[C
     for limit in INVALID_LIMITS:
         yield call("list orders", 400, limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
-    yield call("add item", 409, order, item, body=quantity, case="an item of the order")
+    yield call("add item", 409, order, item, body=quantity, case="an item that the order contains")
     # The server must check the body first, then the order, and then the item. The status shows which check failed.
     yield call("change card", 400, MAX_ID, body={"card": "x"}, case="a bad card for an unknown order")
     yield call("add item", 404, MAX_ID, 1001, body=quantity, case="an unknown item for an unknown order")

@@ -1,6 +1,6 @@
-"""Checks that the API description of the order service cannot express.
+"""Checks requirements of the order service that the API description cannot express.
 
-They cover table rows, commits, stale reads and concurrent requests.
+The checks cover table rows, commits, stale reads and concurrent requests.
 """
 
 import json
@@ -45,7 +45,7 @@ def location_named(evidence: OrderEvidence) -> Iterator[Finding]:
         if observed.good and observed.call.status == 201 and observed.call.operation == "create order":
             name, value = f"{observed.exchange.target}/{observed.id}", observed.exchange.header("location") or ""
             if not re.fullmatch(rf"(https?://[^/]+)?{re.escape(name)}", value):
-                message = f"{observed.call}: Location does not name the order"
+                message = f"{observed.call}: Location does not contain the order's path"
                 yield Finding(message, expected=name, actual=value or "no Location")
 
 
@@ -93,7 +93,7 @@ def committed_before_answered(evidence: OrderEvidence) -> Iterator[Finding]:
     for observed in _written(evidence):
         late = next(observed.differences(observed.after), None) if observed.after is not observed.settled else None
         if late and not any(observed.differences(observed.settled)):
-            message = f"{late.message} when the response arrives, although it is correct shortly afterwards"
+            message = f"{late.message} when the response arrives, but no longer shortly afterwards"
             yield Finding(message, expected=late.expected, actual=late.actual)
     for crowd in evidence.crowds:
         for observed in crowd.early_calls:
@@ -113,7 +113,7 @@ def one_transaction(evidence: OrderEvidence) -> Iterator[Finding]:
     for crowd in evidence.crowds:
         for number, order in (item for state in crowd.visible_states for item in state.items()):
             if crowd.before.get(number) != order and (order.total != total(order.lines) or not order.lines):
-                message = f"order {number} was visible although only a part of it had been written"
+                message = f"order {number} was visible before it was completely written"
                 yield Finding(message, expected="a total equal to the sum of the items", actual=format_order(order))
 
 
@@ -144,7 +144,7 @@ def reads_are_current(evidence: OrderEvidence) -> Iterator[Finding]:
 
 
 def _due(observed: ObservedCall) -> object:
-    """Return the response body that the tables require for a read, or None if the rows do not exist."""
+    """Return the correct response body for a read, according to the tables, or None if the rows do not exist."""
     call, orders = observed.call, observed.before or {}
     if call.operation == "list orders":
         newest = sorted(orders, reverse=True)[: call.limit or 20]

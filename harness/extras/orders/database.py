@@ -1,4 +1,4 @@
-"""Accesses the order tables directly, not through the server. It reads and changes rows, and delays commits."""
+"""Reads and changes the order tables directly in the database, and delays the server's commits."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
 
-# Keys for the writes to the tables orders and order_item. tfb can delay the commits of each separately.
+# Advisory lock keys for writes to the tables orders and order_item. tfb can delay commits to each table separately.
 ORDERS, ITEMS = 1, 2
-KEY = 0x746662  # arbitrary key of tfb's advisory locks
-SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1  # maximum time to wait until the server is idle, and time between queries
+KEY = 0x746662  # arbitrary first key of tfb's advisory locks
+SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1  # maximum wait until the server is idle, and interval between queries
 ORDERS_QUERY = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
@@ -47,7 +47,7 @@ class OrderTables:
         self.admin = database.admin_user is not None
 
     def ignore_old(self) -> None:
-        """Read only the newest orders from now on, because a load creates too many to read them all."""
+        """Read only the newest orders from now on, because a load creates too many orders to read all."""
         # Still read 200 orders, which is more than a list can contain.
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT 200) AS newest"
         (self.above,) = self._connection.execute(query).fetchone() or (0,)
@@ -68,7 +68,7 @@ class OrderTables:
     def empty(self) -> None:
         """Delete all orders. With the administrator's role, also restart the ids and change all prices.
 
-        The new prices reveal a server that caches them.
+        The new prices reveal whether a server caches prices.
         """
         statements = (
             "TRUNCATE orders, order_item RESTART IDENTITY",
@@ -81,8 +81,8 @@ class OrderTables:
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait at most ``seconds`` until all of the server's sessions are idle and the tables stop changing.
 
-        After an overload, the server still processes requests that the generator has abandoned. They must not change
-        the tables during the next load. If the server is still busy at the time limit, later checks report the
+        After an overload, the server still processes requests that the generator has abandoned. These requests must not
+        change the tables during the next load. If the server is still busy at the time limit, later checks report the
         effects.
         """
         deadline = time.monotonic() + seconds
@@ -99,7 +99,7 @@ class OrderTables:
         return take_snapshot(self._connection) if self.admin and not find_counting_obstacle(self._connection) else None
 
     def prices(self) -> Prices:
-        """Return the prices of all items."""
+        """Return the prices of all items by item id."""
         return dict(self._connection.execute("SELECT id, price FROM item").fetchall())
 
     @contextmanager
@@ -132,8 +132,8 @@ class OrderTables:
     def commits_held(self) -> Iterator[Callable[[int], bool]]:
         """Delay commits of transactions that write orders or items while the context is active.
 
-        Yield a function that permits the commits of ``ORDERS`` or ``ITEMS``. It does nothing and returns False if tfb
-        does not have the administrator's role.
+        Yield a function that permits the commits of ``ORDERS`` or ``ITEMS``. Without the administrator's role, the
+        function does nothing and returns False.
         """
         with connect(self._database, admin=self.admin) as connection:
             connection.execute("SET lock_timeout = '5s'")
@@ -160,6 +160,6 @@ class OrderTables:
 
 @contextmanager
 def order_tables(database: DatabaseAddress) -> Iterator[OrderTables]:
-    """Connect to the tables. Use the administrator's role if possible, because the server's role may have settings."""
+    """Connect to the tables, as administrator if possible, because the server's role may have different settings."""
     with connect(database, admin=database.admin_user is not None) as connection:
         yield OrderTables(connection, database)

@@ -1,4 +1,4 @@
-"""The model of orders in JSON documents and table rows. It also computes how a write must change the tables."""
+"""Models orders in JSON documents and table rows, and computes how writes must change the tables."""
 
 import json
 from collections import Counter
@@ -12,7 +12,7 @@ from harness.verify.checks import Check, Finding, check
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 
 CARD = "4111111111111111"  # card number of the orders that a load creates
-SEEDED_ROWS = 1_000  # number of seeded customers, and of seeded items
+SEEDED_ROWS = 1_000  # number of seeded customers and number of seeded items
 READ_OPERATIONS = frozenset({"list orders", "read order", "read items", "read item"})
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Call(QueryVariant):
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedCall:
-    """A call with its response and with the tables before and after it.
+    """A call with the response, and the tables before and after the call.
 
     ``before`` is None if the tables were not read before the call.
     """
@@ -92,7 +92,7 @@ class ObservedCall:
     prices: Prices = field(default_factory=dict)
     before: OrdersById | None = None
     after: OrdersById = field(default_factory=dict)  # tables immediately after the response
-    # If ``after`` was unexpected, the tables a little later. Otherwise, the same as ``after``.
+    # If ``after`` was unexpected, the tables shortly afterwards, otherwise ``after``.
     settled: OrdersById = field(default_factory=dict)
     changed: bool = False  # whether the call reads rows that tfb has changed in the database
 
@@ -108,7 +108,7 @@ class ObservedCall:
 
     @property
     def wrote(self) -> bool:
-        """Return whether the call was a successful write, and the tables were read before it."""
+        """Return whether the call was a successful write and the previous tables are known."""
         call = self.call
         says_so = self.good and call.status < 300 and not call.reads
         return says_so and self.before is not None and (not call.order or call.order in self.before)
@@ -138,22 +138,22 @@ class ObservedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """Concurrent calls on several connections, with the tables before and after them."""
+    """Concurrent calls on several connections, with the tables before and after the calls."""
 
     observed_calls: tuple[ObservedCall, ...]  # calls on the same connection are in order
     before: OrdersById
     prices: Prices = field(default_factory=dict)
     after: OrdersById = field(default_factory=dict)  # tables when the server is idle again
-    early_calls: tuple[ObservedCall, ...] = ()  # successful calls with responses while no transaction could commit
+    early_calls: tuple[ObservedCall, ...] = ()  # calls that succeeded before any transaction could commit
     visible_states: tuple[
         OrdersById, ...
-    ] = ()  # tables after the release of each part (``ORDERS``, ``ITEMS``) of the commits
+    ] = ()  # tables after tfb permitted the commits of each part (``ORDERS``, ``ITEMS``)
     deadlock: str | None = None  # message if the tables remained locked, because a transaction was still open
 
 
 @dataclass(kw_only=True)
 class OrderEvidence:
-    """The evidence about an order service. A field is empty if its calls were not sent."""
+    """The evidence about an order service. A field is empty if the corresponding calls were not sent."""
 
     observed_calls: list[ObservedCall] = field(default_factory=list)  # sequential calls
     crowds: list[Crowd] = field(default_factory=list)
@@ -170,7 +170,7 @@ def judging(
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
     """Return a decorator that turns a function into a check. The function receives ``Evidence.extension``.
 
-    ``needs`` tells whether the evidence contains anything to check. ``stricter`` marks rules that TechEmpower lacks.
+    ``needs`` tells whether the evidence contains anything to check. ``stricter`` marks rules beyond TechEmpower's.
     """
 
     def make(function: Callable[[T], Iterator[Finding]]) -> Check:
@@ -220,7 +220,7 @@ def format_order(order: Order | None) -> str:
 
 
 def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
-    """Return the order as it is after a successful call, or None if the order no longer exists."""
+    """Return an order's state after a successful call, or None if the order no longer exists."""
     if call.operation == "create order":
         customer = int(call.document["customerId"])
         order = Order(customer=customer, card=call.document["card"], total=Decimal(0), lines={})

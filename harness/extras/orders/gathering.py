@@ -1,4 +1,4 @@
-"""Gathers evidence about an order service. It sends calls sequentially, concurrently, and with delayed commits."""
+"""Gathers evidence about an order service through calls in sequence, concurrent calls, and delayed commits."""
 
 import random
 import secrets
@@ -20,12 +20,12 @@ from harness.verify.checks.evidence import Evidence, QueryVariant
 from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, ReconnectingConnection, VerificationTask
 
 LATE_SECONDS = 0.15  # if the effect of a write is not visible yet, tfb reads the tables again after this time
-HELD_SECONDS = 0.3  # how long tfb delays commits; a successful response to a write during this time is an error
-LET_SECONDS = 0.15  # how long tfb waits after permitting commits to one of the tables
+HELD_SECONDS = 0.3  # delay of commits; a successful response to a write during this time is an error
+LET_SECONDS = 0.15  # wait after tfb permits commits to a table
 
 
 class _NotCreatedError(Exception):
-    """An order that could not be created. Gathering then ends, and the checks report the problem."""
+    """A failure to create an order, which ends the gathering. The checks report the problem."""
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
@@ -54,7 +54,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 class _Gathering:
-    """The calls of a single verification and the evidence that they yield."""
+    """The calls of a single verification and the collected evidence."""
 
     def __init__(
         self, task: VerificationTask, evidence: OrderEvidence, connection: ReconnectingConnection, tables: OrderTables
@@ -65,7 +65,7 @@ class _Gathering:
         self._connection = connection
         self._tables = tables
         self._random = random.Random(secrets.randbits(64))
-        self._created: dict[int, list[int]] = {}  # order id -> ids of the items it was created with
+        self._created: dict[int, list[int]] = {}  # order id -> ids of the order's initial items
 
     def gather(self) -> None:
         self._send_all_operations()
@@ -133,7 +133,7 @@ class _Gathering:
         return "".join(self._random.choices("0123456789", k=16))
 
     def _send_all_operations(self) -> None:
-        """Call every operation. If the task is thorough, also send extreme values, and members to ignore."""
+        """Call every operation. A thorough task also sends extreme values and members that the server must ignore."""
         calls = self._calls
         self._create(2)
         if self._task.thorough:
@@ -175,7 +175,7 @@ class _Gathering:
             self._send(self._calls.add(order, item, 3))
 
     def _change_directly(self) -> None:
-        """Change and delete rows directly in the database. Read them through the server before and after."""
+        """Read rows through the server before and after tfb changes or deletes the rows in the database."""
         calls = self._calls
         order, doomed = self._create(2), self._create(1)
         item = self._created[order][0]
@@ -234,7 +234,7 @@ class _Gathering:
         self._evidence.crowds.append(replace(crowd, prices=self._tables.prices(), after=self._tables.orders()))
 
     def _send_held_writes(self, parts: Sequence[int]) -> None:
-        """Send every kind of write while tfb delays commits."""
+        """Send a call of each write operation while tfb delays commits."""
         changed, deleted, extended, shortened = (self._create(2) for _ in range(4))
         calls = [
             self._calls.create(self._lines(2), card=self._card()),

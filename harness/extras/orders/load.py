@@ -1,4 +1,4 @@
-"""Checks the order service's behaviour under load. It compares responses with table rows and SQL statement counts."""
+"""Checks the order service under load, by comparing responses with table rows and SQL statement counts."""
 
 import json
 import math
@@ -66,7 +66,7 @@ class ObservedStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    """An instance of a use case that the generator started, with the requests that it sent."""
+    """A start of a use case by the load generator, with the requests that followed."""
 
     use_case: str
     order: int | None  # order id in the responses
@@ -84,7 +84,7 @@ class OrdersSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderLoad:
-    """The observations of a load that started with empty tables."""
+    """The observations during and after a load that started with empty tables."""
 
     arrivals: tuple[Arrival, ...]
     prices: Prices
@@ -100,9 +100,9 @@ class OrderLoad:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderObservations:
-    """Statement counts before a load, and table snapshots that were taken during the load."""
+    """Statement counts from before a load, and table snapshots from during the load."""
 
-    statements_before: StatementSnapshot | None  # statement counts before the load
+    statements_before: StatementSnapshot | None  # None if PostgreSQL does not count statements
     snapshots: list[OrdersSnapshot] = field(default_factory=list)
 
 
@@ -167,7 +167,7 @@ def read(responses_file: Path) -> Iterator[Arrival]:
 
 
 def _step(recorded: Mapping[str, Any], planned: RequestStep, variables: Mapping[str, object]) -> ObservedStep:
-    """Return a request that the generator recorded. Fill the planned request with the arrival's variables."""
+    """Combine a recorded response with the planned request, in which the arrival's variables are substituted."""
     if recorded["operation"] != planned.operation:
         raise ValueError(f"{recorded['operation']!r} instead of {planned.operation!r}, the use case's next operation")
     text = json.dumps((planned.path.partition("/items/")[2], planned.body or {}))

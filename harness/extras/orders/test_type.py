@@ -1,4 +1,4 @@
-"""The test type ``order``. It measures a REST service for orders.
+"""The test type ``order``, which measures a REST service for orders.
 
 The load consists of use cases, such as creating and reading an order. Each start of a use case is an arrival. Arrival
 rates and request numbers follow the talk "Investigating the performance of reactive libraries in a Quarkus
@@ -49,7 +49,7 @@ USE_CASES: tuple[UseCase, ...] = (
     UseCase(
         name="order with unwanted items",
         arrivals_per_minute=20,
-        # The deleted item is from the first request, so that the removal changes the total.
+        # The deleted item is part of the created order, so deleting it changes the total.
         steps=(_create(2), _add(3), _DELETE_ITEM, _READ_ITEMS, _READ),
     ),
 )
@@ -66,6 +66,6 @@ ORDER = TestType(
     ranked_operation=CREATE,
     footnote=(
         "×1 is 445 arrivals (1,000 requests) of five use cases per minute (open loop, Poisson arrivals); response "
-        "times start at the due time; µs CPU/arrival: the server's CPU time per arrival; µs database: PostgreSQL's"
+        "times start at the due time; µs CPU/arrival, µs database: CPU time of the server and of PostgreSQL per arrival"
     ),
 )

@@ -31,7 +31,7 @@ from harness.runtime import Database, Runtime, Server, endpoint_of
 from harness.verify.checks.registry import draw_requests
 
 SECONDS = 10.0  # duration of sampling
-BESIDE_SECONDS = 2.0  # the load starts this long before sampling, and ends this long after it
+BESIDE_SECONDS = 2.0  # duration of the load before and after sampling
 HERTZ = 499  # samples per second and CPU; a prime number, to avoid synchronisation with timers
 SLACK_SECONDS = 60.0  # additional time that perf and jcmd may take
 FOLDER = "profiles"  # subfolder of the results folder
@@ -58,7 +58,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
     _require_perf()
     selected = make_plan(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
-        raise UsageError("--profiler needs a single implementation and type: ./tfb run NAME --type TYPE --profiler")
+        raise UsageError("--profiler requires a single implementation and type: ./tfb run NAME --type TYPE --profiler")
     progress = ProgressTracker(Display(quiet=settings.quiet))
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
@@ -111,7 +111,7 @@ def _sample(
     load(8.0)
     names = {pid: name for pid in server.program.read().pids if (name := _name(pid))}
     if not names:
-        raise StartError(f"{server.implementation.name}: no process of the server is running after the warm-up")
+        raise StartError(f"{server.implementation.name}: the server has no running process after the warm-up")
     with ownership.make_scratch_folder("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
@@ -150,22 +150,22 @@ def _require_perf() -> None:
     if attempt is None or attempt.status != 0:
         problem = f"cannot sample processes: {attempt.stdout.strip()[-200:]}" if attempt else "is not installed"
         raise EnvironmentLacksError(
-            f"perf {problem}\nRun apt-get install linux-perf (or linux-tools for your kernel). perf needs root, or "
-            "kernel.perf_event_paranoid of 1 or less"
+            f"perf {problem}\nRun apt-get install linux-perf (or linux-tools for your kernel). perf requires root, "
+            "or kernel.perf_event_paranoid set to 1 or less"
         )
 
 
 def _record(pids: Iterable[int], data: Path) -> None:
-    """Sample the processes with perf for ``SECONDS``. Raises LoadError."""
+    """Sample the processes with perf for ``SECONDS``. Raises LoadError if perf fails."""
     command = ["perf", "record", "-e", "cpu-clock", "-F", str(HERTZ), "-g", "-o", str(data)]
     command += ["-p", ",".join(map(str, pids)), "--", "sleep", f"{SECONDS:.0f}"]
     done = process.run(command, seconds=SECONDS + SLACK_SECONDS)
     if done.status != 0:
-        raise LoadError(f"perf record ended ({process.describe_status(done.status)}): {done.stdout.strip()[-300:]}")
+        raise LoadError(f"perf record failed ({process.describe_status(done.status)}): {done.stdout.strip()[-300:]}")
 
 
 def _stacks(names: Mapping[int, str], data: Path) -> Stacks:
-    """Return the stacks that perf recorded. ``names`` maps process ids to names. Raises LoadError."""
+    """Return the stacks that perf recorded. ``names`` maps process ids to names. Raises LoadError if perf fails."""
     program = shutil.which("jcmd")
     for pid, name in names.items():
         if name == "java" and program:

@@ -1,4 +1,4 @@
-"""Draws SVG files of a site: badges that show a rank in a README, and the trend over rounds."""
+"""Draws the SVG images of a site: rank badges for READMEs, and charts of the trend over rounds."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ def draw_badge(label: str, message: str) -> str:
 
 
 def embedding_lines(site: Site, name: str, kind: str) -> tuple[str, str]:
-    """Return two lines of Markdown that embed a badge: one with the SVG file, and one with shields.io."""
+    """Return two lines of Markdown that embed a badge, the first from the SVG file and the second from shields.io."""
     root = (site.url or UNKNOWN_ADDRESS).rstrip("/")
     page, svg, endpoint = (
         f"{root}/{quote(path)}"
@@ -76,10 +76,10 @@ STEP, HEIGHT, TOP, BOTTOM = 72, 170, 24, 26  # px; STEP is the width of a round
 
 
 def draw_trend(name: str, kind: str, results: Sequence[SiteResult]) -> str:
-    """Return a chart as SVG, or an empty string if there are fewer than two points.
+    """Return an HTML figure with an SVG chart, or an empty string if there are fewer than two points.
 
-    A line connects neighbouring points only if their machine is the same. For scores, the baseline must also be the
-    same. ``results`` is in chronological order.
+    A line connects neighbouring points only if both were measured on the same machine. For scores, the baseline must
+    also be the same. ``results`` is in chronological order.
     """
     points = [(one, run, row.cpu.estimate) for one, run, _, row in results if row.cpu and row.cpu.estimate.median > 0]
     points = points[-12:]  # only the newest rounds are drawn

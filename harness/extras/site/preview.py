@@ -1,4 +1,4 @@
-"""Draws the image of link previews: a run's ranking as bars, without text, because the preview's title contains it."""
+"""Draws the image for link previews, a bar chart of a run's ranking. The preview's title provides the text."""
 
 import struct
 import zlib
@@ -9,13 +9,13 @@ from harness.report.summary import OVERALL
 WIDTH, HEIGHT = 1200, 630  # px, the size that Open Graph consumers recommend
 MARGIN, TOP, WHISKER = 80, 190, 4  # px; bars begin at TOP
 MAX_BARS = 10
-# Palette of the dashboard: ground, then the brand's three lines, bars and whiskers.
+# Colours from the dashboard: background, the three lines of the logo, and bars. Whiskers use LINE_2.
 GROUND, LINE_1, LINE_2, LINE_3, BAR = range(5)
 PALETTE = bytes.fromhex("10312f f4b860 f3f1ea b4c9c3 55b3a0")
 
 
 def draw_preview(run: PublishedRun) -> bytes:
-    """Return a PNG of the best rows of a run's first table. A longer bar is better; whiskers are intervals."""
+    """Return a PNG of the best rows of a run's first table. Longer bars are better; whiskers show intervals."""
     pixels = [bytearray([GROUND]) * WIDTH for _ in range(HEIGHT)]
 
     def fill(colour: int, left: float, top: float, width: float, height: float) -> None:
@@ -40,7 +40,7 @@ def draw_preview(run: PublishedRun) -> bytes:
 
 
 def _bars(run: PublishedRun) -> list[tuple[float, float, float]]:
-    """Return the lengths of low end, median and high end for the best rows, each proportional to performance."""
+    """Return (low end, median, high end) for each of the best rows, as lengths proportional to performance."""
     table = next(iter(run.tables), None)
     standings = [standing_of(row, run.leading) for row in table.rows] if table and run.ranked else []
     estimates = [standing.estimate for standing in standings if standing and standing.estimate.median > 0][:MAX_BARS]

@@ -1,4 +1,4 @@
-"""Publishes rounds as a static site, whose HTML pages summarise all rounds without scripts or a network."""
+"""Publishes rounds as a static site. The pages that summarise the rounds work offline and without scripts."""
 
 import re
 from collections import defaultdict
@@ -41,7 +41,7 @@ from harness.stats.ranking_model import Quantity, Ratio, Standing
 from harness.units import format_micros, format_rate
 
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
-STYLE = "assets/site.css"  # a fixed name, so that a new publication replaces the style sheet
+STYLE = "assets/site.css"  # a fixed name, so a new publication replaces the style sheet
 PAGES = {"index.html": "Newest ranking", "rounds/index.html": "Rounds", "implementations/index.html": "Implementations"}
 HISTORY = ("Round", "Measured", "Rank by CPU", "CPU µs/req", "× baseline", "Rank by req/s", "Requests/s", "Machine")
 OVERALL_HISTORY = (*HISTORY[:3], "Score by CPU", "", HISTORY[5], "Score by requests/s", HISTORY[7])
@@ -62,7 +62,7 @@ def _navigation(root: str, current: str) -> str:
 def metadata(site: Site, path: str, title: str, description: str, image: str) -> str:
     """Return the Open Graph elements for link previews. Omit addresses if the site's address is unknown.
 
-    ``image`` is the path of the preview's image.
+    ``image`` is the path of the preview image.
     """
     root = site.url.rstrip("/")
     addresses = {"og:url": f"{root}/{quote(path)}", "og:image": f"{root}/{quote(image)}"}
@@ -113,7 +113,7 @@ def overview_pages(site: Site) -> Iterator[tuple[str, str]]:
 
 
 def _landing(site: Site) -> str:
-    """Return the newest round's ranking. Show the first table of each run, and collapse its other tables."""
+    """Return the newest round's ranking. Show the first table of each run, and collapse the other tables."""
     newest, body = site.rounds[-1], ""
     for run in newest.runs:
         link = f'<a href="{quote(run_path(newest, run.run_id))}">All figures, charts and logs of this run</a>'
@@ -155,14 +155,14 @@ def _ranking(run: PublishedRun, table: SiteTable) -> str:
 
 
 def _headers(run: PublishedRun, table: SiteTable, quantity: Quantity) -> tuple[str, str]:
-    """Return the headers of the two columns of ``_figures``."""
+    """Return the headers of the two columns that ``_figures`` fills."""
     if table.test_type == OVERALL:
         return ("Score by CPU" if quantity == "cpu" else "Score by requests/s"), ""
     return f"{HEADERS[quantity]} [95 %]", f"× {run.reference}" if run.reference else ""
 
 
 def _figures(table: SiteTable, row: SiteRow, quantity: Quantity) -> tuple[str, str]:
-    """Return the cells with a row's value and interval, and with its ratio to the baseline."""
+    """Return two cells: a row's value with the interval, and the ratio to the baseline."""
     standing = standing_of(row, quantity)
     if standing is None:
         return "–", "–"
@@ -175,7 +175,7 @@ def _figures(table: SiteTable, row: SiteRow, quantity: Quantity) -> tuple[str, s
 
 
 def _joined(interval: str) -> str:
-    """Insert a non-breaking space, so that browsers do not wrap the interval within the brackets."""
+    """Insert a non-breaking space, to prevent a line break within the brackets of an interval."""
     return interval.replace(", ", ",&nbsp;")
 
 
@@ -204,7 +204,7 @@ def _implementation(
             lines = "\n".join(embedding_lines(site, name, kind))
             body += (
                 f'<p><img src="../{image}" alt="{_text(": ".join(badge_texts(badge)))}" height="20"></p>'
-                "<details><summary>Show this badge in a README</summary><p>Copy one line: the first uses this site's "
+                "<details><summary>Show this badge in a README</summary><p>Copy a line: the first uses this site's "
                 f"image, and the second uses shields.io.</p><pre>{_text(lines)}</pre></details>"
             )
     return body
@@ -233,7 +233,7 @@ def _rank(ranked: int, standing: Standing | None) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], row_header: int = 0, *, ranks: bool = False) -> str:
-    """Return an HTML table, given cells that contain HTML. Columns with an empty header are omitted.
+    """Return an HTML table. The cells of ``rows`` contain HTML. Columns with an empty header are omitted.
 
     Column ``row_header`` contains the row headers. Narrow pages hide the last column of a ranking (``ranks``).
     """
@@ -271,7 +271,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         runs: Folders of the runs.
         output: Folder of the site.
         name: Name of the round.
-        published_at: Epoch seconds.
+        published_at: Time of publication in epoch seconds.
         url: Public address of the site. If empty, keep the previous round's address.
 
     Raises:
@@ -279,7 +279,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         StoreError: The round is already published, or the site cannot be written.
     """
     if not re.fullmatch(ADDRESS, url):
-        raise UsageError(f"--url {url}: not a valid site address. Use for example https://example.org/tfb")
+        raise UsageError(f"--url {url}: not a valid site address. Use an address such as https://example.org/tfb")
     site, slug = read_site(output), make_slug(name)
     if output.exists() and any(output.iterdir()) and not (output / FILE).exists():
         raise StoreError(f"{output} contains files that do not belong to a site. Choose an empty folder")
@@ -291,7 +291,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     # Rank the trials again instead of trusting ranking.json.
     dashboard_runs = [DashboardRun(folder, rank_again=True) for folder in runs]
     if len({run.info.run_id for run in dashboard_runs}) < len(dashboard_runs):
-        raise StoreError("two of these runs have the same id. Name each run only once")
+        raise StoreError("two of these runs have the same id. Pass each run only once")
     new_round = SiteRound(
         name=name, slug=slug, published_at=published_at, runs=tuple(map(summarize_run, dashboard_runs))
     )
@@ -305,9 +305,9 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         files |= {path: saved.render_page(web, documents, head).encode(), image: draw_preview(summary)}
     files |= {path: text.encode() for path, text in (*overview_pages(site), *badge_files(site))}
     files[STYLE] = saved.read_asset(web, "*.css").encode()
-    root = output.resolve()  # the site's path may contain links, but writing follows no links within the site
+    root = output.resolve()  # the path of the site may contain links, but tfb does not follow links within the site
     try:
-        if not (root / FILE).exists():  # first, so that an interrupted publication can be repeated
+        if not (root / FILE).exists():  # written first, to allow a second attempt after an interruption
             _write(root / FILE, Site(url=url).model_dump_json().encode())
         for path, data in files.items():
             _write(root / path, data)

@@ -27,7 +27,7 @@ ADDRESS = r"(https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?)?"  # empty
 
 
 class SiteRow(Record):
-    """A row of a table, with the standings of an implementation."""
+    """A table row with the standings of an implementation."""
 
     implementation: str
     cpu: Standing | None = None
@@ -38,11 +38,11 @@ class SiteRow(Record):
 class SiteTable(Record):
     """The headline table of a test type, or the table of overall scores."""
 
-    test_type: str  # or "overall"
+    test_type: str  # name of the test type, or "overall"
     rows: tuple[SiteRow, ...]  # best first
 
     def ranked(self, quantity: Quantity) -> int:
-        """Return how many rows have a rank for a metric."""
+        """Return the number of rows with a rank for a metric."""
         return sum(standing_of(row, quantity) is not None for row in self.rows)
 
 
@@ -79,7 +79,7 @@ class Site(Record):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the facts about each implementation from its newest run."""
+        """Return the facts about each implementation from the newest run that contains it."""
         return {name: text for round_ in self.rounds for run in round_.runs for name, text in run.facts.items()}
 
     def results(self) -> "Iterator[SiteResult]":
@@ -100,7 +100,7 @@ def standing_of(row: SiteRow, quantity: Quantity) -> Standing | None:
 
 
 def read_site(folder: Path) -> Site:
-    """Return the site in a folder, or an empty site if site.json is missing. Raises StoreError if it is broken."""
+    """Return the site in a folder, or an empty site if site.json is missing. Raises StoreError for an invalid file."""
     path = folder / FILE
     try:
         return Site.model_validate_json(safe_read.require_bounded_json(safe_read.read(path, MAX_BYTES)))
@@ -166,7 +166,7 @@ def _facts(info: ImplementationInfo) -> str:
 
 
 def make_slug(name: str) -> str:
-    """Return the name of a round in URLs, or an empty string if the name has no letters or digits."""
+    """Convert a round's name for use in URLs. Return an empty string if the name has no letters or digits."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")[:60]
 
 
@@ -184,7 +184,7 @@ def run_path(site_round: SiteRound, run_id: str) -> str:
 
 
 def preview_path(site_round: SiteRound, run_id: str) -> str:
-    """Return the path of the image in previews of links to a run."""
+    """Return the path of the preview image for links to a run."""
     return f"{run_path(site_round, run_id).removesuffix('.html')}.png"
 
 

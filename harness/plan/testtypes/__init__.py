@@ -15,13 +15,13 @@ from harness.plan.scenarios import UseCase
 from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
-# The content of a response. The values stand for: an object with a greeting, a greeting as text, a row, an array of
-# rows, the page of fortunes, a sum, documents of use cases, the content that a service declares for the request, an
-# object with items of a data set, a number as text, and a file.
+# Content of a response. In this order: an object with a greeting, a plain-text greeting, a row, an array of rows, the
+# page of fortunes, a sum, the documents of use cases, the content that a service declares for a request, an object with
+# items of a data set, a number as text, and a file.
 ResponseShape = Literal[
     "message", "greeting", "row", "rows", "page", "sum", "documents", "declared", "items", "number", "file"
 ]
-DECLARED = "declared"  # checks use this name for all declared requests of services
+DECLARED = "declared"  # name that checks use for every request that a service declares
 PIPELINE_DEPTH = 16  # requests in flight per connection, as in TechEmpower
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
@@ -54,7 +54,7 @@ class TestType:
     __test__ = False  # tells pytest that this is not a test class
 
     name: str  # as in --type and results.json
-    title: str = ""  # name for display; empty if it equals ``name``
+    title: str = ""  # display name; empty to use ``name``
     response_shape: ResponseShape
     sweep: Sweep = "concurrency"
     concurrency: tuple[int, ...] = ()  # numbers of connections to measure; empty to use the profile's numbers
@@ -63,10 +63,10 @@ class TestType:
     cached: bool = False  # the server may cache rows instead of querying the database
     parameter: int | None = None  # number that tfb appends to URLs that end in "=", for all loads
     calls_upstream: bool = False  # the server calls an upstream server at the address in UPSTREAM_URL
-    # Requests that brief and thorough verification send over many connections at the same time.
+    # Requests that a brief and a thorough verification send at the same time over many connections.
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
-    techempower: bool = True  # whether it is one of TechEmpower's test types, which --type all selects
+    techempower: bool = True  # whether TechEmpower defines the test type; --type all selects only these test types
     requests: tuple[PreparedRequest, ...] = ()  # a service's requests, from which the load generator draws at random
     use_cases: tuple[UseCase, ...] = ()  # use cases, if ``sweep`` is "arrivals"
     footnote: str = ""  # footnote below the test type's tables
@@ -131,7 +131,7 @@ class TestType:
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
     def request_target(self, url: str, load: Load) -> str:
-        """Return the target of a load's requests. As in TechEmpower, the number of queries is appended to the URL."""
+        """Return the request target for a load. As in TechEmpower, append the number of queries to the URL."""
         return self.target(url) if load.queries is None else f"{url}{load.queries}"
 
     def loads(self, profile: Profile) -> tuple[Load, ...]:

@@ -85,8 +85,8 @@ _CORE_TEST_TYPES = (
         reads_database=True,
         writes_database=True,
         brief=(RequestBatch(times=8, rows=20),),
-        # Concurrent requests for 500 rows update the same rows. This causes deadlocks unless the server writes rows in
-        # the order of ids.
+        # Concurrent requests for 500 rows update the same rows, which causes deadlocks unless the server writes rows in
+        # id order.
         thorough=(RequestBatch(times=40, rows=20), RequestBatch(times=8, rows=500)),
     ),
 )

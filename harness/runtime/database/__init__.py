@@ -16,7 +16,7 @@ SCRIPTS = TOOLSET / "database"
 ADMIN_ROLE = "tfb_admin"
 SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role; each server's role is a member of it
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
-_MAX_BYTES = 1 << 20  # at most this much of a log is searched
+_MAX_BYTES = 1 << 20  # maximum number of bytes to search in a log
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
 
 
 def execute_script(connection: psycopg.Connection, script: str) -> None:
-    """Run a script in toolset/database one statement at a time. Some statements cannot run in a transaction."""
+    """Run a script in toolset/database statement by statement, because some statements cannot run in a transaction."""
     text = (SCRIPTS / script).read_text(encoding="utf-8")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     for statement in code.split(";\n"):

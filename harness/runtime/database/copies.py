@@ -46,7 +46,7 @@ class ServerDatabase:
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
-        """Return a meter for the whole PostgreSQL server. This suffices: only one server is under load at a time."""
+        """Return the meter for all of PostgreSQL. Only one server is under load at a time, so the meter suffices."""
         return self.postgres
 
 
@@ -74,7 +74,7 @@ class RunDatabase:
         raise NotImplementedError
 
     def crash_reason(self) -> str | None:
-        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did not."""
+        """Return why PostgreSQL exited or ended sessions since the last restore, or None if it did neither."""
         return self.exit_reason() or find_backend_crash(self.log, self.log_offset)
 
     def restore(self) -> None:
@@ -96,7 +96,7 @@ class RunDatabase:
 
     @contextmanager
     def private_database(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
-        """Yield a private database for one server, with a role of its own. Drop both at the end. Raises StartError.
+        """Yield a private database with a separate role for a server. Drop both at the end. Raises StartError.
 
         While private databases exist, servers cannot connect to the shared database. PostgreSQL therefore
         refuses a server that ignores DBNAME or DBUSER, which would otherwise change tables that are not verified.
@@ -120,7 +120,7 @@ class RunDatabase:
             else "CREATE DATABASE {database} TEMPLATE hello_world_seed"
         )
         makes = (
-            # The role inherits the rights on the tables from the benchmark's role, of which it is a member.
+            # As a member of the benchmark's role, the new role inherits the rights on the tables.
             "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
             create_database,
             # Access rights are not copied from the template.
@@ -151,7 +151,7 @@ class RunDatabase:
             execute_all(drops)
 
     def _count_copy(self, change: int) -> None:
-        """Forbid connections to the shared database while private databases exist."""
+        """Update the number of private databases. While it is positive, forbid connections to the shared database."""
         before, self._copies = self._copies, self._copies + change
         if bool(before) == bool(self._copies):
             return

@@ -51,7 +51,7 @@ class EmbeddedDatabase(RunDatabase):
         data = self._scratch / "data"
         remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
-        if not self.address.port:  # only now, because the port could be taken during initdb
+        if not self.address.port:  # chosen after initdb, because other programs could take the port meanwhile
             self.address = replace(self.address, port=free_port())
         self.start_postgres()
         try:
@@ -80,7 +80,7 @@ class EmbeddedDatabase(RunDatabase):
         _wait_until_ready(self.address, child, self.log)
 
     def exit_reason(self) -> str | None:
-        """Return how the postmaster has exited, or None while it is running."""
+        """Return how the postmaster exited, or None while it is running."""
         status = self._child.poll() if self._child else None
         return None if status is None else f"PostgreSQL exited ({process.describe_status(status)}); log: {self.log}"
 
@@ -116,7 +116,7 @@ def seed_database(address: DatabaseAddress) -> None:
     with connect(address, admin=True) as connection:
         for script in ("schema.sql", "seed.sql", *(tables.seed_script for tables in TABLE_SETS)):
             execute_script(connection, script)
-        # Some installations lack the extension. Statements are then not counted, which verification reports.
+        # Some installations lack the extension. Verification then reports that statements cannot be counted.
         with contextlib.suppress(psycopg.Error):
             execute_script(connection, "statistics.sql")
         execute_script(connection, "private.sql")
@@ -199,7 +199,7 @@ def _unprivileged() -> process.Account | None:
             continue
         return process.Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
     raise EnvironmentLacksError(
-        "PostgreSQL does not run as root, and there is no account postgres or nobody. Add one of them"
+        "PostgreSQL refuses to run as root, and there is neither a postgres nor a nobody account. Add one of them"
     )
 
 

@@ -1,4 +1,4 @@
-"""The PostgreSQL of a run in a container."""
+"""A run's PostgreSQL server in a Docker container."""
 
 import contextlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ ContainerType = Callable[[str, str, Path], Container]  # arguments: name, contai
 
 
 class DockerDatabase(RunDatabase):
-    """A PostgreSQL server that runs in a container."""
+    """A PostgreSQL server in a container that compose starts."""
 
     def __init__(
         self, project: Project, address: DatabaseAddress, log: Path, container: ContainerType, *, owned: bool = False
@@ -31,7 +31,7 @@ class DockerDatabase(RunDatabase):
         self.close()
         log = self.log.with_suffix(".compose.log")
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
-        with contextlib.suppress(StartError):  # the container has exited, and the log contains the reason
+        with contextlib.suppress(StartError):  # raised if the container has exited; the log contains the reason
             done = self.project.run(*arguments, seconds=UP_SECONDS, log=log)
             self._container = self._type("PostgreSQL", self.project.container(DATABASE), self.log)
             if done.status == 0:
@@ -41,11 +41,11 @@ class DockerDatabase(RunDatabase):
         raise start_error(logs, "PostgreSQL's container did not start")
 
     def exit_reason(self) -> str | None:
-        """Return how the container has exited, or None while it is running."""
+        """Return how the container exited, or None while it is running."""
         return None if self.meter().alive() else self.meter().crash_reason()
 
     def meter(self) -> Container:
-        """Return the container, which is also the meter of its control group."""
+        """Return the container, which meters its control group."""
         if self._container is None:
             raise StartError("PostgreSQL's container has not been started")
         return self._container

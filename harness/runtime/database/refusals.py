@@ -14,7 +14,7 @@ from harness.runtime.database import ADMIN_ROLE, SHARED_USER, connect, file_size
 
 # A refused connection in PostgreSQL's log. toolset/database/postgresql.conf sets the prefix with user and database.
 _REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<message>.+)$", re.MULTILINE)
-# Messages in which language runtimes and drivers report that nothing listens, or that a host name is unknown.
+# Messages of language runtimes and drivers about a closed port or an unknown host name.
 _UNREACHED = re.compile(
     r"^.*\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|UnknownHost\w*"
     r"|connection refused|refused the connection|could not translate host name|name or service not known"
@@ -38,13 +38,14 @@ class RefusalWatch:
 
     @classmethod
     def start(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
-        """Monitor connections from now on."""
+        """Return a watch that ignores all existing log entries."""
         return cls(address=address, log=log, begin=file_size(log) if log else 0)
 
     def find_mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
-        """Return a clause about each variable that the server ignores. ``server_log`` may explain missing connections.
+        """Return up to three clauses about variables that the server ignores, such as "connects as user app, but …".
 
-        ``expected`` means that the server should have connected, because it received requests for database rows.
+        ``server_log`` may explain missing connections. ``expected`` means that the server should have connected,
+        because it received requests for database rows.
         """
         if self.address == NO_DATABASE or self.log is None:
             return ()
@@ -70,7 +71,7 @@ class RefusalWatch:
         return "; it ".join(mistakes) or f"was refused by PostgreSQL at {address.host}:{address.port}: {message}"
 
     def _unreached(self, server_log: Path, *, expected: bool) -> tuple[str, ...]:
-        """Return a clause if the server never reached PostgreSQL, with the server's error message if there is one."""
+        """Return a clause if the server never reached PostgreSQL. Quote an error message from the server's log."""
         failed = _UNREACHED.search(read_log(server_log, 0))
         if not (failed or expected) or self._arrived():
             return ()

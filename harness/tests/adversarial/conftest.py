@@ -7,7 +7,7 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Add the mark to the tests in this folder only, because pytest passes the items of all folders."""
+    """Add the mark only to tests in this folder, because pytest passes the items of all folders."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.adversarial)

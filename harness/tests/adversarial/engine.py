@@ -28,7 +28,7 @@ def unique(prefix: str) -> str:
 
 
 def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
-    """Return the shared settings of a comparison with ``folder`` as its storage."""
+    """Return the shared settings of a comparison that stores its files in ``folder``."""
     scratch = folder / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
     return SharedSettings(

@@ -30,7 +30,7 @@ DOCUMENTS = {
 
 
 class Counted:
-    """A counter of how often each document is created, and how many documents are created at the same time."""
+    """Counts of created documents by name, and of documents created at the same time."""
 
     def __init__(self) -> None:
         self.made: list[str] = []

@@ -83,8 +83,7 @@ class UserFolders:
 @pytest.fixture
 def place() -> Iterator[UserFolders]:
     """Yield folders that other accounts can enter, because pytest's temporary folders are private."""
-    # The folders must not be in /dev/shm, although the check keeps temporary files there, because each side has private
-    # shared memory.
+    # Do not use /dev/shm, where the check keeps temporary files, because each side has private shared memory.
     folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-", dir="/tmp"))
     try:
         yield UserFolders(folder)

@@ -193,7 +193,7 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "plain", ["slower: items 1.21× [1.15, 1.27]", "same within 5 %", "item", "–", "3 minutes more would"]
+    "plain", ["slower: items 1.21× [1.15, 1.27]", "same within 5 %", "item", "–", "needs 3 more minutes"]
 )
 def test_plain_words_stay_plain(plain: str) -> None:
     assert markdown_code(plain) == plain

@@ -104,7 +104,7 @@ def test_root_runs_git_as_the_repository_owner(tmp_path: Path, monkeypatch: pyte
     commands = (tmp_path / "as").read_text().splitlines()
     in_shop = [line for line in commands if f"-C {shop}" in line]
     assert {line.split()[0] for line in in_shop} == {str(MALLORY)}
-    # tfb's account runs git only in the sides, whose .git folders have no settings of the repository.
+    # tfb's account runs git only in the sides, whose .git folders do not contain the repository's settings.
     sides = (f"-C {tmp_path / 'base'} ", f"-C {tmp_path / 'head'} ")
     assert all(any(side in line for side in sides) for line in commands if line not in in_shop)
 

@@ -1,4 +1,4 @@
-"""Attack: a pull request manipulates the regression gate by its tfb.toml."""
+"""Attack: a pull request manipulates the regression gate through its tfb.toml."""
 
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
 
 
 def recorded(**outcomes: str) -> RunRecords:
-    """Return records with verifications, such as ``base_new="404"``: a status is the status of a wrong response."""
+    """Return verification records: ``base_new="404"`` fails the request ``new`` of base, and an empty status passes."""
     verdicts = []
     for name, status in outcomes.items():
         side, _, request = name.partition("_")
@@ -270,7 +270,7 @@ def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> 
     git(shop, "rm", "-q", "--cached", "tfb.toml")
     git(shop, "commit", "-q", "-m", "none yet")
     made = session(shop, tmp_path / "place")
-    assert "base has no tfb.toml: head's is used for both" in made.notes
+    assert "base has no tfb.toml: head's file applies to both" in made.notes
 
 
 @pytest.mark.parametrize("way", ["file", "link", "folder"])
@@ -288,7 +288,7 @@ def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
         (shop / "conf").symlink_to("real")
     git(shop, "add", "-A")
     git(shop, "commit", "-q", "-m", "a file for base")
-    with pytest.raises(UsageError, match="git tracks it"):
+    with pytest.raises(UsageError, match="git tracks the file"):
         session(shop, tmp_path / "place")
 
 

@@ -1,4 +1,4 @@
-"""Attack: a side replaces its Unix socket by a link to another process's socket, so that tfb connects there."""
+"""Attack: a side replaces its Unix socket with a link to a different process's socket, and tfb connects there."""
 
 import os
 import socket
@@ -69,7 +69,7 @@ def started(folder: Path, command: str, listen: str = SOCKET, *, own_account: bo
 
 @contextmanager
 def foreign(path: Path) -> Iterator[list[bytes]]:
-    """Listen on a socket as a service that does not belong to the side. Yield the bytes that it receives."""
+    """Run a service that does not belong to the side on a socket. Yield the bytes that the service receives."""
     received: list[bytes] = []
 
     def serve() -> None:

@@ -102,7 +102,7 @@ def test_only_regular_files_are_read(key: str, kind: str, tmp_path: Path) -> Non
         os.mkfifo(shop / "odd")
     elif kind == "folder":
         (shop / "odd").mkdir()
-        if key == "files":  # permits folders
+        if key == "files":  # this key also accepts folders
             os.mkfifo(shop / "odd" / "fifo")
     elif kind == "device":
         if os.geteuid() != 0:

@@ -90,7 +90,7 @@ def test_settings_of_a_repository_change_no_side(setting: str, tmp_path: Path) -
     (shop / "ß").touch()
     base, head, notes = both_sides(shop, tmp_path / "sides")
     assert (base, head - base) == ({"é", "tfb.toml"}, {"ß"})
-    assert notes == ["head is the working tree with files that are not committed: ß"]
+    assert notes == ["head is the working tree, with uncommitted files: ß"]
 
 
 @pytest.mark.parametrize("name", [b"na\xefve", b"\xff\xfe", b"a\nb\xe9", b"\xed\xa0\x80"])
@@ -105,7 +105,7 @@ def test_names_that_are_not_utf8_reach_the_verdict(
         base="a", head="b", threshold=0.05, verdict="same", requests=(), minutes=1.0, started_at=0.0, notes=notes
     )
     assert publish_result(result, VerdictOutputs(markdown=True)) == 0
-    assert "not committed" in capsys.readouterr().out
+    assert "uncommitted files" in capsys.readouterr().out
 
 
 # ---- submodules -----------------------------------------------------------------------------------------------------

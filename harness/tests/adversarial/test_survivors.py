@@ -194,7 +194,7 @@ def test_killing_tfb_ends_all_server_processes(name: str, world: SurvivorScene) 
     assert wait_until(lambda: not list(world.temporary.glob("tfb-scratch-*")))
 
 
-# Without a separate UID, a list cannot catch a process that forks endlessly.
+# Without a separate UID, a list of processes cannot catch a process that forks endlessly.
 ENDLESS = "hands-on"
 
 

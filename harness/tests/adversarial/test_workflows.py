@@ -1,4 +1,4 @@
-"""Attack: a pull request takes over the workflow or the action by file names, links or unpinned programs."""
+"""Attack: a pull request takes over the workflow or action through file names, links or unpinned programs."""
 
 import os
 import re

@@ -178,7 +178,7 @@ def test_a_misplaced_folder_is_told_its_place(tree: Path, capsys: pytest.Capture
     (tree / "lost").mkdir()
     (tree / "lost" / "benchmark_config.json").write_text(GOOD)
     code, stderr = ended(tree, capsys, "verify", "lost")
-    assert (code, "move it to <Language>/<name>/" in stderr) == (2, True)
+    assert (code, "move the folder to <Language>/<name>/" in stderr) == (2, True)
 
 
 def test_a_language_is_not_an_implementation(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,7 +110,7 @@ def test_defaults_are_to_ask_and_a_random_seed() -> None:
         ("run --cpuset-cpus 0-4095", "is not available to this process"),
         (f"run --duration {'9' * 5000}", "--duration"),
         ("run --results-name \udcff\udcfe", "argument 3 is not valid utf-8"),
-        ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms. Use p50 to"),
+        ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms. Use a percentile"),
         ("run --allow a", "--allow: 'a' does not have the form NAME=PRIVILEGE"),
         ("run --allow a=iouring", "--allow a: unknown privilege 'iouring'; did you mean io_uring?"),
         ("run --resume ../../etc", "run '../../etc' does not exist"),
@@ -165,7 +165,7 @@ def test_unknown_names_get_a_suggestion(
 def test_replaced_flags_of_techempower_name_an_alternative(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([flag, "x"]) == Exit.USAGE
     message = capsys.readouterr().err
-    assert message.startswith(f"tfb: {flag} is a flag of TechEmpower that tfb does not have: use ")
+    assert message.startswith(f"tfb: {flag} is a TechEmpower flag that tfb does not support: use ")
     assert any(word in message for word in (*(f"./tfb {verb}" for verb in VERBS), "--cpuset-cpus"))
 
 

@@ -46,7 +46,7 @@ def headings(page: Path) -> set[str]:
 def test_links_of_pages_have_targets(page: str) -> None:
     path = REPOSITORY / page
     links = re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8"))
-    hosted = ("https://", "../../actions/")  # the second one is a page of GitHub beside the files
+    hosted = ("https://", "../../actions/")  # the second prefix refers to a GitHub page of the repository
     local = [(path.parent / link if link else path, anchor) for link, anchor in links if not link.startswith(hosted)]
     assert [target for target, _ in local if not target.exists()] == []
     named = [(target, anchor) for target, anchor in local if anchor and target.suffix == ".md"]

@@ -103,7 +103,7 @@ LOCAL = ("run", "--runtime", "local")
 def test_root_is_asked_before_the_progress_display(
     mode: tuple[str, ...], started: Callable[..., Terminal], tmp_path: Path
 ) -> None:
-    """If Docker lacks compose, the local runtime is the default, so it asks the same question."""
+    """If Docker lacks compose, the local runtime is the default, so tfb asks the same question."""
     script(tmp_path / "docker", '[ "$1" = version ] && echo 29.0')
     terminal = started(*mode, more={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     question = terminal.read_until(lambda text: "[y/N] " in text)

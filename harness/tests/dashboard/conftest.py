@@ -1,4 +1,4 @@
-"""Fixtures: generated runs for the tests of the dashboard."""
+"""Fixtures: generated runs for the dashboard's tests."""
 
 import shutil
 from pathlib import Path

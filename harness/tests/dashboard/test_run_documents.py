@@ -83,7 +83,7 @@ def test_run_in_preparation_reports_its_stage(results: Path) -> None:
         (None, "complete", []),
         ('{"run_id": 7}', "complete", ["ranking.json"]),
         ('{"run_id": "run", "reference": null, "scoring_version": 3}', "complete", []),
-        ('{"run_id": "run", "reference": null}', "running", []),  # at its interruption
+        ('{"run_id": "run", "reference": null}', "running", []),  # as left by an interruption
     ],
 )
 def test_trials_are_ranked_without_a_current_ranking(

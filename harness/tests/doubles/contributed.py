@@ -1,6 +1,6 @@
-"""Runs the server of a new folder with mistakes: ``python -m harness.tests.doubles.contributed``.
+"""Runs the reference server with typical mistakes: ``python -m harness.tests.doubles.contributed``.
 
-It is the reference server with address and database from environment variables. Flags select the mistakes.
+Flags select the mistakes. Environment variables contain the address and the database.
 """
 
 import argparse
@@ -27,8 +27,8 @@ class ContributedServer(ReferenceServer):
 
     nameless = False  # sends no Server header
     panics = False  # sometimes panics under load
-    fails = False  # plaintext has status 500, after an error in the log
-    late = False  # connects to the database on demand, with status 503 if that fails
+    fails = False  # logs an error and responds to plaintext with status 500
+    late = False  # connects to the database on demand, and responds with 503 if this fails
     answered = 0
     busy: ClassVar[set[int]] = set()  # numbers of busy connections
 

@@ -29,7 +29,7 @@ FLOOD = b"x" * (8 << 20)
 
 
 class FakeServer(ReferenceServer):
-    """The reference server with a fault: ``trouble`` gets each request's number and may return a different reply."""
+    """The reference server with a fault. ``trouble`` receives each request's number, and may return a wrong reply."""
 
     def __init__(self, host: str, port: int, trouble: Callable[[int], Reply | None]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ def _die_in_verification(number: int) -> None:
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 BLOCK = b"x" * 65536
-LARGE = 1_000_000  # bytes; just below the limit of a response
+LARGE = 1_000_000  # bytes; just below the size limit of responses
 # A Brotli stream (RFC 7932) of 512 meta-blocks of maximum size, truncated in the first block. A decoder allocates 16
 # MiB before the first byte.
 BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
@@ -177,7 +177,7 @@ def _serve(connection: socket.socket, name: str) -> None:
 
 
 def _hostile(name: str) -> None:
-    """Respond to all requests with hostile bytes, which exhaust clients without limits."""
+    """Respond to all requests with hostile bytes that would exhaust a client without limits."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if name in LOGS:
         LOGS[name]()
@@ -186,7 +186,7 @@ def _hostile(name: str) -> None:
             threading.Thread(target=_serve, args=(listener.accept()[0], name), daemon=True).start()
 
 
-# Faults before the server listens.
+# Faults that occur before the server listens.
 STARTS: Mapping[str, Callable[[], None]] = {
     "exits-at-once": _exit_at_once,
     "never-listens": _never_listen,
@@ -196,7 +196,7 @@ STARTS: Mapping[str, Callable[[], None]] = {
     "prints-a-lot": _flood,
     **{name: partial(_hostile, name) for name in (*RESPONSES, *LOGS, "resets")},
 }
-# Faults that occur during requests. Each gets the request's number and may return a different reply.
+# Faults that occur during requests. Each function receives the request's number, and may return a wrong reply.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
     "answers-slowly": _slow,
     "sleeps-in-a-lock": _sleep_in_lock,

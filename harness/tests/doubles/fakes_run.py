@@ -30,7 +30,7 @@ URLS = {
     "query": "/query?queries=",
     "update": "/update?queries=",
     "order": "/orders",
-}  # the path of each other URL is the name of the test type
+}  # all other URLs have the test type's name as path
 
 
 @dataclass

@@ -22,12 +22,12 @@ from harness.verify.checks.evidence import RequestCounts
 
 ARRIVALS = 7.4  # arrivals per second at factor 1
 GOAL_SECONDS = 0.010
-RUNS: list[LoadRun] = []  # all loads; the command line of a fake generator contains an index of this list
+RUNS: list[LoadRun] = []  # all loads; the command line of a fake generator contains an index into this list
 
 
 @dataclass(frozen=True)
 class FakeDatabase:
-    """A PostgreSQL that crashes at a given time, and runs again after ``restore``."""
+    """A PostgreSQL server that crashes at a given time, and runs again after ``restore``."""
 
     world: FakeWorld
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
@@ -136,7 +136,7 @@ class FakeSeveral(FakeRunning):
 
 @dataclass
 class FakeGenerator:
-    """A computed load. The latency of an open loop follows an M/M/1 queue."""
+    """A load generator that computes results. The latency of an open loop follows an M/M/1 queue."""
 
     name: Literal["loadgen", "wrk"] = "loadgen"
     program: str = "fake-generator"

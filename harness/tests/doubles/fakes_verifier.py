@@ -17,7 +17,7 @@ from harness.verify.verifier import Verifier
 
 
 class FakeTrial(TrialVerification):
-    """A verification with the findings that the fake world defines."""
+    """A trial verification that returns the fake world's findings."""
 
     def __init__(self, world: FakeWorld, asked: str) -> None:
         self.world, self.asked = world, asked

@@ -1,4 +1,4 @@
-"""Honest servers that meet all requirements in other ways than the reference server.
+"""Honest servers that meet all requirements, but differ from the reference server.
 
 A finding in any of them is a defect of verification, as serious as a rogue that passes.
 """
@@ -152,7 +152,7 @@ def within(begin: str, end: str) -> VariantChange:
 
 @contextmanager
 def committed_by_the_next(self: ReferenceServer) -> Iterator[psycopg.Connection]:
-    """Disable autocommit. The next request on the connection ends the transaction of a read."""
+    """Disable autocommit. A read's transaction ends with the next request on the connection."""
     with ReferenceServer.connection(self) as line:
         line.commit()
         line.autocommit = False

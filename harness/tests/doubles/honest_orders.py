@@ -1,4 +1,4 @@
-"""Honest order services that meet all requirements in other ways than ``order_server``.
+"""Honest order services that meet all requirements, but differ from ``order_server``.
 
 A finding in any of them is a defect of verification. They imitate frameworks (headers, framing, JSON, problem details)
 and data layers (isolation levels and retries, ids from a sequence, one or many statements).

@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(kw_only=True)
 class ClientSession:
-    """A connection. ``state`` contains the state that rogues keep for it."""
+    """A client's connection. Rogues keep data about the connection in ``state``."""
 
     number: int
     requests: int = 0

@@ -1,4 +1,4 @@
-"""Creates an implementation for tests of runtimes."""
+"""Creates an implementation for runtime tests."""
 
 from pathlib import Path
 

@@ -51,7 +51,7 @@ def simulated(
     speeds: Mapping[str, float], test_types: Sequence[str] = SIX, *, processes: int = 3, rounds: int = 2,
     seconds: float = 8.0, failing: CellNames = (),
 ) -> RunRecords:  # fmt: skip
-    """Return the records of a run over servers with these speeds. The cells in ``failing`` fail verification."""
+    """Return the records of a run of servers with these speeds. The cells in ``failing`` fail verification."""
     usual = profiles.load_profile("standard")
     fields = {
         "duration_seconds": seconds,

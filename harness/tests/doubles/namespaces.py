@@ -66,7 +66,7 @@ class Lab:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the laptop."""
+        """The laptop's environment variables."""
         return {**os.environ, "TFB_SSH_CONFIG": str(self.folder / "ssh"), "PYTHONPATH": str(REPOSITORY)}
 
     def namespace(self, name: str) -> str:
@@ -85,14 +85,14 @@ class Lab:
         )
 
     def docker(self, name: str, *arguments: str) -> str:
-        """Return the output of a docker command on a machine's engine. Empty before the machine has started."""
+        """Return the output of a docker command on a machine's engine, or an empty string before the machine starts."""
         if (pid := self.inner(name)) is None:
             return ""
         words = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "docker", *arguments]
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
     def inner(self, name: str) -> int | None:
-        """Return the pid that a simulated machine's first process has on this machine, or None before it exists."""
+        """Return the PID of a simulated machine's first process, as seen by this machine, or None before it exists."""
         pid = self.nodes[name].pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -101,7 +101,7 @@ class Lab:
         return int(children[0]) if children else None
 
     def start(self, name: str) -> None:
-        """Start a machine with the current content of the disk."""
+        """Start a machine with the disk's current content."""
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "unshare", "--mount", "--uts", "--ipc"]
         words += ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", str(self.folder / name / "start")]
         with (self.folder / name / "log").open("ab") as log:
@@ -119,11 +119,11 @@ class Lab:
         self.nodes[name].wait(UP_SECONDS)
 
     def hang(self, name: str) -> None:
-        """Stop a machine's engine, which keeps its connections. Containers continue."""
+        """Suspend a machine's engine. Connections stay open, and containers continue."""
         self._signal_engine(name, signal.SIGSTOP)
 
     def wake(self, name: str) -> None:
-        """Let a stopped engine continue."""
+        """Resume a suspended engine."""
         self._signal_engine(name, signal.SIGCONT)
 
     def _signal_engine(self, name: str, number: signal.Signals) -> None:
@@ -211,7 +211,7 @@ def _configure(lab: Lab, names: Sequence[str], disk: str) -> None:
 
 
 def _remove_groups(tag: str) -> None:
-    """Remove control groups (version 1) that the engines have left, leaves first."""
+    """Remove control groups (version 1) that the engines left behind, innermost first."""
     for pattern in (f"tfb-{tag}-*", f"*/tfb-{tag}-*"):
         for folder in Path("/sys/fs/cgroup").glob(pattern):
             for each in sorted((folder, *folder.glob("**/")), key=lambda path: -len(path.parts)):

@@ -9,7 +9,7 @@ from harness.report.terminal import PIPE_WIDTH
 
 
 def printed(result: GateResult, width: int = PIPE_WIDTH) -> str:
-    """Return the text that a gate session prints on a terminal of a width."""
+    """Return the output of a gate session on a terminal of the given width."""
     written = io.StringIO()
     stream = InertStream(written)
     print_text(result, SafeConsole(file=stream, width=width, highlight=False))

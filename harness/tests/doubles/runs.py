@@ -1,4 +1,4 @@
-"""Creates records of runs with simulated or given values, for tests of the ranking."""
+"""Creates records of runs with simulated or given values, for ranking tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,6 +1,6 @@
 """Writes deterministic runs for the dashboard and its tests: ``python -m harness.tests.doubles.sample_data FOLDER``.
 
-``small`` is a good run of four implementations, and ``second`` is the same run a week later. ``hostile`` contains
+``small`` is a valid run of four implementations, and ``second`` is the same run a week later. ``hostile`` contains
 markup and broken values. ``large`` has 500 implementations x 7 test types. ``orders`` is a run of the order service.
 All trials are synthetic, but they are ranked like real trials.
 """
@@ -63,7 +63,7 @@ def four() -> RunRecords:
 
 
 def small(results: Path, run_id: str = "20250615-small", *, started_at: float = EPOCH) -> None:
-    """Write a good run."""
+    """Write a valid run of four implementations."""
     items = [implementation(row) for row in invented.REAL]
     write_records(results / run_id, finished(four(), run_id, items, started_at=started_at, failing=FAILING))
 

@@ -66,7 +66,7 @@ def unchanged(_: ReceivedRequest, reply: Reply) -> Reply:
 
 
 class ServiceDouble(ReferenceServer):
-    """The service. If ``when_busy`` is set, ``wrong`` applies only with more connections than verification opens."""
+    """The service's server. If ``when_busy`` is set, ``wrong`` applies only beyond verification's connections."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ READY_SECONDS = 240.0  # time limit for starting four servers on a busy machine
 
 
 class StartedServers:
-    """The core servers with a database and an upstream service; ``at_start`` has statuses without the database."""
+    """The core servers, a database and an upstream service. ``at_start`` has statuses from before the database ran."""
 
     def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
         self.database = database

@@ -25,7 +25,7 @@ QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS =
 
 @pytest.fixture(scope="module", autouse=True)
 def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build in advance the images that need more than BUILD_SECONDS. Remove the tests' images afterwards."""
+    """Build images that need more than BUILD_SECONDS in advance. Remove the tests' images afterwards."""
     words = ("--type", "json", "--profile", "smoke", "--duration", "1", "--runtime", "docker")
     completed = tfb("run", "express", *words, "--results", str(tmp_path_factory.mktemp("results")))
     assert completed.returncode == 0, completed.stderr

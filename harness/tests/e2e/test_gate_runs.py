@@ -107,7 +107,7 @@ def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
     (root,) = document["requests"]
     assert root["request"] == "root"
     assert root["ratio"]["low"] > 1.2
-    assert any("not committed" in note for note in document["notes"])
+    assert any("uncommitted files" in note for note in document["notes"])
     assert (shop.parent / "history").read_text(encoding="utf-8").count("\n") == 1
     assert sorted(path.name for path in shop.iterdir()) == ["server.py", "tfb.toml"]
 

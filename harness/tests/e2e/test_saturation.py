@@ -14,7 +14,7 @@ from harness.tests.scene import Scene
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 ROOT = Path("/sys/fs/cgroup")
-MIN_IDLE_SHARE = 0.5  # idle CPUs without which the check cannot tell a lock from a busy machine
+MIN_IDLE_SHARE = 0.5  # mean idle CPUs that the check needs to tell a lock from a busy machine
 ARGUMENTS = ("--test", "x", "--type", "json", "--concurrency-levels", "256", "--duration", "3")
 
 

@@ -30,7 +30,7 @@ RUN_FIELDS = ("status", "design", "seed", "reference", "processes_expected", "pr
 
 
 def shortened(name: str, **changes: Any) -> Profile:
-    """Return a profile in which the given sections are changed."""
+    """Return a profile with changes to the given sections."""
     profile = profiles.load_profile(name)
     changed = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
     return profile.model_copy(update=changed)
@@ -231,7 +231,7 @@ def test_events_of_a_run_are_as_approved(made: Callable[[Path], FakeRun], tmp_pa
     if made in (of_cells, of_a_service):
         summary["loads"] = [describe_load(run) for run in RUNS[earlier:] if run.sampling]
     if made is of_cells:
-        summary["said"] = [re.sub(r"end \d\d:\d\d|; its log: .*", "", each) for each in fake.display.lines]
+        summary["said"] = [re.sub(r"end \d\d:\d\d|; log: .*", "", each) for each in fake.display.lines]
         summary["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
         summary["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
         summary["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}

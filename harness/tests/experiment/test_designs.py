@@ -1,4 +1,4 @@
-"""The steps of each design, and the reactions of designs to the results of steps."""
+"""The steps of each design, and how designs react to results."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +94,7 @@ def gate(*kinds: str, seconds: float = 240.0) -> Plan:
 
 
 def describe_step(step: Step) -> tuple[str, str]:
-    """Return the action of a step, and the process and the cell that it refers to."""
+    """Return a step's action, process and cell."""
     if isinstance(step, Rest):
         return f"rest {step.seconds:g} s", " ".join(f"{name}.{number}" for name, number in step.quiet)
     if isinstance(step, Start | Stop):
@@ -285,7 +285,7 @@ def test_a_rate_missed_by_several_sides_is_lowered(late: str, lowered: bool) -> 
     ids=["one side", "all sides", "twice", "one connection", "always late"],
 )
 def test_late_responses_reduce_the_connections_of_all_sides(slow: str, most: int, used: list[int]) -> None:
-    """The last parameter shows the numbers of connections in the order of their use."""
+    """``used`` lists the numbers of connections in the order in which the design uses them."""
 
     def trial_changes(step: Measure) -> dict[str, object]:
         if step.cell.process.implementation in slow and step.cell.load.connections > most:
@@ -355,7 +355,7 @@ def test_refused_connections_reduce_the_connections() -> None:
 
 @pytest.mark.parametrize(("start", "seconds", "expected"), [(1.0, 240.0, 5), (20.0, 300.0, 3), (200.0, 240.0, 1)])
 def test_slow_starts_make_processes_fewer(start: float, seconds: float, expected: int) -> None:
-    """Starts take part of the session's time, which the session keeps."""
+    """Slow starts use part of the session's time limit, so fewer processes fit."""
     took: list[float] = []
     plan = gate(seconds=seconds)
     plan = replace(plan, profile=processes(plan.profile, 5))

@@ -1,4 +1,4 @@
-"""The end of a run when the time is over, and the length of the measuring time."""
+"""How a run ends at the time limit, and how long it measures."""
 
 import json
 from dataclasses import replace
@@ -91,7 +91,7 @@ def test_failures_outweigh_cells_without_time(tmp_path: Path) -> None:
 
 
 def test_failed_loads_count_as_tried(tmp_path: Path) -> None:
-    """After two failed loads, a test type gets no further loads. The reported reason is not a lack of time."""
+    """After two failed loads, a test type gets no further loads. The report does not blame a lack of time."""
     trouble = dict.fromkeys(range(1, 30), "fails")
     outcome = FakeRun(tmp_path, {"a": Behaviour(trouble=trouble)}, quick(300.0)).run()
     assert outcome.failures

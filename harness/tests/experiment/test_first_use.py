@@ -133,7 +133,7 @@ def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.Monke
     usual.run()
     first.run()
     assert first.display.lines[0] == describe_chores([GENERATOR])
-    assert "about 1 min 00 s before anything is measured: build the load generator (cargo build)" in describe_chores(
+    assert "about 1 min 00 s before measurement starts: build the load generator (cargo build)" in describe_chores(
         [GENERATOR]
     )
     ends = [next(line for line in fake.display.lines if "expected end" in line) for fake in (usual, first)]

@@ -71,7 +71,7 @@ CLOSED: dict[str, Any] = {"loop": "closed", "latency": None, "lag": None, "unsen
 
 
 def printed(*lines: Mapping[str, object]) -> str:
-    """Return the output of a generator that consists of the given lines."""
+    """Return a generator's output with the given lines."""
     return "starting\n" + "".join(json.dumps(line) + "\n" for line in (READY, *lines))
 
 

@@ -151,7 +151,7 @@ def shopping(rate: float) -> dict[str, Any]:
 
 
 class Shop(ScriptedServer):
-    """A server of orders that handles one request at a time and can stall or fail."""
+    """An order server that handles one request at a time, and can stall or fail."""
 
     def __init__(
         self, *, stall_at: float = 0, stall_seconds: float = 0, refuses: int = 0, closes: int = 0, silent: int = 0

@@ -77,7 +77,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
 def lines_of(text: str) -> set[str]:
     """Return the verdict lines of the output without durations."""
-    lines = (line.partition("; its start")[0] for line in text.splitlines())
+    lines = (line.partition("; startup")[0] for line in text.splitlines())
     return {line for line in lines if line.partition(":")[0] in {*SERVERS, "idle"}}
 
 

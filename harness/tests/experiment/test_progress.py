@@ -117,7 +117,7 @@ def test_stages_steps_and_builds_report_their_durations(tmp_path: Path, monkeypa
         "making the generator ready: 1 min 05 s",
         "build the load generator",
         "build the load generator: 0 s",
-        f"building vertx; its log: {log}",
+        f"building vertx; log: {log}",
         "building vertx: 1 min 05 s, Compiling core",
         "building vertx took 40 s",
     ]

@@ -131,7 +131,7 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
         IDLE | {"duration": 0.0},
         IDLE | {"load": ClosedLoop(connections=1)} | WRK,
     ),
-    # Of 20 CPU seconds, the server used some, and some were idle. Other programs used the rest.
+    # The server used some of the 20 CPU seconds, and some were idle. Other programs used the rest.
     "saturated": (
         *({"cpu_seconds": used, "idle_seconds": idle} for used, idle in ((18.0, 1.0), (10.0, 3.3), (10.0, 3.4))),
         {"cpu_seconds": 9.9, "idle_seconds": 10.0},  # a lock lets one thread run at a time

@@ -27,7 +27,7 @@ from harness.tests.fuzz.targets import TARGETS
 
 CRATE = Path(__file__).parent / "rust"
 RUST_TARGETS = tuple(sorted(path.stem.replace("_", "-") for path in (CRATE / "fuzz_targets").glob("*.rs")))
-# Stable compilers know these flags. They are the flags that cargo-fuzz passes without a sanitizer.
+# Flags that cargo-fuzz passes without a sanitizer. Stable compilers accept these flags.
 COVERAGE = ("inline-8bit-counters", "pc-table", "trace-compares")
 RUST_FLAGS = (
     "--cfg", "fuzzing", "-Cpasses=sancov-module", "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -53,7 +53,7 @@ class Fuzzing:
     process: "subprocess.Popen[bytes]"
 
     def figures(self) -> tuple[int, int, int]:
-        """Return the number of executions, of covered edges, and of features (edges with hit counts)."""
+        """Return the numbers of executions, covered edges, and features (edges with hit counts)."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         executions = STATISTICS.search(text)
         edges, features = (COVERED.findall(text) or [("0", "0")])[-1]

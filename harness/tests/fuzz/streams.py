@@ -63,5 +63,5 @@ def cut(stream: bytes, dice: random.Random) -> list[bytes]:
 
 
 def require_head(head: bytes) -> None:
-    """Check that the head of a request has the format that all servers read in the same way."""
+    """Check that a request head has a format that all servers parse identically."""
     assert HEAD.fullmatch(head), head

@@ -129,7 +129,7 @@ def test_interrupt_between_steps_does_not_reach_libraries(number: signal.Signals
 
 
 def test_interrupt_during_exec_exits_with_status_130(tmp_path: Path) -> None:
-    """Without tfb's handler, Python would exit by SIGINT."""
+    """Without tfb's handler, SIGINT would kill Python."""
     waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # Python handles a signal after each wait
     code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
     (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")

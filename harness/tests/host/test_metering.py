@@ -209,7 +209,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 
 class Kernel:
-    """Imitations of /proc and /sys/fs/cgroup, according to which this process is the first process of a container."""
+    """Fake /proc and /sys/fs/cgroup, in which this process is the first process of a container."""
 
     def __init__(self, folder: Path, membership: str, cgroup: Mapping[str, str]) -> None:
         self.proc, self.root = folder / "proc", folder / "cgroup"

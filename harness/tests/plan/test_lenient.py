@@ -1,4 +1,4 @@
-"""Tests of lenient reading of folders in other trees."""
+"""Tests of reading folders in other trees leniently."""
 
 import json
 from pathlib import Path

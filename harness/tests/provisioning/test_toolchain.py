@@ -14,7 +14,7 @@ from harness.tests.scene import script
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Set PATH to a single folder."""
-    for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS"):
+    for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS", "PHP_FPM_FOLDERS"):
         monkeypatch.setattr(toolchain, name, ())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -102,3 +102,20 @@ def test_postgres_requires_initdb(folder: Path) -> None:
     program(folder / "initdb", "")
     tool = toolchain.find_tool("postgres")
     assert tool.version == (15, 1)
+
+
+def test_library_has_the_interpreter_as_program(folder: Path) -> None:
+    program(folder / "ruby", "", body='case "$2" in *sinatra*) echo 4.1.1 ;; *) exit 1 ;; esac')
+    assert toolchain.find_tool("ruby-sinatra") == Tool(kind="ruby-sinatra", version=(4, 1, 1), program=folder / "ruby")
+    assert toolchain.find_tool("ruby-sequel-pg") is None  # Ruby lacks the library
+    assert toolchain.find_tool("php-pgsql") is None  # the interpreter is missing
+    assert toolchain.debian_packages("ruby-sinatra", ">=3") == ("ruby-sinatra",)
+
+
+def test_php_fpm_has_the_version_in_its_name(folder: Path) -> None:
+    assert toolchain.find_tool("php-fpm") is None
+    toolchain.forget_tools()
+    program(folder / "php-fpm8.4", "PHP 8.4.11 (fpm-fcgi)")
+    assert toolchain.find_tool("php-fpm", ">=8.1") == Tool(
+        kind="php-fpm", version=(8, 4, 11), program=folder / "php-fpm8.4"
+    )

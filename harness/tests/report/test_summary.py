@@ -12,15 +12,15 @@ def test_summary_names_groups_in_order() -> None:
     assert summary.lead == (
         "JSON: es4x needs 2.00× as much CPU per request as vertx-web [1.96, 2.04]; resteasy and express 4.00× to 8.00×."
     )
-    assert summary.figures == "vertx-web: 10 µs of CPU per request (2 processes of each)."
+    assert summary.figures == "vertx-web: 10 µs of CPU per request (2 processes each)."
 
 
 def test_summary_without_baseline_names_the_order() -> None:
     said = summarize(made.info(), made.ranking().model_copy(update={"reference": None}), "json", "cpu")
     assert said.lead == "JSON, by CPU per request: vertx-web first; es4x second; resteasy and express tie."
     assert said.figures == (
-        "vertx-web: 10 µs of CPU per request, es4x 2.00× [1.96, 2.04] of the best, "
-        "express 8.00× [7.84, 8.16] of the best (2 processes of each)."
+        "vertx-web: 10 µs of CPU per request, es4x 2.00× [1.96, 2.04] relative to the best, "
+        "express 8.00× [7.84, 8.16] relative to the best (2 processes each)."
     )
 
 
@@ -48,14 +48,14 @@ def test_summary_compares_with_a_slower_baseline() -> None:
 def test_tie_has_all_figures_and_no_leader() -> None:
     said = summarize(made.info(("one", "two")), made.ranking(TIED), "json", "throughput")
     assert said.lead == "JSON, by throughput: one and two tie: there is no clear winner."
-    assert said.figures == "one and two: 40,000 to 80,000 requests/s (2 processes of each)."
+    assert said.figures == "one and two: 40,000 to 80,000 requests/s (2 processes each)."
 
 
 def test_summary_shows_differing_process_counts() -> None:
     row = made.standing(10e-6, 10e-6, (1, 1), 1)
     more = row.model_copy(update={"estimate": row.estimate.model_copy(update={"processes": 15})})
     rows = (made.row("a", 1, (1, 1)).model_copy(update={"cpu_per_request": more}), made.row("b", 2, (2, 2)))
-    assert summarize(made.info(), made.ranking(rows), "json", "cpu").figures.endswith("(2 to 15 processes of each).")
+    assert summarize(made.info(), made.ranking(rows), "json", "cpu").figures.endswith("(2 to 15 processes each).")
 
 
 def test_group_ends_before_the_first_slower_row() -> None:

@@ -74,7 +74,7 @@ NEEDS = [pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a valid size. Use for example"),
         (
             {"network_mode": "bridge", "hosts": hosts_from_flags(None, "postgresql://localhost", ())},
-            "localhost:5432: with --network-mode bridge, this address is the container",
+            "localhost:5432: with --network-mode bridge, this address refers to the container",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""One notion of a server's address: the Host header, URLs and connections of all clients."""
+"""All clients derive the Host header, URLs and connections from the same server address."""
 
 import socket
 import time

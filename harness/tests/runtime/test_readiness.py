@@ -88,7 +88,7 @@ def test_busy_server_is_waited_for(cpus: float, waited: float, monkeypatch: pyte
 
 
 WORKER = "import sys\ntry:\n  import no_such_module\nfinally:\n  sys.stderr.flush()\n"
-# Supervisors that keep running: without a restart of the worker, with endless restarts, and with a message only.
+# Supervisors that survive a crash of the worker: without a restart, with endless restarts, and with only a message.
 FORKS = f"import os, time\nif os.fork() == 0:\n  exec({WORKER!r})\nos.wait()\ntime.sleep(100)"
 STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', {WORKER!r}])"
 SAYS = (

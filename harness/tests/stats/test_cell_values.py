@@ -82,7 +82,7 @@ def test_a_significant_fall_is_found(processes: list[tuple[float, ...]], falls: 
 
 @pytest.mark.parametrize(("processes", "trials"), [(3, 3), (3, 5), (1, 9), (5, 2), (2, 12)])
 def test_steady_costs_are_rarely_flagged(processes: int, trials: int) -> None:
-    """With a noise of 20 %, falls that chance causes often exceed ``MIN_FALL``, so the test decides."""
+    """At a noise of 20 %, random falls often exceed ``MIN_FALL``, so the significance test decides."""
     dice = np.random.default_rng(5)
     alarms = [fall_is_significant(dice.normal(0, 0.2, (processes, trials)).tolist()) for _ in range(1000)]
     assert sum(alarms) / len(alarms) == pytest.approx(0.01, abs=0.0095)  # three standard errors

@@ -101,7 +101,7 @@ def test_rows_without_baseline_in_their_part_are_unranked(lacking: tuple[int, ..
 
 
 def test_score_without_common_baseline_processes_has_no_interval() -> None:
-    """Each test type connects all parts, but no process of the baseline in part 1 has a value in both of them."""
+    """Each test type connects all parts, but no baseline process in part 1 has a value in both."""
     absent = [("ref", "json", 3), ("ref", "json", 4), ("ref", "db", 5)]
     info, trials = JoinedRun(rows=2, absent=absent, kinds=("json", "db")).draw(1)
     scores = {each.implementation: each.throughput for each in ranked(info, trials).overall}

@@ -1,4 +1,4 @@
-"""Honest servers pass even if they fulfil the requirements in other ways than the reference server."""
+"""Honest servers pass even if they differ from the reference server."""
 
 import pytest
 

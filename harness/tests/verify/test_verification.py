@@ -81,7 +81,7 @@ def test_the_reference_server_passes_every_check(
             "bytes": " ".join(map(str, verdict.response_bytes.values())),
         }
         results[name]["requests"] = "; ".join(
-            # The number of rows of the updates whose pages are counted is drawn for each verification.
+            # Each verification draws the number of rows for the updates whose pages are counted.
             re.sub(r"(?<=127\.0\.0\.1:)\d+|(?<= 40 × GET /updates\?queries=)\d+", "NUMBER", line)
             for line in requests
             if name == "json" or not line.startswith("Host:")

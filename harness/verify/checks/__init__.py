@@ -16,7 +16,7 @@ from harness.verify.checks.evidence import Evidence, Exchange
 CONDUCT = "conduct"  # pseudo test type for checks of the server's process and folder
 LOAD = "load"  # pseudo test type for checks of database counts after a load or after a process has ended
 
-# Rules that TechEmpower does not have; docs/requirements.md marks them. Plugins set ``Check.stricter`` instead.
+# Rules that TechEmpower does not have, as marked in docs/requirements.md. Plugins set ``Check.stricter`` instead.
 STRICTER_THAN_TECHEMPOWER = frozenset(
     (
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
@@ -30,7 +30,7 @@ Applies = Callable[[str], bool]
 
 
 def types_where(trait: Callable[[TestType], bool]) -> Applies:
-    """Return a predicate for test types with a trait, which also covers test types that plugins register later."""
+    """Return a predicate for test types with a trait. The predicate covers test types that plugins register later."""
     return lambda name: name in TEST_TYPES and trait(TEST_TYPES[name])
 
 
@@ -64,7 +64,7 @@ CheckFunction = Callable[[Evidence], Iterator[Finding]]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A registered check."""
+    """A check of a rule, with the conditions under which the check applies."""
 
     name: str
     rule: str
@@ -72,7 +72,7 @@ class Check:
     find: CheckFunction
     needs: Callable[[Evidence], bool]  # returns whether the evidence contains the observations that the check judges
     has_evidence: Callable[[Evidence], bool]  # returns whether there is enough evidence for a pass to be meaningful
-    stricter: bool  # whether TechEmpower lacks the rule; if so, the check only warns under TechEmpower's rules
+    stricter: bool  # True if only tfb has the rule; under TechEmpower's rules, the check then only warns
 
     def applies_to(self, evidence: Evidence) -> bool:
         """Return whether the check applies to the test type, and the required observations exist."""

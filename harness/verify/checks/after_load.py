@@ -20,7 +20,7 @@ from harness.runtime.database.table_sets import TABLE_SETS
 from harness.verify.checks import ALL_TYPES, LOAD, Finding, check
 from harness.verify.checks.evidence import DatabaseActivity, Evidence
 
-# Queries by the name of what they read. %(user)s is the server's role. Queries with long results return a digest.
+# Description of database state -> query for the state. %(user)s is the server's role. Long results are hashed.
 QUERIES: Mapping[str, str] = {
     "settings of roles or databases (ALTER ROLE … SET)": """
         SELECT coalesce(string_agg(coalesce(r.rolname, '*') || ': ' || array_to_string(s.setconfig, ', '), '; '
@@ -93,7 +93,7 @@ KEEP_OPEN = (
     lambda evidence: evidence.expected_work.writes > 0 and evidence.database_activity is not None,
 )
 def no_deadlocks(evidence: Evidence) -> Iterator[Finding]:
-    """Warn about updates that deadlocks aborted. The check only warns, because the server may repeat the updates."""
+    """Warn about updates aborted by deadlocks. The check only warns, because the server may retry the updates."""
     if deadlocks := (evidence.database_activity and evidence.database_activity.deadlocks) or 0:
         yield Finding(
             f"PostgreSQL aborted {deadlocks} update transactions because of deadlocks. Write rows in id order, "
@@ -156,7 +156,7 @@ class DatabaseCounters:
     state: Mapping[str, str]  # object -> definition; empty if unknown
 
     def since(self, earlier: "DatabaseCounters") -> DatabaseActivity:
-        """Return the difference between this reading and an earlier reading."""
+        """Return the database activity since an earlier reading."""
         fetched = updated = deadlocks = None
         if self.counted and earlier.counted:
             fetched, updated, deadlocks = (a - b for a, b in zip(self.counted, earlier.counted, strict=True))
@@ -166,7 +166,7 @@ class DatabaseCounters:
 
 
 def read_counters(database: DatabaseAddress) -> DatabaseCounters:
-    """Return the counters of all sessions, after waiting until a stopped server's sessions have published them."""
+    """Wait for a stopped server's sessions to publish their counters, then return all counters."""
     admin = database.admin_user is not None
     with connect(database, admin=admin) as connection:
         ended = not admin or _wait_for_sessions(connection)

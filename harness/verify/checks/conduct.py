@@ -16,7 +16,7 @@ def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], 
 
 
 def _facts(evidence: Evidence) -> tuple[ConductFacts, Outcome]:
-    """Return the facts, and the outcome of violating a rule that applies only to pull requests."""
+    """Return the facts, and the outcome for violations of rules that are binding only in pull requests."""
     conduct = evidence.conduct
     assert conduct is not None  # noqa: S101 - guaranteed by ``needs``
     return conduct, Outcome.FAIL if conduct.strict else Outcome.WARN

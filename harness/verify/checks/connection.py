@@ -46,7 +46,7 @@ def connection_close(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _same_response_check(rule: str, name: str, probe: str, reference: str, description: str) -> Check:
-    """Return a check that requires the same statuses and media types in the responses to a probe and to a reference."""
+    """Return a check that requires a probe's responses to match a reference probe's statuses and media types."""
 
     def find(evidence: Evidence) -> Iterator[Finding]:
         return _compare_responses(evidence, probe, reference, description)
@@ -108,7 +108,7 @@ def head_request(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.21", SERVER_ONLY, _probed("unknown"))
 def unknown_path(evidence: Evidence) -> Iterator[Finding]:
-    """Require 404 for an unknown path, which may begin like a declared path."""
+    """Require 404 for unknown paths, including a declared path with a suffix."""
     yield from _require_status(evidence.probes["unknown"], "an unknown path", (404,))
     if "suffix" in evidence.probes:
         yield from _require_status(evidence.probes["suffix"], "a declared path with a suffix", (404,))
@@ -134,7 +134,7 @@ def garbage(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _compare_responses(evidence: Evidence, name: str, reference: str, description: str) -> Iterator[Finding]:
-    """Yield the first response with a different status or, if both are 200, a different media type."""
+    """Find the first response whose status (or whose media type, with status 200) differs from the reference."""
     probe, plain = evidence.probes[name], evidence.probes[reference]
     if plain.error:
         return  # other checks report the failed reference request
@@ -210,7 +210,7 @@ class _ConnectionProber:
     timeout: float  # seconds
 
     def send(self, segments: Segments, methods: Sequence[str] = ("GET",), *, until_closed: bool = False) -> ProbeResult:
-        """Send segments on a new connection, with a pause after each. Then read one response for each method."""
+        """Send segments on a new connection, pausing after each. Then read a response for each of ``methods``."""
         responses: list[Response] = []
         failure: WireError | None = None
         closed = None
@@ -277,7 +277,7 @@ def _legal_probes(prober: _ConnectionProber, urls: Sequence[str]) -> dict[str, C
     def separately(*requests: bytes) -> Callable[[], ProbeResult]:
         return lambda: prober.send_separately(*requests)
 
-    # If a path ends in a number, this may be the number of rows. The path may then be valid with any suffix.
+    # A final number in a path may be the number of rows, so the path may be valid with any suffix.
     path = url.partition("?")[0].rstrip("/")
     suffix = (
         {}

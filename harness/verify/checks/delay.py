@@ -15,8 +15,8 @@ CONCURRENT_REQUESTS = 128
 NO_DELAY = QueryVariant(name="at once without delay", suffix="0")
 WITH_DELAY = QueryVariant(name="at once", suffix="200")
 SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # time that a server needs if it handles the delays sequentially
-# Concurrent requests with a delay may take this much longer than concurrent requests without a delay. With a pool of 20
-# threads, the default of some frameworks, they take 1.4 s longer.
+# Concurrent requests with a delay may take this much longer than concurrent requests without a delay. A pool of 20
+# threads, the default of some frameworks, takes 1.4 s longer.
 MAX_EXTRA_SECONDS = 2.0
 TRIES = 3  # number of attempts if a response is late, because the machine may have stalled
 

@@ -22,12 +22,12 @@ T = TypeVar("T")
 SEEDED_FORTUNES = 12
 HIGHEST_NUMBER = 10_000  # random numbers range from 1 to HIGHEST_NUMBER
 CHANCE_SIGMAS = 6.0  # standard deviations; the probability of a larger deviation by chance is below 1e-8
-# Maximum number of arrays and objects, and of values, in the JSON of a response.
+# Maximum number of containers (arrays and objects), and maximum number of values, in a JSON response.
 MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000
 CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the generator's clock and tfb's clock
 
 # Values that are not integers, although lenient parsers accept them: floats, other notations, other alphabets' digits,
-# and numbers with white space. "010" is not among them: it is ten, although some parsers read octal numbers.
+# and numbers with white space. "010" is not listed, because it means ten, although some parsers read it as octal.
 NOT_INTEGERS = ("5.0", "5e1", "0x10", "0b11", "5_0", "5f", "%205", "5%20", "5%0A", "%EF%BC%95")
 TECHEMPOWER_VARIANTS = frozenset({"empty", "foo", "0", "1", "2", "500"})
 
@@ -39,7 +39,7 @@ class QueryVariant:
     name: str
     suffix: str = ""
     count: int | None = None  # expected number of rows; None if requests do not contain a number of rows
-    alternative_count: int | None = None  # second accepted number, where the requirements are ambiguous
+    alternative_count: int | None = None  # also accepted, because the requirements are ambiguous
     declared: PreparedRequest | None = None  # the declared request of a service, which is sent instead of the URL
     drawn: PreparedRequest | None = None  # a request that a plugin drew at random, which is sent instead of the URL
 
@@ -83,10 +83,10 @@ class Exchange:
     target: str
     sent_at: float  # epoch seconds at which the request was sent
     received_at: float
-    connection: int  # number of the connection; exchanges with the same number are sequential
+    connection: int  # connection number; exchanges on the same connection are sequential
     response: Response | None
     error: str | None = None  # reason why there is no response
-    error_kind: str | None = None  # kind of the WireError
+    error_kind: str | None = None  # ``WireError.kind``
     unsolicited: bytes = b""  # bytes that were received after the response
     closed: bool = False  # whether the server closed the connection after the response
     reconnected: bool = False  # whether the server had closed the previous connection before this request
@@ -146,7 +146,7 @@ def parse_row(item: object) -> tuple[int, int] | None:
     """Return the id and the randomNumber of a row object, or None if they cannot be determined.
 
     Like TechEmpower's verification, accept keys in any case and numbers as strings, so that these rows are still
-    compared with the table. The ``rows-exact`` check reports them.
+    compared with the table. The ``rows-exact`` check reports the wrong form.
     """
     if not isinstance(item, dict):
         return None
@@ -172,7 +172,7 @@ def _parse_integer(value: object) -> int | None:
 
 
 RandomNumbers = Mapping[int, int]  # id -> randomNumber
-# Contents of the tables "world" and "World" at a point in time. An implementation uses either of them, not both.
+# Contents of the tables "world" and "World" at a point in time. An implementation uses only one table.
 WorldTables = Mapping[str, RandomNumbers]
 
 
@@ -192,7 +192,7 @@ class TableVersion(Generic[T]):
 def append_version(
     versions: list[TableVersion[T]], rows: Mapping[int, T], started_at: float, ended_at: float, slack: float = 0.0
 ) -> None:
-    """Append a version: ``rows`` changed from ``started_at`` to ``ended_at``, with a clock error of ``slack`` s."""
+    """Append a version in which ``rows`` changed between two epoch times, measured to within ``slack`` seconds."""
     versions[-1] = replace(versions[-1], until=ended_at + slack)
     versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(started_at, ended_at) - slack))
 
@@ -267,7 +267,7 @@ class ExpectedWork:
 
     @classmethod
     def in_open_transactions(cls, texts: Sequence[str], rows: int) -> "ExpectedWork":
-        """Return the work of statements that PostgreSQL has not counted, because their transactions are still open."""
+        """Return the work of statements that PostgreSQL has not counted yet, because their transactions are open."""
         on_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names_table("world")]
         writes = sum(statement.writes for statement in on_world)
         pages = sum(NormalisedStatement(text=text).names_table("fortune") for text in texts)
@@ -286,11 +286,11 @@ class DatabaseActivity:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """The random share of responses that the load generator records, with limits on their number and size."""
+    """The random share of responses that the load generator records, and limits on the recording."""
 
     share: float  # 0..1; the generator lowers the share for the whole load if a limit would be exceeded
     max_responses: int
-    max_bytes: int  # maximum number of bytes in headers and bodies
+    max_bytes: int  # maximum total size of headers and bodies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,11 +318,11 @@ class RequestCounts:
 class FolderFacts:
     """Facts about an implementation's folder, gathered by ``harness.verify.process_conduct``."""
 
-    config_file: str  # the file name benchmark_config.json, which messages show
+    config_file: str  # name of the configuration file, for messages
     dockerfile: str
     dockerfile_defects: tuple[str, ...]
     image_command: tuple[str, ...]  # command of the image; empty if the image inherits the base image's command
-    same_command: bool  # whether both commands start the same program with the same arguments
+    same_command: bool  # whether the image and the local runtime start the same program with the same arguments
     local_command: tuple[str, ...]  # command that the local runtime starts
     missing_variables: tuple[str, ...] = ()  # NAME=value pairs of local.env that the image does not set
     readme_defect: str | None
@@ -363,7 +363,7 @@ class Evidence:
     # The result of ``values.count_age_pairs``, if the exchanges are a sample.
     age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
     statements: Sequence[NormalisedStatement] | None = None  # statements with exact counts; None if not counted
-    # For each update request: the pages that its SELECTs touched, and the two page counts of ``moved_rows``.
+    # For each update request: number of pages that SELECTs touched, and sums of the page counts of ``moved_rows``.
     pages_read: list[tuple[int, int, int]] = field(default_factory=list)
     uncounted_reason: str | None = None  # reason why statements could not be counted
     all_statements: Sequence[str] = ()  # texts of all different statements since the server started

@@ -23,12 +23,12 @@ from harness.verify.checks.verification_client import (
     VerificationTask,
 )
 
-# How often a thorough (True) or a brief (False) verification sends each declared request.
+# Number of times that a thorough (True) or brief (False) verification sends each declared request.
 SEQUENTIAL_REQUESTS = {True: 40, False: 3}
 CONCURRENT_REQUESTS = {True: 160, False: 8}
-FIRST_ATTEMPTS = 3  # a service may need longer than the time limit to initialise a route at its first request
+FIRST_ATTEMPTS = 3  # a service may exceed the time limit while initialising a route for the first request
 RULE = "declared.1"
-# Maximum number of arrays and objects, and of values, in the JSON of a response.
+# Maximum number of containers (arrays and objects), and maximum number of values, in a JSON response.
 MAX_CONTAINERS, MAX_VALUES = 600_000, 6_000_000
 
 ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
@@ -97,7 +97,7 @@ def expectation_check(function: ExpectationCheck) -> Check:
 
 
 def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
-    """Return each exchange of a declared request, with the request."""
+    """Return (request, exchange) pairs for all declared requests."""
     exchanges = itertools.chain(evidence.all_exchanges, evidence.declared_exchanges)
     return ((exchange.case.declared, exchange) for exchange in exchanges if exchange.case.declared)
 

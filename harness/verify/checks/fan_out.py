@@ -66,7 +66,7 @@ def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("fan-out.2", FAN_OUT)
 def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of calls, clamped to 1..100. If the parameter is no integer, require one call."""
+    """Require the requested number of calls, clamped to 1..100, or one call if the parameter is not an integer."""
     reported, expected = parse_calls_and_sum(exchange), clamp_parameter(exchange.target, 1, MAX_CALLS) or 1
     if reported is not None and reported[0] != expected:
         yield Finding(

@@ -53,7 +53,7 @@ def page_is_html(exchange: Exchange) -> Iterator[Finding]:
         return
     if not _DOCTYPE.match(exchange.body) or parse_page(exchange.body).title != "Fortunes":
         yield Finding(
-            "the page lacks the doctype or the title. Add both",
+            "the doctype or the title is missing from the page. Add both",
             expected="<!DOCTYPE html>…<title>Fortunes</title>",
             actual=excerpt(exchange.body, 100),
         )
@@ -64,7 +64,7 @@ def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """Require a header row, then the fortunes from the database and the added fortune, sorted by message."""
     for exchange in evidence.ok_exchanges:
         page = parse_page(exchange.body)
-        # If the clock was set back, it is possible that no version overlaps the exchange. If so, accept any version.
+        # Accept any version if none overlaps the exchange, because the clock may have been set back.
         versions = [version for version in evidence.fortunes if version.overlaps(exchange)] or evidence.fortunes
         yield from min((list(_compare(page, version.rows)) for version in versions), key=len)
 
@@ -141,7 +141,7 @@ def _cell_text(cell: LexborNode, expected_tag: str) -> str:
 
 
 def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
-    """Yield a finding for the first row of the table that is not as expected."""
+    """Yield a finding for the table's first unexpected row."""
     rows = sorted([*fortunes.items(), (0, ADDED_FORTUNE)], key=lambda row: row[1].encode())
     expected_rows = [("id", "message"), *((f"{identifier}", message) for identifier, message in rows)]
     actual_rows = [tuple(cell.strip() for cell in row) for row in page.rows]
@@ -153,7 +153,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
                 f"row {number} of the table is wrong. {advice}",
                 expected=" | ".join(expected),
                 actual=excerpt(" | ".join(actual)),
-                # TechEmpower's rules do not specify the sort order, and its fortunes sort the same way in all locales.
+                # TechEmpower's rules do not specify a collation, and its fortunes sort the same way in all locales.
                 accepted=unsorted and actual_rows[1:] == sorted(actual_rows[1:], key=_alphabetical_key),
             )
             return

@@ -10,8 +10,8 @@ from harness.records.verification_record import WHOLE_SERVER, Outcome
 from harness.verify.checks import ALL_TYPES, Finding, all_types_and_server, check, excerpt, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange
 
-# The Date header has a resolution of a second, and servers may update it only once per second, so a correct Date is up
-# to 2 s late. A third second allows for a late timer. Under load, 5 more seconds allow for a busy machine.
+# A correct Date header may be 2 s old: its resolution is a second, and servers may update it only once per second.
+# The limits add 1 s for late timers and, under load, 5 s for a busy machine.
 DATE_BEHIND_SECONDS = 3.0
 DATE_BEHIND_UNDER_LOAD_SECONDS = 8.0
 DATE_UNCHANGED_SECONDS = 4.0  # under load, Date must change within this time

@@ -21,11 +21,11 @@ from harness.verify.checks.statement_counts import HIGHEST_ID
 FALSE_ALARM = 1e-9
 CELLS = 20  # number of equally large cells into which a test divides 1..10000
 NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, same page, same section of the table
-WINDOW_SIZES = (20, 40)  # window lengths, in ids, in which the tests look for related ids
+WINDOW_SIZES = (20, 40)  # numbers of consecutive ids among which the tests look for related ids
 MIN_VALUES = 300  # with fewer values, the tests have too little power
-# With fewer values, a check can fail, but verdicts omit a pass, because it would prove little. It takes 490 ids to
-# detect that a server never reads a tenth of the table, because a tenth contains a whole cell (0.95^490 is below the
-# limit). It takes 655 ids to detect that a server walks through the table (by the occupancy distribution).
+# With fewer values, verdicts still report failures, but omit passes, which would prove little. With 490 ids, the checks
+# detect a server that never reads a tenth of the table: a tenth contains a whole cell, and 0.95^490 is below the limit.
+# With 655 ids, they detect a server that reads the table in sequence (by the occupancy distribution).
 MIN_VALUES_FOR_PASS = 655
 ADVICE = "Draw each value uniformly and independently from 1..10000"
 
@@ -212,7 +212,7 @@ def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
-    """Find pairs of requests that have too many ids in common. Random requests for n rows share about n*n/10000."""
+    """Find pairs of requests with too many common ids. Two random requests for n rows share about n*n/10000 ids."""
     responses = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
     responses = [ids for ids in responses if len(ids) > 1]
     pairs = len(responses) * (len(responses) - 1) / 2

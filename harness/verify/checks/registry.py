@@ -1,4 +1,4 @@
-"""Lists all checks, and the functions that gather the evidence for special test types."""
+"""Registers all checks, and the functions that gather evidence for special test types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -29,7 +29,7 @@ from harness.verify.checks.verification_client import VerificationTask
 
 
 class LoadVerification(Protocol):
-    """A plugin's verification of loads, which is usually a module."""
+    """A plugin's verification of loads, usually implemented as a module."""
 
     def observe_load(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
         """Prepare the database, and observe it while the context is active."""
@@ -45,7 +45,7 @@ class LoadVerification(Protocol):
 
 
 class TestTypeVerification(Protocol):
-    """A plugin's verification of a test type, which is usually a module."""
+    """A plugin's verification of a test type, usually implemented as a module."""
 
     @property
     def check_modules(self) -> Sequence[object]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 import psycopg
 
 HIGHEST_ID = 10_000  # ids in the world tables range from 1 to HIGHEST_ID
-# Maximum number of different statements of all running servers, as in toolset/database/statistics.conf.
+# Maximum number of different statements that PostgreSQL counts; toolset/database/statistics.conf sets the same number.
 MAX_STATEMENTS = 20_000
 
 # Matches a line comment, the beginning of a block comment, a dollar quote, a string or a quoted identifier, whichever
@@ -33,7 +33,7 @@ _WRITING_VERBS = frozenset({"update", "insert", "delete", "merge", "copy", "trun
 _MODIFIES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
 _LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
 _COPIES_OUT = re.compile(r"copy\s*\(|copy\s.*\sto\s", re.IGNORECASE | re.DOTALL)
-# Syntax that lets a SELECT find several ids. IN with one parameter is permitted, because object mappers write it.
+# Syntax that lets a SELECT find several ids. IN with one parameter is permitted, because object mappers generate it.
 _LISTS = re.compile(
     r"""
       (?<![\w$"]) (?: any | some | or | between | join | union | values
@@ -85,7 +85,7 @@ class NormalisedStatement:
 
     @property
     def asks_for_counting(self) -> bool | None:
-        """Return whether the statement asks if statements are counted, or None if the text does not show it."""
+        """Return whether the statement queries statement counting, or None if the text is inconclusive."""
         return True if _NAMES_COUNTING.search(self.text) else None if _MAY_ASK_FOR_COUNTING.search(self.text) else False
 
     @property

@@ -15,8 +15,8 @@ from harness.verify.checks.evidence import SEEDED_FORTUNES, Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
 PAGES_PER_ROW = 3  # pages that a SELECT of a row touches: root and leaf of the index, and the row's page
-MIN_EQUAL_SHARE = 0.75  # minimum share of requests with the most frequent difference between page counts
-MIN_PAGE_COUNTS = 16  # with fewer requests, most differences may be equal by chance
+MIN_EQUAL_SHARE = 0.75  # minimum share of requests that must touch the same number of additional pages
+MIN_PAGE_COUNTS = 16  # with fewer requests, most numbers of additional pages may be equal by chance
 COUNTER_TOLERANCE = 0.01  # share of the rows that PostgreSQL may fail to count if a session crashes
 
 
@@ -72,7 +72,7 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     lambda e: e.statements is not None and e.expected_work.reads > 0,
 )
 def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
-    """Require a separate SELECT for each row. It must not use IN, a join with a list, or a scan."""
+    """Require a separate SELECT for each row, without IN, joins with lists, or scans."""
     for select in _selects(evidence, "world"):
         actual = f"{select.rows} rows in {select.calls} calls of {excerpt(select.text, 120)}"
         if select.rows > select.calls:
@@ -91,7 +91,7 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
 
 @check("statements.4", types_where(lambda test_type: test_type.counts_statements), lambda e: e.statements is not None)
 def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
-    """Warn if the server executes more SELECTs than it returns rows."""
+    """Warn if the number of SELECTs exceeds the number of returned rows."""
     table = "fortune" if PAGE_TYPES(evidence.test_type) else "world"
     calls = sum(select.calls for select in _selects(evidence, table))
     expected = sum(exchange.case.count or 1 for exchange in evidence.concurrent)
@@ -110,7 +110,7 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     lambda e: _has_counts(e) and e.expected_work.writes > 0,
 )
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that each returned row was written, by at least one statement per request. Warn about additional rows."""
+    """Require that each request writes the returned rows with at least one statement. Warn about additional rows."""
     expected, activity = evidence.expected_work, evidence.database_activity
     if activity and activity.updated is not None:
         yield from _find_shortfall("written", activity.updated, expected.writes, tolerance=COUNTER_TOLERANCE)
@@ -148,9 +148,9 @@ def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
     """Require that updates read the rows that they write.
 
     The number of pages differs from row to row (``moved_rows``). In each request, the SELECTs of a correct server touch
-    the pages of the returned rows, plus a constant number of pages. The check allows for scans that end at a row's
-    current version (LIMIT 1), and for object mappers that read each row twice. If a server reads different rows, or
-    the same row repeatedly, the excess varies, and no value occurs in more than half of the requests.
+    the pages of the returned rows, plus a constant number of pages (the excess). The check allows for scans that end at
+    a row's current version (LIMIT 1), and for object mappers that read each row twice. If a server reads different
+    rows, or the same row repeatedly, no excess occurs in more than half of the requests.
     """
     differences = [
         Counter(read - reads * pages[scan] for read, *pages in evidence.pages_read)
@@ -170,8 +170,8 @@ def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
 def counting_unwatched(evidence: Evidence) -> Iterator[Finding]:
     """Find queries about statement counting, because only a cheating server needs them.
 
-    If the text does not name the setting or extension, the check only warns. It then ignores statements outside
-    requests, because drivers query unrelated settings when they connect.
+    If the text does not name the setting or extension, the check only warns, and ignores statements outside requests.
+    The reason is that drivers query unrelated settings when they connect.
     """
     asked = [text for text in evidence.all_statements if NormalisedStatement(text=text).asks_for_counting]
     unclear = [s.text for s in evidence.statements or () if s.asks_for_counting is None]
@@ -217,8 +217,8 @@ def _describe_other(selects: Sequence[NormalisedStatement], counted: Sequence[No
 def _selects(evidence: Evidence, table: str) -> list[NormalisedStatement]:
     """Return the SELECTs that may have served requests.
 
-    Scans of the complete world table are left out, because a server may refresh a cache with them. Statements that
-    touch fewer pages than they have calls are also left out, because they do not read the table.
+    Omit scans of the complete world table, because they may only refresh a cache. Also omit statements that touch less
+    than one page per call, because they do not read the table.
     """
     reads = (s for s in evidence.statements or () if s.names_table(table) and not s.writes and s.pages >= s.calls)
     return [statement for statement in reads if table == "fortune" or not statement.reads_whole_table]

@@ -161,14 +161,14 @@ def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
 
 
 def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
-    """Pair newer rows with older rows, and count the pairs in which a snapshot lacks either row, but not both.
+    """Pair newer rows with older rows, and count the pairs in which exactly one row is missing from a snapshot.
 
     The response with the older row precedes the request for the newer row, so every write that can overwrite the newer
-    row can also overwrite the older row. With a correct server, the snapshot therefore lacks the newer row in at most
+    row can also overwrite the older row. With a correct server, the newer row is therefore the missing row in at most
     half of these pairs, however many rows other requests write.
 
     Returns:
-        The number of pairs by (maximum age of the newer row, whether the snapshot lacks the newer row).
+        The number of pairs by (maximum age of the newer row in seconds, whether the newer row is missing).
     """
     counts: Counter[tuple[float, bool]] = Counter()
     by_time = sorted((e for e in evidence.concurrent if e.ok), key=lambda e: e.received_at)
@@ -221,7 +221,7 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
 
 @exchange_check("update.3", UPDATE)
 def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses that contain different numbers for the same row. The table can store only one of them."""
+    """Find responses with different numbers for the same row, because the table can store only one number per row."""
     for identifier, numbers in _numbers_by_row([exchange]).items():
         if len(set(numbers)) > 1:
             yield Finding(
@@ -271,7 +271,7 @@ def table_sound(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _numbers_by_row(exchanges: Iterable[Exchange]) -> dict[int, list[int]]:
-    """Return, for each id, the numbers in successful responses, in order."""
+    """Return the numbers in successful responses by id, in order."""
     numbers: dict[int, list[int]] = defaultdict(list)
     for exchange in exchanges:
         for identifier, number in exchange.rows if exchange.ok else ():

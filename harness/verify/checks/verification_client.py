@@ -19,7 +19,7 @@ from harness.verify.wire import Connection, Response, WireError
 MAX_RETAINED_BYTES = 16 << 20
 CONCURRENT_CONNECTIONS = 8  # number of connections for concurrent requests
 MAX_FAILURES = 3  # maximum number of requests without a response, per connection
-# Stop after this many responses if all are 5xx. This exceeds the number of requests with malformed parameters.
+# Stop after this many responses if all have 5xx statuses, because further requests are unlikely to succeed.
 MAX_SERVER_ERRORS = 12
 
 
@@ -51,7 +51,7 @@ class VerificationTask:
 
 
 def always_fails(exchanges: Sequence[Exchange]) -> bool:
-    """Return whether all responses have a 5xx status. Return False for declared requests, which may expect it."""
+    """Return whether all responses have a 5xx status. Return False for declared requests, which may expect 5xx."""
     return all(
         exchange.case.declared is None and exchange.response and exchange.response.status >= 500
         for exchange in exchanges
@@ -114,7 +114,7 @@ class Client:
 
 
 class ReconnectingConnection:
-    """A keep-alive connection of a client that reconnects after the server has closed it."""
+    """A client's keep-alive connection, which is reopened after the server has closed it."""
 
     def __init__(self, client: Client, number: int = 0) -> None:
         self._client = client

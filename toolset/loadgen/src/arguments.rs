@@ -54,7 +54,7 @@ pub struct Arguments {
     /// JSON file with use cases of dependent requests
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "depth", "answers_share", "requests"])]
     pub scenario: Option<PathBuf>,
-    /// Seed of arrivals, drawn requests and sampled responses
+    /// Seed for arrivals, drawn requests and sampled responses
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
     /// Header of every request, in the given order; Host is appended if it is missing
@@ -175,7 +175,7 @@ fn read<T>(option: &str, path: &Path, parse: impl Fn(&str) -> Result<T, String>)
     text.and_then(|text| parse(&text)).map_err(|error| format!("{option} {}: {error}", path.display()))
 }
 
-/// Return whether a URL uses TLS, its authority, and its request target.
+/// Split a URL into a TLS flag, the authority and the request target.
 fn split_url(url: &str) -> Result<(bool, &str, &str), String> {
     let tls = url.starts_with("https://");
     let rest = url.strip_prefix(if tls { "https://" } else { "http://" });

@@ -1,4 +1,4 @@
-//! An arrival of a use case, with the variables, the progress and the line in the answers file.
+//! An arrival of a use case, with its variables, progress and recorded responses.
 
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ pub enum Outcome {
     Unfinished, // no response by the end of the drain
 }
 
-/// An arrival in progress, or an ended arrival.
+/// An execution of a use case, either in progress or ended.
 #[derive(Debug)]
 pub struct Arrival {
     pub use_case: usize,        // index of the use case
@@ -56,7 +56,7 @@ impl Arrival {
         self.outcomes.push(Outcome::Response { status, received, body });
     }
 
-    /// Return the line of the answers file. A step without a response has no status.
+    /// Return the arrival's line in the answers file. The status of a step without a response is null.
     pub fn to_json(&self, scenario: &Scenario) -> Value {
         let use_case = &scenario.use_cases[self.use_case];
         let variables = use_case.variables.iter().zip(&self.values);

@@ -1,4 +1,4 @@
-//! Monotonic time in nanoseconds, comparable between all processes of a machine.
+//! Monotonic time in nanoseconds, comparable across all processes on a machine.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 

@@ -21,7 +21,7 @@ pub enum Command {
     EndOfInput, // end of standard input: no command can follow
 }
 
-/// A listener that waits for commands and for events of the workers.
+/// A listener for commands and for worker events.
 #[derive(Debug)]
 pub struct CommandListener {
     signals: UnixStream,
@@ -42,7 +42,7 @@ impl CommandListener {
         Ok(Self { signals, wake, input: Vec::new(), input_open: true })
     }
 
-    /// Wait for a command or a worker's event, for at most this time.
+    /// Wait for a command or a worker event until the timeout, or indefinitely if it is `None`.
     pub fn wait(&mut self, timeout_nanoseconds: Option<u64>) -> Result<Option<Command>, String> {
         if let Some(command) = self.next_line()? {
             return Ok(Some(command));

@@ -28,14 +28,14 @@ pub struct PendingRequest {
     pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
 }
 
-/// A connection to the server. If it is lost, this entry remains, and the worker reopens the connection.
+/// A connection to the server. The entry outlives a lost socket, so the worker can reopen the connection.
 #[derive(Debug, Default)]
 pub struct Connection {
     pub number: u32, // unique across all workers
     pub stream: Option<Transport>,
     pub state: ConnectionState,
     pub since: u64,                            // start of the handshake, in nanoseconds
-    pub in_free_list: bool,                    // whether the pool's list of free connections contains it
+    pub in_free_list: bool,                    // whether the connection is in the pool's free list
     pub outstanding: VecDeque<PendingRequest>, // oldest first
     pub reader: Reader,
     pub unsolicited: bool,         // whether the response being read belongs to no request
@@ -69,7 +69,7 @@ impl Connection {
         Ok(self.stream.insert(stream))
     }
 
-    /// Return whether a further request may be sent.
+    /// Return whether a further request may be sent if at most `depth` requests may be outstanding.
     #[inline]
     pub fn has_room(&self, depth: usize) -> bool {
         self.state == ConnectionState::Up && self.outstanding.len() < depth && self.out.is_empty()

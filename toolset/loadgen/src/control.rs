@@ -1,4 +1,4 @@
-//! The protocol with the program that started the load: ready, go, stop, results.
+//! The protocol between loadgen and the program that started it: ready, go, stop, results.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,7 +19,7 @@ use crate::system::raise_file_limit;
 use crate::tally::{Accumulate, LoadCounts, ScenarioTally, Tally};
 use crate::worker::{Worker, WorkerContext};
 
-/// Time between the go command and the first request, which allows all workers to wake up.
+/// Delay between the go command and the first request, in nanoseconds. All workers wake up during the delay.
 const LEAD: u64 = 2 * MILLISECOND;
 
 struct Session {
@@ -63,7 +63,7 @@ pub fn run(plan: Plan) -> Result<ExitReason, String> {
     drop(event_sender);
     let reason = session.run();
     if !matches!(reason, Ok(ExitReason::Results)) {
-        session.period.stop_by(0); // the results are not needed, so a running load stops too
+        session.period.stop_by(0); // without results, there is no reason to continue a running load
         session.start_at(CANCELLED);
     }
     for thread in threads {

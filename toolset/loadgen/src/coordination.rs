@@ -11,10 +11,10 @@ use crate::arrival::Arrival;
 use crate::sampling::Sampler;
 use crate::tally::{LoadCounts, ScenarioTally, Tally};
 
-/// Start time of a load that was cancelled.
+/// Start time that marks a cancelled load.
 pub const CANCELLED: u64 = u64::MAX;
 
-/// Reason for the end of a load, which is the program's exit status.
+/// The reason why a load ended. The discriminant is the program's exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitReason {
@@ -64,7 +64,7 @@ impl LoadPeriod {
 pub enum Event {
     /// The worker could not be created.
     Failed { message: String },
-    /// All connections are up, or the time for connecting is over.
+    /// All connections are up, or the time limit for connecting has expired.
     Connected { connections: usize },
     /// The load and the wait for outstanding responses are over.
     Drained(Box<WorkerResult>),

@@ -1,7 +1,7 @@
 //! An HTTP/1.1 load generator for one server. It measures latency from the intended send time.
 //!
-//! It takes arguments and prints JSON lines; the exit status gives the reason for the end of the load. `control` runs
-//! the protocol on standard input and output. Each `worker` thread generates a share of the load: a closed loop, an
+//! The program prints JSON lines, and the exit status says why the load ended. `control` runs the protocol on standard
+//! input and output. Each `worker` thread generates a share of the load: a closed loop, an
 //! open loop, or a scenario (`scenario_runner`).
 
 mod arguments;
@@ -31,7 +31,7 @@ use clap::Parser;
 use crate::arguments::{Arguments, Plan};
 use crate::coordination::ExitReason;
 
-const BAD_USAGE: u8 = 2; // the same as clap's
+const BAD_USAGE: u8 = 2; // clap's exit status for usage errors
 
 fn main() -> ExitCode {
     let plan = match Plan::new(Arguments::parse()) {

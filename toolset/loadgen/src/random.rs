@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Create a stream of random numbers. Streams of adjacent seeds are independent.
+    /// Create a stream of random numbers. Streams with adjacent seeds are independent.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -22,11 +22,11 @@ static HEAD_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16, // 200 to 999
-    pub close: bool, // whether the peer closes the connection after it
+    pub close: bool, // whether the peer closes the connection afterwards
     pub size: u64,   // bytes on the wire, including interim responses, heads and framing
 }
 
-/// Range of the limit for captured bodies, in bytes. A body that exceeds the limit is truncated.
+/// Smallest and largest limit for captured bodies, in bytes. Longer bodies are truncated.
 const BODY_LIMITS: (usize, usize) = (1 << 20, 16 << 20);
 
 /// Head and body of a response.
@@ -67,7 +67,7 @@ enum State {
     UntilClose,
 }
 
-/// Parser of one connection's responses.
+/// A parser for the responses on a connection.
 #[derive(Debug, Default)]
 pub struct Reader {
     pub bodiless: bool, // whether the next response has no body, as after HEAD

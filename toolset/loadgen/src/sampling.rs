@@ -22,7 +22,7 @@ const KEY_BITS: u32 = 31;
 /// A sampled response; times in nanoseconds of the monotonic clock.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
-    pub key: u32,        // random; samples are ordered by it
+    pub key: u32,        // random; determines the order of samples
     pub connection: u32, // number of the connection, unique across all workers
     pub request: u32,    // index of the request in the table
     pub sequence: u64,   // index among the responses of the connection, across reconnections
@@ -63,7 +63,7 @@ impl Sampler {
         Self { heap: BinaryHeap::new(), limit, max_count, bytes: 0, max_bytes }
     }
 
-    /// Draw the key of a request from random bits.
+    /// Draw a request's key from random bits. Return `NOT_SAMPLED` for a key above the limit.
     #[inline]
     pub fn key(&self, bits: impl FnOnce() -> u64) -> u32 {
         if self.limit == 0 {

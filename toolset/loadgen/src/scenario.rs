@@ -133,7 +133,7 @@ impl Scenario {
 }
 
 impl UseCase {
-    /// Return the variables of an arrival; captured values are null at first.
+    /// Draw the variables of an arrival. Captured variables are null at first.
     pub fn draw(&self, random: &mut Random) -> Vec<Value> {
         let mut drawn = DrawnValues::default();
         self.variables
@@ -164,7 +164,7 @@ impl UseCase {
         for (name, pointer) in entry.capture {
             if Source::from_name(&name).is_some() || !(pointer.is_empty() || pointer.starts_with('/')) {
                 return Err(format!(
-                    "capture {name:?} from {pointer:?}: expected a name other than that of a drawn variable, and a JSON pointer"
+                    "capture {name:?} from {pointer:?}: expected a JSON pointer, and a name that no drawn variable has"
                 ));
             }
             let variable = find_or_push(&mut self.variables, Variable { name, source: None });

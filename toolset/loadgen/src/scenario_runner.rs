@@ -17,7 +17,7 @@ struct ArrivalStream {
     next: u64,      // time of the next arrival
 }
 
-/// The arrivals of a worker.
+/// A worker's share of a scenario: streams of arrivals, active arrivals, and counts.
 #[derive(Debug, Default)]
 pub struct ScenarioRunner {
     scenario: Arc<Scenario>,
@@ -32,13 +32,13 @@ pub struct ScenarioRunner {
 }
 
 impl ScenarioRunner {
-    /// Create a runner without arrivals. If `record`, keep all responses for the answers file.
+    /// Create a runner without arrivals. If `record` is true, keep all responses for the answers file.
     pub fn new(scenario: Arc<Scenario>, record: bool) -> Self {
         Self { tally: ScenarioTally::new(&scenario), scenario, record, ..Self::default() }
     }
 
-    /// Start the arrivals of one of `workers` workers at `start`. All workers share a seed but have independent
-    /// streams.
+    /// Start the arrival streams of worker number `worker` (below `workers`) at `start`, in nanoseconds. All workers
+    /// share a seed but have independent streams.
     pub fn start(&mut self, start: u64, worker: usize, workers: usize, seed: u64) {
         let stream = |(index, rate): (usize, f64)| {
             let mut seeds = Random::new(seed ^ (index as u64 + 1).wrapping_mul(0xa076_1d64_78bd_642f));
@@ -78,7 +78,7 @@ impl ScenarioRunner {
         &self.scenario.use_cases[arrival.use_case].steps[arrival.step]
     }
 
-    /// Return the bytes of the due request, to be sent now, and whether to capture the response.
+    /// Return the bytes of the due request, and whether to capture the response. The step then counts as sent.
     pub fn write_request(&mut self, id: u32, headers: &str) -> (&[u8], bool) {
         let Some(arrival) = &mut self.active[id as usize] else { return (&[], false) };
         arrival.sent = true;

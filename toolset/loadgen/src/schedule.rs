@@ -11,7 +11,7 @@ pub enum ArrivalProcess {
     Poisson,
 }
 
-/// An endless sequence of the intended send times of one worker, in ascending order.
+/// An endless, ascending sequence of a worker's intended send times.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     process: ArrivalProcess,

@@ -68,7 +68,7 @@ accumulating! {
         successes: u64,
         /// Responses without an outstanding request.
         unasked_responses: u64,
-        /// Bytes of complete or incomplete responses without an outstanding request, and of other unsolicited data.
+        /// Bytes received without an outstanding request: complete or partial responses, and other data.
         unasked_bytes: u64,
         /// Bytes read.
         bytes_in: u64,
@@ -76,7 +76,7 @@ accumulating! {
         connections_opened: u64,
         /// Connections established with TLS, by the negotiated parameters.
         tls_sessions: BTreeMap<String, u64>,
-        /// Connections that the peer closed, reset, or announced to close.
+        /// Connections that the peer closed or reset, including closes announced in a response.
         connections_closed_by_peer: u64,
         /// Connections closed because no response came within the timeout.
         connections_hung: u64,
@@ -162,7 +162,7 @@ impl Serialize for StatusCounts {
     }
 }
 
-/// Kind of a failed request or connection. Failed requests never count as throughput.
+/// Cause of a failed request or connection attempt. Failed requests never count as throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {

@@ -20,7 +20,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
 
-/// Space that must remain in a read buffer before further TLS records are read.
+/// Free space in a read buffer, in bytes, that is required to read further TLS records.
 const RECORD_SPACE: usize = 64 * 1024;
 
 /// The address of a server.
@@ -62,7 +62,7 @@ impl Peer {
         Self { address, tls: None }
     }
 
-    /// Create a peer with TLS. Certificates are not verified, because services under test may use self-signed ones.
+    /// Create a peer with TLS. Certificates are not verified, because they are often self-signed.
     ///
     /// With `fixed`, all servers negotiate the same parameters: TLS 1.3, one cipher suite, one group, no resumption.
     pub fn with_tls(address: Address, host: &str, fixed: bool) -> Result<Self, String> {

@@ -1,4 +1,4 @@
-//! A load thread with connections, a share of the rate, and counts.
+//! A thread that generates a share of the load over a share of the connections.
 
 mod connecting;
 mod reading;
@@ -28,8 +28,8 @@ use crate::tally::{LoadCounts, Tally};
 const BUFFER: usize = 256 * 1024;
 /// Memory for captured bodies, in bytes, which is divided among the connections. Longer bodies are not sampled.
 const CAPTURE_MEMORY: usize = 256 * 1024 * 1024;
-/// Maximum number of concurrent handshakes of a thread. More handshakes would overflow the server's accept queue. The
-/// kernel would repeat them only after a second.
+/// Maximum number of concurrent handshakes of a thread. More handshakes could overflow the server's accept queue. The
+/// kernel retries a dropped handshake only after a second.
 const MAX_HANDSHAKES: usize = 128;
 /// Delay before a failed connection is opened again, in nanoseconds.
 const RETRY_DELAY: u64 = 100 * MILLISECOND;
@@ -63,7 +63,7 @@ struct ConnectionPool {
     handshakes: usize,
 }
 
-/// A load thread.
+/// The state of a load thread.
 pub struct Worker {
     index: usize,
     context: WorkerContext,
@@ -234,7 +234,7 @@ impl Worker {
             self.wait(time, deadline.min(next_check).min(self.next_retry().max(time + MILLISECOND)));
             time = now();
         }
-        self.check_timeouts(time); // timeouts since the last check
+        self.check_timeouts(time); // count timeouts since the last check
         let drained = time;
         let unsent = self.backlog.len();
         self.backlog.clear();

@@ -26,7 +26,7 @@ pub fn serve<R: Responder>(
         signal_hook::low_level::pipe::register(signal, end.try_clone().map_err(message)?).map_err(message)?;
     }
     let stdin = std::io::stdin();
-    // epoll does not support regular files and /dev/null. Such input has no commands; a signal ends the server.
+    // epoll rejects regular files and /dev/null. With such an input, the server ends only after a signal.
     let _ = server.watch(stdin.as_fd(), STDIN);
     server.watch(signals.as_fd(), SIGNAL).map_err(message)?;
     let (mut readable, mut input) = (Vec::new(), Vec::new());

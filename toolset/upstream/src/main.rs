@@ -29,7 +29,7 @@ struct Options {
     seed: u64,
 }
 
-/// Counts of requests. `reset` clears all counts except the number of requests in flight.
+/// A responder with a fixed delay. The command `reset` restarts `calls`, `sum` and `max_in_flight`.
 #[derive(Debug)]
 struct Upstream {
     delay: u64, // nanoseconds

@@ -21,12 +21,12 @@ const LISTENER: u64 = u64::MAX;
 /// First epoll identifier of the descriptors added by `watch`.
 const WATCHED: u64 = u64::MAX - 16;
 
-/// An object that decides the contents and the time of each response.
+/// A policy for the contents and the due time of each response.
 pub trait Responder {
     /// Return when the response to a request received at `time` is due, in monotonic nanoseconds. If the result is in
     /// the past, the response is sent immediately.
     fn due(&mut self, time: u64) -> u64;
-    /// Append the response that was due at `due`, which is now being written.
+    /// Append the response with the due time `due` to `out`.
     fn write(&mut self, due: u64, out: &mut Vec<u8>);
     /// Return the time until which the server must stall, or `None`.
     fn stall(&mut self, _time: u64) -> Option<u64> {
@@ -47,7 +47,7 @@ struct Client {
     generation: u32, // distinguishes connections that reuse an index, so that stale timers are ignored
 }
 
-/// A server. The caller calls `poll` repeatedly.
+/// A server that runs while the caller calls `poll` repeatedly.
 pub struct Server {
     listener: TcpListener,
     epoll: OwnedFd,

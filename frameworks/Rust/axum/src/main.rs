@@ -105,7 +105,7 @@ fn tls_config(tls: &Tls) -> Result<Arc<ServerConfig>, String> {
     Ok(Arc::new(config))
 }
 
-/// The kernel spreads connections over the sockets of one port (SO_REUSEPORT).
+/// Opens a listening socket. The kernel distributes connections among all sockets of the port (SO_REUSEPORT).
 fn listen(address: SocketAddr) -> Result<TcpListener, String> {
     let listener = || -> std::io::Result<TcpListener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;

@@ -26,7 +26,7 @@ impl Connection {
         Self { stream, input: Vec::new(), output: Vec::new(), written: 0, ended: false, interest }
     }
 
-    /// Reads into `scratch`. If it is full, epoll will report more data.
+    /// Reads available bytes through `scratch` into the input buffer. epoll reports remaining bytes again.
     pub fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         loop {
             match self.stream.read(scratch) {

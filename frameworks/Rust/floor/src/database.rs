@@ -20,7 +20,7 @@ pub struct Database {
     made: Receiver<TcpStream>,
     /// None while disconnected.
     pub connection: Option<Connection>,
-    /// The jobs of outstanding Syncs.
+    /// Jobs that wait for the result of a Sync, oldest first.
     pub waiting: VecDeque<usize>,
 }
 

@@ -101,7 +101,7 @@ pub fn parse(bytes: &[u8]) -> Option<Request> {
 }
 
 fn route(target: &str) -> Route {
-    // A target in absolute form identifies the same resource.
+    // Remove the scheme and the authority from a target in absolute form.
     let target = match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |slash| &rest[slash..]),
         _ => target,

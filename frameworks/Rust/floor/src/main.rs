@@ -82,7 +82,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The kernel spreads connections over the sockets of one port (SO_REUSEPORT).
+/// Opens a listening socket. The kernel distributes connections among all sockets of the port (SO_REUSEPORT).
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

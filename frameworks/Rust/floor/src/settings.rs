@@ -21,7 +21,7 @@ pub struct Database {
 }
 
 impl Settings {
-    /// Fails with the name of an invalid variable.
+    /// Reads the settings. An error names the invalid variable.
     pub fn from_environment() -> Result<Self, String> {
         Ok(Self {
             host: variable("HOST", "0.0.0.0"),

@@ -43,7 +43,8 @@ impl Target {
     }
 }
 
-/// Parses the response: None if it is incomplete, an error unless it is a 200 with an integer of declared length.
+/// Parses the response. Returns None if it is incomplete, and an error unless it is a 200 with a Content-Length and an
+/// integer as the body.
 pub fn answer(bytes: &[u8]) -> Option<Result<Answer, String>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

@@ -1,4 +1,4 @@
-//! A waker of another thread's epoll.
+//! A handle that wakes a thread's epoll loop from other threads.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

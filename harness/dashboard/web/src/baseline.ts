@@ -3,11 +3,14 @@
 import type { Ranking, Ratio, Row, RunDocument, Score, Standing, Table } from "./documents";
 import { isNumber } from "./format";
 
-/** Return the document with ratios to this baseline, and a note instead of the summary. Raises an error if the run does not include it. */
+/**
+ * Return the document with ratios to this baseline, and with a note instead of the summary. Throw an Error if the run
+ * does not include the baseline.
+ */
 export function rebase(doc: RunDocument, baseline: string): RunDocument {
   if (!doc.run.implementations.some((info) => info.name === baseline))
     throw new Error(`${baseline} is not an implementation of this run; remove base= from the address.`);
-  const note = `Ratios to ${baseline} have no intervals on a page without a server; ./tfb dashboard shows them.`;
+  const note = `Ratios to ${baseline} have no intervals on a page without a server. Run ./tfb dashboard for intervals.`;
   const noteInstead = (sentences: object): [string, [string]][] =>
     Object.keys(sentences).map((metric) => [metric, [note]]);
   return {
@@ -45,7 +48,7 @@ export function rebaseTable(table: Table, baseline: string): Table {
   return { ...table, rows };
 }
 
-/** Return the ratio of two rows. Compute it from their ratios to a third row or, failing that, from their medians. */
+/** Return the ratio between two rows, from their ratios to the recorded baseline or, without these, their medians. */
 function quotient(standing: Standing, other: Standing | null | undefined): Ratio | null {
   if (!other) return null;
   const [own, base] = [standing.to_reference?.value, other.to_reference?.value];

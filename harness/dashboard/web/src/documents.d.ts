@@ -1,7 +1,7 @@
 // Generated from the Python models by scripts/types.mjs: `npm run types`. Do not edit.
 
 /**
- * Outcome of a check.
+ * Outcome of a check. A failure excludes the trial or the implementation from the ranking.
  */
 export type Outcome = "pass" | "warn" | "fail";
 
@@ -56,7 +56,7 @@ export interface BrokenRun {
   message: string;
 }
 /**
- * A run that has not written run.json so far.
+ * A run that has started, but has not yet written run.json.
  */
 export interface PreparingRun {
   run_id: string;
@@ -76,7 +76,7 @@ export interface RunList {
   };
 }
 /**
- * The main document about a run. It has the settings and the main table of each test type, but no details.
+ * The main document about a run, with the run's settings and the main table of each test type.
  */
 export interface RunDocument {
   run: RunInfo;
@@ -192,7 +192,7 @@ export interface ImplementationInfo {
   build: BuildRecord | null;
 }
 /**
- * The build of an implementation.
+ * The result of building an implementation.
  */
 export interface BuildRecord {
   status: "ok" | "failed" | "skipped";
@@ -241,7 +241,7 @@ export interface Scenario {
 /**
  * The difference that ``compare --copy`` measured between two copies of an implementation.
  *
- * The noise floor depends on the machine and the profile. Comparisons do not report differences below it.
+ * The noise floor depends on the machine and the profile. Comparisons do not report differences below the noise floor.
  */
 export interface NoiseFloor {
   implementation: string;
@@ -288,7 +288,7 @@ export interface MachineLink {
   throughput: number;
 }
 /**
- * The ranking of a run.
+ * The ranking of a run, which is the content of ranking.json.
  */
 export interface Ranking {
   run_id: string;
@@ -532,7 +532,7 @@ export interface CellLatency {
   trials: number;
 }
 /**
- * A test type with a table for every load.
+ * The ranking tables of a test type for all loads.
  */
 export interface TestDocument {
   test_type: string;
@@ -753,7 +753,7 @@ export interface UseCaseTimes {
   latency: Latency | null;
 }
 /**
- * The warm-up of a test type.
+ * A process's warm-up for a test type.
  */
 export interface WarmUp {
   duration: number;
@@ -813,7 +813,7 @@ export interface VerificationRecord {
   };
 }
 /**
- * The record of a fresh start of an implementation.
+ * A fresh start of an implementation: its startup time, trials and failures.
  */
 export interface ProcessRecord {
   implementation: string;
@@ -833,14 +833,14 @@ export interface ProcessRecord {
   };
 }
 /**
- * The latest verdict on every claim, or in ``problem`` the reason why the verdicts cannot be read.
+ * The latest verdict on every claim. ``problem`` is empty unless the verdicts cannot be read.
  */
 export interface ClaimsDocument {
   verdicts: ClaimVerdict[];
   problem: string;
 }
 /**
- * The verdict on one claim.
+ * The verdict on a claim, with the measured comparisons and the conditions of the measurement.
  */
 export interface ClaimVerdict {
   claim: string;

@@ -1,4 +1,4 @@
-// The exported data of tables: values in SI units, and bars.
+// Data for the export of tables: values in SI units, and bars.
 import type { Cells } from "./export";
 import { factor, isNumber, ranks, span, times } from "./format";
 import { label } from "./load";

@@ -2,10 +2,10 @@
 import type { ImplementationInfo } from "./documents";
 import { FACETS, type Facet, noFacets, type Route } from "./route";
 
-/** Key of an empty fact. TechEmpower writes "None" for no database or web server. */
+/** Key for a missing fact. TechEmpower writes "None" if there is no database or web server. */
 export const NO_FACT = "none";
 
-/** Return an implementation's values of a facet, in their original spelling. */
+/** Return an implementation's values for a facet, in their original spelling. */
 export function facetValues(info: ImplementationInfo | null, facet: Facet): string[] {
   if (!info) return [NO_FACT];
   const values = (facet === "tags" ? info.tags : [info[facet]]).map((value) => value.trim());
@@ -24,7 +24,7 @@ export interface FacetValue {
   count: number;
 }
 
-/** Return the values of each facet with their number of implementations. Facets with a single value are omitted. */
+/** Return the values of each facet with implementation counts. Facets with a single value are omitted. */
 export function facets(infos: Iterable<ImplementationInfo>): { facet: Facet; values: FacetValue[] }[] {
   const all = [...infos];
   return FACETS.map((facet) => ({ facet, values: valuesOf(all, facet) })).filter(({ values }) => values.length > 1);
@@ -72,7 +72,7 @@ export function matcher(filter: Filter): (name: string, info: ImplementationInfo
   };
 }
 
-const texts = new WeakMap<ImplementationInfo, string>(); // a cache, because the filter runs at each key stroke
+const texts = new WeakMap<ImplementationInfo, string>(); // a cache, because the filter runs on every keystroke
 
 function searchText(name: string, info: ImplementationInfo | null): string {
   if (!info) return name.toLowerCase();
@@ -85,7 +85,7 @@ function searchText(name: string, info: ImplementationInfo | null): string {
   return text;
 }
 
-/** Return the names of the best variant of each framework. `names` are sorted from the best. */
+/** Return the name of each framework's best variant. `names` are sorted, best first. */
 export function bestVariants(names: readonly string[], infos: ReadonlyMap<string, ImplementationInfo>): Set<string> {
   const bestByFramework = new Map<string, string>();
   for (const name of names) {

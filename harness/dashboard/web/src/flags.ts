@@ -5,7 +5,7 @@ const MEANINGS: Record<string, string> = {
     "The server's threads waited for a CPU for more than 5 % of their runnable time, because other programs were running.",
   provisional: "Few processes were measured, so the interval is wide.",
   "not warmed up":
-    "CPU time per request was still falling during the measurement, or the just-in-time compiler was still busy. CPU time per request includes the compiler. A warm server would need less, so the value is an upper bound, and the rank may be better.",
+    "CPU time per request was still falling during the measurement, or the just-in-time compiler was still busy. The value includes the compiler's CPU time. A warm server would need less, so the value is an upper bound, and the true rank may be better.",
   "warm-up unsettled": "The warm-up reached its time limit before CPU time per request was stable.",
   errors: "Some requests failed or timed out. They do not count as throughput.",
   connections: "Fewer connections were established than requested.",
@@ -19,7 +19,7 @@ const MEANINGS: Record<string, string> = {
   "limited by the network": "The network between clients and server was saturated; the server may be faster.",
   throttled: "The control group throttled the server's CPU time.",
   "not saturated":
-    "The server left CPUs idle, so a lock, a pool or another program limited the throughput, not its CPU time per request.",
+    "The server left CPUs idle. A lock, a pool or another program limited the throughput, not the server's CPU time.",
   steal: "The hypervisor took CPU time away.",
   "delayed ack": "The CPU was idle, and the throughput matches the 40 ms delay of TCP's delayed acknowledgements.",
   "little's law": "Connections, throughput and latency contradict Little's law.",
@@ -36,7 +36,7 @@ const MEANINGS: Record<string, string> = {
   "idle servers busy": "Other running servers used CPU time during the measurement.",
 };
 
-/** What a flag says about a row's values: wrong or incomplete ("fail"), doubtful ("warn"), or less certain ("info"). */
+/** Severity of a flag: the row's values are wrong or incomplete ("fail"), doubtful ("warn") or uncertain ("info"). */
 export const SEVERITIES = ["fail", "warn", "info"] as const;
 export type Severity = (typeof SEVERITIES)[number];
 

@@ -17,7 +17,7 @@ export function rate(perSecond: number | null | undefined): string {
 /** Format a count with thousands separators. */
 export const count = rate;
 
-/** Format three significant digits without an exponent. */
+/** Format a number with three (or `digits`) significant digits. Only sizes below 1e-9 have an exponent. */
 export function significant(value: number, digits = 3): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 1e-9) return value.toExponential(1);
@@ -66,7 +66,7 @@ export function times(value: number | null | undefined): string {
   return isNumber(value) ? `${factor(value)}×` : UNKNOWN;
 }
 
-/** Format a ratio without a sign: two decimals below 10, otherwise three significant digits; two digits below 0.1. */
+/** Format a ratio without ×: two decimals below 10, otherwise three significant digits; two digits below 0.1. */
 export function factor(value: number): string {
   const size = Math.abs(value);
   return size < 10 && size >= 0.095 ? value.toFixed(2) : significant(value, size < 0.095 ? 2 : 3);

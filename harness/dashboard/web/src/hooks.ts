@@ -6,7 +6,7 @@ import type { Source } from "./source";
 
 export type Go = (change: Partial<Route>, how?: "push" | "replace") => void;
 
-const URL_DELAY = 100; // milliseconds after typing, because browsers are slow to update the URL
+const URL_DELAY = 100; // milliseconds to wait after typing, because updating the URL is slow in browsers
 
 /**
  * Return the route, and a function that changes it. Typing replaces the history entry after a delay; other changes
@@ -63,7 +63,7 @@ export function usePage(): Context {
   return context;
 }
 
-/** Return a link to a route. Parts that are not given have their defaults. */
+/** Return a link to a route. Omitted parts have their defaults. */
 export function href(parts: Partial<Route>): string {
   return format({ ...emptyRoute(), ...parts });
 }
@@ -82,7 +82,7 @@ export function useOptionalDocument<Value>(
   return load ? loaded : NOTHING;
 }
 
-/** Load a document again when the key changes. The previous document stays visible until then. */
+/** Load a document whenever the key changes. If only the part after # changes, the previous document stays visible. */
 export function useDocument<Value>(key: string, load: () => Promise<Value>, enabled = true): Loaded<Value> {
   const [latest, setLatest] = useState<{ key: string; loaded: Loaded<Value> }>({
     key: "",

@@ -5,7 +5,7 @@ import titles from "./test-titles.json";
 
 export type Load = ClosedLoop | OpenLoop | Scenario;
 
-/** ``c64``, ``c64 q20``, ``c256 p16``, ``c64 r10``, ``1000/s c64``, ``x8``: the same as ``label`` in harness/records/loads.py. */
+/** Return a label as in harness/records/loads.py: ``c64``, ``c64 q20``, ``c256 p16``, ``c64 r10``, ``1000/s c64``, ``x8``. */
 export function label(load: Load): string {
   if (load.kind === "scenario") return `x${load.factor}`;
   return [
@@ -32,7 +32,7 @@ export function axis(loads: readonly Load[]): "queries" | "connections" {
   return loads.some((load) => load.queries !== null) ? "queries" : "connections";
 }
 
-/** Return the position of a load on that axis. */
+/** Return the position of a load on an axis. */
 export function position(load: Load, parameter: "queries" | "connections"): number {
   return parameter === "queries" ? (load.queries ?? 0) : load.connections;
 }
@@ -45,7 +45,7 @@ export function trialName(trial: Trial): string {
 
 /**
  * Describe the trials by the independent load generator, as in ``wrk, independent check: CPU per request agrees within
- * 3 %``. Return null if there are no witnesses. Each is compared with the previous trial at the same load.
+ * 3 %``. Return null if there are no witnesses. A witness is compared with the previous trial at the same load.
  */
 export function describeWitness(trials: readonly Trial[]): string | null {
   const witnesses = trials.filter((trial) => trial.purpose === "witness");

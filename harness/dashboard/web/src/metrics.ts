@@ -10,14 +10,14 @@ export interface MetricSpec {
   column: string; // column header
   title: string; // explanation
   unit: string; // unit that follows a value outside the column
-  tickUnit?: number; // ticks of axes are round multiples of it
+  tickUnit?: number; // axis ticks are round multiples of this unit
   lowerIsBetter: boolean;
   always: boolean; // whether the column is also shown if another metric is selected
   processes: boolean; // whether there are estimates with intervals and ranks
   figure(value: number | null | undefined): string;
   /** Return the value of a row, or null if it was not measured. */
   value(row: Row): number | null;
-  /** Return estimate, rank and ratios by harness/stats, or null. */
+  /** Return the estimate, rank and ratios from harness/stats, or null if there are no estimates. */
   standing(row: Row): Standing | null;
 }
 
@@ -108,7 +108,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
     id: "floor",
     name: "CPU per request relative to the floor",
     column: "CPU × floor",
-    title: "CPU per request divided by that of the floor, an implementation that shows what the machine allows",
+    title: "CPU per request as a multiple of the floor, a minimal server that shows the machine's lower bound",
     unit: "",
     lowerIsBetter: true,
     always: true,
@@ -125,7 +125,7 @@ function percentile(id: Metric, point: string, words: string): MetricSpec {
     id,
     name: `latency (${words})`,
     column: id,
-    title: `Latency of the closed loop, ${words}; see the tab Latency for the kind of measurement`,
+    title: `Closed-loop latency, ${words}; the Latency tab says how it was measured`,
     unit: "",
     lowerIsBetter: true,
     always: false,

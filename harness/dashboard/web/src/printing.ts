@@ -1,4 +1,4 @@
-// Detection of printing, for content that the screen only draws after scrolling.
+// Detects printing, so that content which normally appears on scrolling is printed completely.
 import { options } from "preact";
 import { useEffect, useState } from "preact/hooks";
 

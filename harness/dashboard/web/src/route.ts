@@ -1,4 +1,4 @@
-// The selected view, which the URL fragment contains. A link shows the same view, also for a file on disk.
+// The selected view, which is stored in the URL fragment. Links to a view therefore work even for a file on disk.
 
 export type Page = "runs" | "run" | "compare" | "claims";
 const VIEWS = ["table", "groups", "load", "latency", "pairs", "scatter", "selected", "cell", "about"] as const;

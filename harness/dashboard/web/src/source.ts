@@ -17,8 +17,8 @@ import { rebase, rebaseTable } from "./baseline";
 import { convert } from "./techempower/convert";
 
 /**
- * Access to the documents of runs. If a method fails, it rejects with an Error whose message is for the user. Ratios
- * refer to `baseline`. If it is "", they refer to the run's baseline.
+ * Access to the documents of runs. A method that fails rejects with an Error whose message is for the user. Ratios
+ * refer to `baseline`, or to the run's baseline if `baseline` is empty.
  */
 export interface Source {
   readonly offline: boolean;
@@ -107,7 +107,7 @@ export class EmbeddedSource implements Source {
   forget(): void {}
 }
 
-/** The source of the dashboard's server. It caches documents and converts TechEmpower files. */
+/** A source that fetches documents from the dashboard's server, caches them, and converts TechEmpower files. */
 export class ServerSource implements Source {
   readonly offline = false;
   private readonly cache = new Map<string, Promise<unknown>>();
@@ -209,9 +209,7 @@ function baselineQuery(baseline: string): string {
   return baseline ? `?${new URLSearchParams({ baseline })}` : "";
 }
 
-/**
- * Parse a document of the dashboard's server, whose models define the types. Only this function trusts the contents.
- */
+/** Parse a document from the dashboard's server without checking that it matches the server's models. */
 function parseServed<Document>(text: string): Document {
   // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the server's models define the types
   return JSON.parse(text) as Document;
@@ -238,7 +236,7 @@ function errorIn(text: string): string | null {
   }
 }
 
-/** Return an object's own property. This is safe for any name of an implementation, even __proto__. */
+/** Return an object's own property, so that any implementation name is safe, even __proto__. */
 function ownValue<Value>(values: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
   return values && Object.hasOwn(values, key) ? values[key] : undefined;
 }
@@ -249,7 +247,7 @@ export function scoresFor({ ranking }: RunDocument, testTypes: readonly string[]
   return scored.size === testTypes.length && testTypes.every((test) => scored.has(test)) ? ranking.overall : null;
 }
 
-/** Return the run that a script element of this page contains as gzip in base64. Return null on a served page. */
+/** Return the run embedded in this page as gzipped base64, or null if a server serves the page. */
 export async function embedded(page: Document): Promise<EmbeddedSource | null> {
   const element = page.getElementById("run-data");
   if (!element?.textContent) return null;

@@ -29,7 +29,7 @@ export function infosByName(run: RunInfo): Map<string, ImplementationInfo> {
   return new Map(run.implementations.map((info) => [info.name, info]));
 }
 
-/** Return all rows of a table in rank order of a metric. */
+/** Return all rows of a table, ranked by a metric. */
 export function rankRows(
   table: Table,
   infos: ReadonlyMap<string, ImplementationInfo>,
@@ -190,7 +190,7 @@ export function rowTies(list: readonly RankedRow[], inRankOrder: boolean): Tie[]
   return groupTies(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
 }
 
-/** Return the tie of each position, given its tie group. Null means that a position belongs to no group. */
+/** Return the tie at each position, given its tie group. A position without a group has no tie. */
 export function groupTies(groups: readonly (number | false | null)[]): Tie[] {
   let parity: 0 | 1 = 1;
   return groups.map((group, index) => {

@@ -1,4 +1,4 @@
-// The colour theme: light, dark, or as the system. The browser remembers the choice if storage is available.
+// The colour theme: light, dark, or the system's theme. The browser remembers the choice if storage is available.
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];

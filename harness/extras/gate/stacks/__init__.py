@@ -1,6 +1,6 @@
-"""Recognises from the files in a service's folder how to build and start the service for production.
+"""Recognises the stack of a service from the files in the service's folder.
 
-A stack is such a recognised way, for example Express with npm.
+A stack, for example Express with npm, determines how to build and start the service in production mode.
 """
 
 import re
@@ -38,7 +38,7 @@ def recognise(path: Path) -> list[Stack]:
     """Return the stacks recognised in a folder, preferred stack first."""
     folder = ServiceFolder(path)
     stacks = [stack for detect in DETECTORS if (stack := detect(folder))]
-    stacks.sort(key=lambda stack: stack.is_guess)  # stable, so the order of preference remains
+    stacks.sort(key=lambda stack: stack.is_guess)  # a stable sort preserves the order of preference
     web = PROCFILE_LINE.search(folder.text("Procfile"))
     if web and not DEVELOPMENT_SERVER.search(web[1]):
         first = next((stack for stack in stacks if stack.start), Stack(name="Procfile", file="Procfile", start=web[1]))
@@ -79,11 +79,11 @@ def _advice(folder: ServiceFolder, stack: Stack) -> Iterator[str]:
 def _fixed_ports(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
     for file, text in texts:
         if match := FIXED_PORT.search(text):
-            yield f"{file}, line {text.count(chr(10), 0, match.start(1)) + 1}: the port {match[1]} is fixed"
+            yield f"{file}, line {text.count(chr(10), 0, match.start(1)) + 1}: port {match[1]} is hard-coded"
 
 
 def _programs(build: str, start: str) -> Iterator[str]:
-    """Yield the first program of each command, unless it is a path or a shell builtin."""
+    """Yield the program of each command. Skip paths and shell builtins."""
     for command in (*build.split(" && "), start):
         words = [word for word in command.split() if "=" not in word]
         if words and re.fullmatch(r"[a-z][\w.+-]*", words[0]) and words[0] not in ("cd", "exec", "printf", "export"):

@@ -1,11 +1,11 @@
-"""Recognises services that are written in Go or Rust, or for .NET or the Java virtual machine (Maven or Gradle)."""
+"""Recognises services for Go, Rust, .NET and the Java virtual machine (Maven or Gradle)."""
 
 import re
 from pathlib import PurePath
 
 from harness.extras.gate.stacks.service_folder import ServiceFolder, Stack, has_word
 
-FRAMEWORKS = {  # text in a build file -> (name, system properties, arguments); the first match counts
+FRAMEWORKS = {  # text in a build file -> (name, system properties, arguments); the first match wins
     "quarkus": ("Quarkus", "-Dquarkus.http.host=127.0.0.1 -Dquarkus.http.port=$PORT", ""),
     "micronaut": ("Micronaut", "-Dmicronaut.server.host=127.0.0.1 -Dmicronaut.server.port=$PORT", ""),
     "spring-boot": ("Spring Boot", "", "--server.address=127.0.0.1 --server.port=$PORT"),
@@ -76,7 +76,7 @@ def _framework(text: str) -> tuple[str, str, str]:
 
 
 def _wrapper(folder: ServiceFolder, wrapper: str, program: str) -> str:
-    """Return the command of the build tool. It is the wrapper in this folder, if any, or the installed program."""
+    """Return the build command: the wrapper script in the folder, or the installed program if there is no wrapper."""
     if wrapper in folder.names:
         return f"sh ./{wrapper}"
     return program

@@ -18,13 +18,13 @@ DEFAULT_PORT = 8080
 
 
 def detect_compose_with_dependencies(folder: ServiceFolder) -> Stack | None:
-    """Return the stack of a compose file that builds a service and also starts databases or other services."""
+    """Return the stack of a compose file that builds a service and uses prebuilt images, such as databases, or None."""
     stack_and_images = _compose(folder)
     return stack_and_images[0] if stack_and_images and stack_and_images[1] else None
 
 
 def detect_compose(folder: ServiceFolder) -> Stack | None:
-    """Return the stack of a compose file that builds a service and starts nothing else."""
+    """Return the stack of a compose file that builds a service and uses no prebuilt images, or None."""
     stack_and_images = _compose(folder)
     return stack_and_images[0] if stack_and_images and not stack_and_images[1] else None
 
@@ -36,12 +36,12 @@ def detect_dockerfile(folder: ServiceFolder) -> Stack | None:
         return None
     port = re.search(r"^EXPOSE +(\d+)", folder.text(file), re.MULTILINE)
     container: dict[str, str | int] = {"dockerfile": file, "port": int(port[1]) if port else DEFAULT_PORT}
-    advice = () if port else (f"{file} has no EXPOSE line: check port",)
+    advice = () if port else (f"{file} has no EXPOSE line: check the port in tfb.toml",)
     return Stack(name="a Dockerfile", file=file, container=container, advice=advice)
 
 
 def _compose(folder: ServiceFolder) -> tuple[Stack, list[str]] | None:
-    """Return a compose file's stack, and the names of services that use prebuilt images."""
+    """Return a compose file's stack and the other services' image names, or None if the file builds no service."""
     file = folder.first(*COMPOSE_FILES)
     services = _services(folder.text(file)) if file else {}
     built = [name for name, service in services.items() if "build" in service]
@@ -53,7 +53,7 @@ def _compose(folder: ServiceFolder) -> tuple[Stack, list[str]] | None:
     port = next((port for port in ports if port in WEB_PORTS), next(iter(ports), ""))
     others = [other for other in services if other != name]
     images = [re.split(r"[:@]", str(services[other].get("image", "")))[0].rpartition("/")[2] for other in others]
-    advice = [] if port else [f"{file}: service {name} names no port: check port"]
+    advice = [] if port else [f"{file}: service {name} declares no port: check the port in tfb.toml"]
     text = f"{services[name].get('command', '')} {services[name].get('environment', '')}"
     if development := DEVELOPMENT_WORDS.search(text):
         advice.append(f"{file}: service {name} runs in development mode ({development[0]}): change it for production")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from harness.extras.gate.stacks.service_folder import ServiceFolder, Stack
 
-FRAMEWORKS = {  # package -> name; the stack gets the name of the first package on which the service depends
+FRAMEWORKS = {  # package -> name; the first package among the service's dependencies names the stack
     "next": "Next.js",
     "nuxt": "Nuxt",
     "@nestjs/core": "NestJS",
@@ -26,7 +26,7 @@ LOCKS = {
     "package-lock.json": "npm",
     "npm-shrinkwrap.json": "npm",
 }
-# Install development dependencies too, because they compile the service. NODE_ENV=production would exclude them.
+# Also install development dependencies, because builds need them. NODE_ENV=production would exclude them.
 INSTALL = {
     "pnpm": "pnpm install --frozen-lockfile --prod=false",
     "yarn": "yarn install --frozen-lockfile --production=false",
@@ -45,7 +45,7 @@ ENTRIES = tuple(
 )
 FRONT_END = re.compile(r"react-scripts start|\bng serve\b|^vite\b|\bvite dev\b|webpack(-dev-server| serve)|\bparcel\b")
 PLAIN = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)")
-TO_PRODUCTION = (  # development mode -> production mode, in the text of a start script
+TO_PRODUCTION = (  # replacements that change a start script from development to production mode
     (re.compile(r"^(cross-env )?((?:\w+=\S+ )*)"), r"\2"),
     (re.compile(r"\b(?:NODE_ENV|PORT)=\w+ "), ""),
     (re.compile(r"\bnodemon (?:-[-\w]+(?:[= ](?![^ ]*\.[cm]?js)[^- ]\S*)? )*(?=\S+\.[cm]?js|\.)"), "node "),
@@ -113,7 +113,7 @@ def _manager(folder: ServiceFolder, package: Mapping[str, object]) -> str:
 
 
 def _start(folder: ServiceFolder, package: Mapping[str, object], scripts: Mapping[str, object], manager: str) -> str:
-    """Return the start command in production mode, or an empty string if none is declared."""
+    """Return the production start command, or "" if there is neither a start script nor an entry file."""
     name = next((name for name in PRODUCTION_SCRIPTS if name in scripts), "")
     tool = manager.replace("berry", "yarn") or "npm"
     packages = _table(package, "dependencies")
@@ -133,7 +133,7 @@ def _start(folder: ServiceFolder, package: Mapping[str, object], scripts: Mappin
 
 
 def _program(command: str, folder: ServiceFolder, manager: str) -> str:
-    """Return the command with a runner for the program, which an installed package provides."""
+    """Return the command with a prefix that finds the program in the installed packages."""
     is_alone = not manager or bool(folder.first(*LOCKS))  # otherwise the packages are in a parent folder
     is_linked = manager != "berry" or "node-modules" in folder.text(".yarnrc.yml")
     runner = "node_modules/.bin/" if is_alone and is_linked else f"{RUNNERS[manager]} "

@@ -1,4 +1,4 @@
-"""Recognises Python services. It finds the installer, the application and a server for production."""
+"""Recognises Python services, and finds the installer, the application and a production server."""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ MANIFESTS = (
     *("requirements.txt", "requirements/production.txt", "requirements/prod.txt", "requirements-prod.txt"),
     *("requirements/base.txt", "pyproject.toml", "Pipfile", "setup.py"),
 )
-# Assignments of an application, such as app = FastAPI(…), api: Flask = Flask(…) and application = create_app().
+# Assignments that create applications: app = FastAPI(…), api: Flask = Flask(…) and application = create_app().
 APPLICATION = re.compile(
     r"^(\w+)(?: *: *[\w.]+)? *= *(?:[\w.]+\.)?"
     r"(FastAPI|Starlette|Litestar|Quart|Sanic|Robyn|Flask|APIFlask|Bottle|asgi\.App|App|web\.Application|Application"
@@ -19,7 +19,7 @@ APPLICATION = re.compile(
     re.MULTILINE,
 )
 FACTORY = re.compile(r"^(?:async )?def ((?:create|make|build|get|init)_(?:app|application))\((?!\w+[,)])", re.MULTILINE)
-FRAMEWORKS = {  # package -> (name, kind of its applications); the first match names the stack
+FRAMEWORKS = {  # package -> (name, application interface); the first match names the stack
     "django": ("Django", "wsgi"),
     "fastapi": ("FastAPI", "asgi"),
     "litestar": ("Litestar", "asgi"),
@@ -33,7 +33,7 @@ FRAMEWORKS = {  # package -> (name, kind of its applications); the first match n
     "aiohttp": ("aiohttp", "aiohttp"),
     "starlette": ("Starlette", "asgi"),
 }
-SERVERS = {  # server -> (kinds of applications, arguments); tfb uses the first server in the service's requirements
+SERVERS = {  # server -> (application interfaces, arguments); the first server in the service's requirements is used
     "granian": (("asgi", "wsgi"), "--interface {kind} --host 127.0.0.1 --port $PORT --workers {workers}"),
     "hypercorn": (("asgi",), "-b 127.0.0.1:$PORT --workers {workers}"),
     "uvicorn": (("asgi",), "--host 127.0.0.1 --port $PORT --workers {workers} --log-level warning"),
@@ -58,9 +58,9 @@ DEPENDENCIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """An application, with the name that a server needs to import it."""
+    """A Python web application and the name from which a server imports the application."""
 
-    kind: str
+    kind: str  # interface: asgi, wsgi, aiohttp or sanic
     target: str  # for example shop.main:app
     folder: str = ""  # folder to which module names are relative; empty for the service's folder
     is_factory: bool = False
@@ -79,14 +79,14 @@ def detect_python(folder: ServiceFolder) -> Stack | None:
     if framework == "django" and (wsgi := folder.glob("*/wsgi.py") + folder.glob("*/*/wsgi.py")):
         return _django(folder, manifest, required, wsgi[0])
     app = _application(folder, kind, is_installed=manifest in ("pyproject.toml", "setup.py"))
-    if app is None and script and framework not in ("fastapi", "flask", "starlette"):  # run_app() or similar
+    if app is None and script and framework not in ("fastapi", "flask", "starlette"):  # the script starts a server
         return _stack(name, manifest, _install(folder, manifest, ""), f".venv/bin/python {script}")
     found_app = app or Application(kind=kind, target="app:app")
     server, start = _server(found_app, required)
     build = _install(folder, manifest, "" if has_word(required, server) else server)
     if re.search(r"[\"']init-db[\"']", "".join(map(folder.text, folder.sources((".py",))))) and framework == "flask":
         build += f" && .venv/bin/python -m flask --app {found_app.target.partition(':')[0]} init-db"
-    advice = () if app else ("no application was found: check the last word of start",)
+    advice = () if app else ("no application was found: check the application at the end of start",)
     return _stack(name, manifest, build, start, *advice)
 
 
@@ -96,7 +96,7 @@ def _stack(name: str, manifest: str, build: str, start: str, *advice: str) -> St
 
 
 def _install(folder: ServiceFolder, manifest: str, server: str) -> str:
-    """Return the command that installs a service, and ``server`` unless it is empty, into .venv."""
+    """Return the command that installs a service and, if not empty, the package ``server`` into .venv."""
     pip = ".venv/bin/python -m pip"
     if folder.in_parents("uv.lock"):
         sync = "uv sync --frozen --no-dev" if "uv.lock" in folder.names else "UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync"
@@ -178,7 +178,7 @@ def _module(folder: ServiceFolder, file: str, *, is_installed: bool) -> tuple[st
 
 
 def _django(folder: ServiceFolder, manifest: str, required: str, wsgi: str) -> Stack:
-    """Return the stack of a Django project, with debugging switched off."""
+    """Return the stack of a Django project, with debug mode off."""
     manage = next(iter(folder.glob("manage.py") + folder.glob("*/manage.py")), "manage.py")
     root, package = PurePath(manage).parent, PurePath(wsgi).parent
     name = ".".join((package.relative_to(root) if package.is_relative_to(root) else package).parts)

@@ -51,7 +51,7 @@ def detect_ruby(folder: ServiceFolder) -> Stack | None:
 
 
 def detect_php(folder: ServiceFolder) -> Stack | None:
-    """Return the stack of a PHP service, or None. Its start command runs PHP's built-in server."""
+    """Return the stack of a PHP service, or None. The start command runs PHP's built-in server."""
     index = folder.first("public/index.php", "web/index.php", "index.php")
     if not index:
         return None
@@ -67,7 +67,7 @@ def detect_php(folder: ServiceFolder) -> Stack | None:
         build=install,
         start=f"php -d opcache.enable_cli=1 -d display_errors=0 -S 127.0.0.1:$PORT -t {root} {index}",
         env=env,
-        advice=("php -S is PHP's development server: start php-fpm behind nginx if your service does",),
+        advice=("php -S is PHP's development server: if production uses php-fpm and nginx, start them instead",),
     )
 
 

@@ -26,25 +26,25 @@ MAX_SOURCES = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """A recognised stack, with the keys of [service] that build and start it in production mode."""
+    """A recognised stack, with values for [service] in tfb.toml that build and start the service in production mode."""
 
     name: str
-    file: str  # the file by which it was recognised
+    file: str  # file that identifies the stack
     build: str = ""
     start: str = ""
     container: Mapping[str, str | int] = field(default_factory=dict)  # keys that replace build and start
     env: Mapping[str, str] = field(default_factory=dict)
     language: str = ""  # set only for languages with a just-in-time compiler
     path: str = ""  # path of the request to measure; if empty, tfb uses the first route in the source code
-    path_prefix: str = ""  # assignment to PATH that precedes a Procfile's command, so that it finds installed programs
+    path_prefix: str = ""  # PATH assignment for a Procfile's command, to find installed programs
     reads_port: bool = False  # whether the framework itself reads the PORT variable
-    is_guess: bool = False  # whether the stack is uncertain, so that any other recognised stack is preferred
-    advice: tuple[str, ...] = ()  # instructions to the user to check or change a setting
+    is_guess: bool = False  # whether the stack is uncertain; any other recognised stack is preferred
+    advice: tuple[str, ...] = ()  # instructions for the user, to check or change a setting
 
 
 @dataclass(frozen=True)
 class ServiceFolder:
-    """A folder with untrusted files. Reading is limited in size. Missing and unreadable files count as empty."""
+    """A folder of untrusted files. Large files are not read. Missing and unreadable files count as empty."""
 
     path: Path
 
@@ -84,7 +84,7 @@ class ServiceFolder:
             return {}
 
     def in_parents(self, *names: str) -> str:
-        """Return the first of these files that is in the folder or in a parent folder within the same repository."""
+        """Return the first of these files in this folder or a parent folder in the repository, or an empty string."""
         for folder in (self.path, *self.path.parents):
             if existing := next((name for name in names if (folder / name).is_file()), ""):
                 return existing

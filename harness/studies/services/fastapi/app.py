@@ -19,14 +19,14 @@ class Item(BaseModel):
 
 
 class OrderLine(BaseModel):
-    """An order line."""
+    """An item's id, and the number of items to order."""
 
     id: int
     count: int
 
 
 class RequestedOrder(BaseModel):
-    """A requested order."""
+    """The body of ``POST /orders``."""
 
     lines: list[OrderLine]
 
@@ -35,7 +35,7 @@ ITEMS = [Item(id=i + 1, name=f"item {i + 1}", price=i * 37 % 900 + 99, tags=["ne
 
 
 def waste(turns: int) -> int:
-    """Waste CPU time."""
+    """Waste CPU time in a loop with ``turns`` iterations."""
     state = 1
     for _ in range(turns):
         state = (state * 1664525 + 1013904223) & 0xFFFFFFFF

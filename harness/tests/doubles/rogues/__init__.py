@@ -33,7 +33,7 @@ def under_load(name: str, test_type: str, caught_by: str, does: str, change: Cha
 
 
 def every(server: ReferenceServer, count: int) -> bool:
-    """Return True at every ``count``-th call."""
+    """Return True on every ``count``-th call."""
     with server.lock:
         server.state["calls"] = server.state.get("calls", 0) + 1
         return bool(server.state["calls"] % count == 0)

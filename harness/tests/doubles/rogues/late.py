@@ -1,4 +1,4 @@
-"""Rogues that are honest at first, and cheat only after a time."""
+"""Rogues that are honest at first, and cheat later."""
 
 import time
 

@@ -21,7 +21,7 @@ def cached(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[
 
 
 def made_up(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Read the fortunes for every fourth request only. A join makes up the row counts of the other requests."""
+    """Read the fortunes for every fourth request only. A join makes up for the row counts of the other requests."""
     if every(self, 4) or "fortunes" not in self.state:
         self.state["fortunes"] = ReferenceServer.fortunes(self, connection)
         connection.execute("SELECT FROM fortune, generate_series(1, 3)")

@@ -54,7 +54,7 @@ def octal(text: str) -> int:
 
 
 def mirrored(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Draw half of the ids, and mirror them. A single id mirrors that of the previous request."""
+    """Draw half of the ids, and mirror them. A single id mirrors the previous request's id."""
     if count == 1:
         last = session.state.pop("last", None)
         if last is None:
@@ -66,7 +66,7 @@ def mirrored(self: ReferenceServer, session: ClientSession, count: int) -> list[
 
 
 def at_a_distance(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Draw half of the ids, and the same distance from each to its neighbour, which differs between requests."""
+    """Draw half of the ids. Add a neighbour to each id, at a distance that is constant within a request."""
     step = session.dice.randint(1000, ROWS - 1)
     drawn = ReferenceServer.draw(self, session, (count + 1) // 2)
     return [i for one in drawn for i in (one, (one + step) % ROWS + 1)][:count]
@@ -78,7 +78,7 @@ def in_steps(self: ReferenceServer, session: ClientSession, count: int) -> list[
 
 
 def shuffled_list(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Deal the ids of a list of 800 in random order, so that each id repeats in its turn."""
+    """Deal ids from a list of 800 in random order. No id repeats before the list is exhausted."""
     remaining: list[int] = session.state.setdefault("left", [])
     ids = self.state.setdefault("ids", session.dice.sample(range(1, ROWS + 1), 800))
     while len(remaining) < count:

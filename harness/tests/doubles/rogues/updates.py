@@ -78,7 +78,7 @@ def unread(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
 
 
 def reads(choose: Callable[[ReferenceServer, ClientSession, list[int]], list[int]]) -> Callable[..., WorldRows]:
-    """Write the drawn rows after reading others, as many as the rows that are written."""
+    """Write the drawn rows after reading the same number of other rows."""
 
     def update(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
         ids = sorted(self.draw_different(session, count))

@@ -36,7 +36,7 @@ def pod(folder: Path, **environment: str) -> list[str]:
 
 def task(folder: Path, **environment: str) -> list[str]:
     values = {"SLURM_SUBMIT_DIR": str(folder), "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
-    # The array has a single task, as if a part was repeated.
+    # The array has a single task, as when a part is repeated.
     values |= {"SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "1", "WORDS": "all --profile standard"}
     return arguments(folder, (FLEET / "slurm.sbatch").read_text(encoding="utf-8"), **{**values, **environment})
 

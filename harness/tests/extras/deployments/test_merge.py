@@ -49,7 +49,7 @@ def test_one_run_is_none_of_several_deployments(
 ) -> None:
     shutil.copytree(prepared(tmp_path / "one"), tmp_path / "copy")
     assert cli.main(["report", *runs, "--deployments", "--results", str(tmp_path)]) == Exit.USAGE
-    assert "name at least two different runs" in capsys.readouterr().err
+    assert "pass at least two different runs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A small service, as the tutorial or the generator of its framework creates it, and the proposed tfb.toml."""
+"""A small service as created by its framework's tutorial or generator, and the proposed tfb.toml."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ class Recipe:
     stack: str
     files: Mapping[str, str]
     slow_file: str
-    slow: tuple[str, str]  # a text of this file, and the text that replaces it in the second commit
+    slow: tuple[str, str]  # a string in this file, and its replacement in the second commit
     path: str  # the measured path
     start: str
     build: str = ""  # text that the build command contains

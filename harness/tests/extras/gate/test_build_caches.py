@@ -1,4 +1,4 @@
-"""Dependencies that base's build installs reach all sides of a later comparison. Nothing of any side's source does."""
+"""Dependencies installed by base's build reach all sides of a later comparison, but no side's source code does."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Se
 
 
 def filled(session: Callable[..., Session], name: str, files: dict[str, str], **fields: object) -> Session:
-    """Fill the cache with a folder of base's build, and return the next session, to whose sides it was restored."""
+    """Fill the cache from base's build, and return the next session, after restoring the cache to its sides."""
     first = session(name, **fields)
     first.caches.restore(first.homes)
     write(first.homes / BASE / name[2:] if name.startswith("~/") else first.roots[BASE] / name, files)
@@ -138,7 +138,7 @@ def test_missing_locks_and_local_packages_prevent_caching(
 
 @pytest.mark.parametrize("in_homes", [True, False])
 def test_the_other_sides_reuse_dependencies(session: Callable[..., Session], *, in_homes: bool) -> None:
-    """Without a lock file for the cache key, too. The source code of the service is not reused."""
+    """Dependencies are reused even without a lock file for the cache key. The service's source code is not."""
     one = session(sources={"Cargo.lock": CARGO_LOCK, "target/.gitkeep": ""})
     two = session(sources={"Cargo.lock": CARGO_LOCK})
     built = {"target/release/.fingerprint/serde-" + HASH: "s", "target/release/.fingerprint/shop-" + HASH: "s"}
@@ -163,7 +163,7 @@ def test_the_other_sides_reuse_dependencies(session: Callable[..., Session], *, 
 
 
 def test_an_unusable_folder_is_not_reused(session: Callable[..., Session], tmp_path: Path) -> None:
-    """The folder is not Cargo's, or it is a link out of the home."""
+    """The folder does not belong to Cargo, or is a link that leaves the home."""
     own = session(sources={})
     write(own.roots[BASE], {"target/classes/A.class": "a"})
     (own.homes / BASE).mkdir(parents=True)

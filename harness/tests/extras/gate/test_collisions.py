@@ -1,4 +1,4 @@
-"""Sides that need the same port, file or lock are not told as the failure of one side."""
+"""If sides need the same port, file or lock, the collision is reported, not the failure of a single side."""
 
 import os
 import re
@@ -42,8 +42,8 @@ SILENT = "import os, socket\ntry:\n    second = socket.create_server(('', {port}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(isolation, "shared_programs", dict)
-    # Like a kernel that permits no mounts, so that sides share the temporary folders, which contain ``tmp_path``.
-    monkeypatch.setattr(enclosures, "with_private_temporary", lambda accounts, _: accounts)
+    # Simulate a kernel that permits no mounts. Sides then share the temporary folders, which contain ``tmp_path``.
+    monkeypatch.setattr(enclosures, "with_private_temporary", lambda accounts, _: (accounts, "EPERM"))
     let_others_enter(tmp_path)
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)
@@ -69,7 +69,7 @@ def runtime_of(folder: Path, server: str, head_server: str = "") -> tuple[Isolat
 
 
 def told(folder: Path, server: str, first: str, second: str, head_server: str = "") -> str:
-    """Start two sides at the same time, the second of which fails. Return the collision, or an empty string."""
+    """Start two sides at the same time, and let the second fail. Return the collision, or an empty string."""
     runtime, sides = runtime_of(folder, server, head_server)
     log = folder / "logs" / second / "p0.log"
     with ExitStack() as stack:

@@ -236,7 +236,7 @@ def test_flags_without_meaning_for_services_are_refused(words: str, capsys: pyte
     assert "leave" in said or "remove" in said
 
 
-@pytest.mark.parametrize(("text", "expected"), [(None, "To create a history"), ("{}\n", "line 1 is not a session")])
+@pytest.mark.parametrize(("text", "expected"), [(None, "To create a history"), ("{}\n", "line 1 is not a result")])
 def test_what_is_no_history_is_said(
     tmp_path: Path, text: str | None, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -247,11 +247,11 @@ def test_init_names_the_stacks_not_chosen(
 @pytest.mark.parametrize(
     ("files", "advice"),
     [
-        ({**script("node a.js"), "a.js": "\napp.listen(3000)\n"}, "a.js, line 2: the port 3000 is fixed"),
+        ({**script("node a.js"), "a.js": "\napp.listen(3000)\n"}, "a.js, line 2: port 3000 is hard-coded"),
         ({**script("node a.js"), "a.js": "listen()"}, "no source file reads the variable PORT"),
-        ({"compose.yaml": "services: {a: {build: ., command: flask run}}"}, "names no port: check port"),
+        ({"compose.yaml": "services: {a: {build: ., command: flask run}}"}, "declares no port: check the port"),
         ({"compose.yaml": "services: {a: {build: ., command: flask run}}"}, "in development mode (flask run)"),
-        ({"Dockerfile": "FROM scratch"}, "Dockerfile has no EXPOSE line: check port"),
+        ({"Dockerfile": "FROM scratch"}, "Dockerfile has no EXPOSE line: check the port in tfb.toml"),
         ({"README": ""}, "no known stack was found"),
         ({"README": "", "services/api/go.mod": ""}, "services/api (Go): ./tfb init"),
         ({"Procfile": "web: nothing-such --port $PORT"}, "nothing-such is not on PATH: install it"),

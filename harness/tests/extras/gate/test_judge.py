@@ -237,7 +237,7 @@ def test_clearly_slower_responses_decide_without_cpu_figures(seconds: float, exp
     assert all(told in one.reason for one in found.requests if one.request != ALL)
 
 
-@pytest.mark.parametrize(("more", "expected"), [(0.4, "1 minute more would"), (3.6, "4 minutes more would")])
+@pytest.mark.parametrize(("more", "expected"), [(0.4, "needs 1 more minute"), (3.6, "needs 4 more minutes")])
 def test_the_minutes_that_would_tell_are_said(more: float, expected: str) -> None:
     one = RequestVerdict(request="items", verdict="cannot tell", minutes_more=more)
     result = GateResult(
@@ -295,11 +295,11 @@ def sometimes(change: Callable[[Trial], dict[str, Any]]) -> Callable[[Trial], di
 @pytest.mark.parametrize(
     ("side", "change", "verdict", "expected"),
     [
-        (HEAD, growing, "failed", "head's memory grows under load by 150 MB from 50 MB"),
+        (HEAD, growing, "failed", "head's memory grows by 150 MB under load (from 50 MB)"),
         (HEAD, failing("errors"), "failed", "head: errors: the side closes connections"),
         (BASE, failing("errors"), "cannot tell", "base: errors"),
-        (HEAD, failing("rate not achieved"), "slower", "it does not keep up with a rate that base achieves"),
-        (HEAD, failing("timeouts"), "slower", "it does not keep up with a rate that base achieves"),
+        (HEAD, failing("rate not achieved"), "slower", "head does not keep up with a rate that base achieves"),
+        (HEAD, failing("timeouts"), "slower", "head does not keep up with a rate that base achieves"),
         (HEAD, sometimes(failing("timeouts")), "cannot tell", "lower service.connections"),
         (BASE, failing("rate not achieved"), "cannot tell", "lower service.connections"),
         (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: the process was replaced"),
@@ -339,7 +339,7 @@ def test_a_side_late_on_one_connection_is_slower(late: tuple[str, ...], expected
         records = replace(records, verdicts=results)
     found = {each.request: each for each in judged(records).requests}["item"]
     assert found.verdict == expected
-    assert "takes more than 8 s, even to a single request" in found.reason
+    assert "takes more than 8 s, even without concurrent requests" in found.reason
 
 
 def test_fewer_connections_are_reported() -> None:

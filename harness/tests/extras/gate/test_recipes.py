@@ -1,4 +1,4 @@
-"""``init`` proposes a production configuration for services as frameworks' own tutorials create them."""
+"""``init`` proposes a production configuration for services from frameworks' own tutorials."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Build and server of a side see the same account, folders and variables, which are those of the user's shell."""
+"""A side's build and server see the same account, folders and variables as the user's shell."""
 
 import os
 import resource
@@ -156,6 +156,23 @@ def test_temporary_folders_are_private_where_mounts_work(shop: ObservedService) 
     said = shop.tried(f"test ! -e {name} && echo x > {name} && cat {name}; echo $CARGO_HOME")
     assert set(said.values()) == {"x\n/tmp/tfb-home/.cargo"}
     assert not Path(name).exists()
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become other accounts")
+def test_sides_without_mounts_have_own_cargo_homes(shop: ObservedService, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise TfbError("mount: operation not permitted")
+
+    monkeypatch.setattr("harness.host.process.run", refuse)
+    monkeypatch.setenv("CARGO_HOME", "/opt/cargo")
+    own = {side: Account(name=side, uid=54321, gid=54321) for side in (BASE, HEAD)}
+    monkeypatch.setattr(isolation, "_own_account", lambda: own[HEAD])
+    side = Isolation(roots={each: shop.folder / each for each in own}, homes=shop.folder / "place/homes")
+    for root in side.roots.values():
+        root.mkdir()
+    side.prepare(separate=True)
+    assert [side.environment(each)["CARGO_HOME"] for each in own] == [f"{side.homes / each}/.cargo" for each in own]
+    assert [note for note in side.notes if "mount: operation not permitted" in note and "TMPDIR" in note]
 
 
 @pytest.mark.parametrize("home_exists", [True, False])

@@ -41,7 +41,7 @@ def test_side_has_repository_and_uncommitted_files(shop: Path, tmp_path: Path) -
     assert notes == []
     (shop / "new.py").touch()
     copy_side(shop, None, tmp_path / "again", notes)
-    assert notes == ["head is the working tree with files that are not committed: shop/new.py"]
+    assert notes == ["head is the working tree, with uncommitted files: shop/new.py"]
     (shop / ".env").unlink()
     # The folder contains a tfb.toml.
     kept = copy_side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)
@@ -138,8 +138,8 @@ def history(shop: Path, *steps: str) -> None:
 
 BRANCHED = ("branch old", "checkout -q -b mine", "commit own", "checkout -q main", "commit theirs", "commit more")
 MERGED = (*BRANCHED, "checkout -q mine", "merge -q --no-ff -m merged main")
-MERGE_REF = ("checkout -q --detach main", "merge -q --no-ff -m merged mine")  # what CI systems check out
-ORIGIN, OF_MAIN = "update-ref refs/remotes/origin", "head contains 2 commits of origin/main"
+MERGE_REF = ("checkout -q --detach main", "merge -q --no-ff -m merged mine")  # CI systems check out this merge
+ORIGIN, OF_MAIN = "update-ref refs/remotes/origin", "head contains 2 commits from origin/main"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_base_without_tfb_toml_uses_that_of_head(shop: Path, tmp_path: Path) -> 
     assert [base.file, (base.folder / ".env").is_file(), notes] == [
         head,
         True,
-        ["base has no tfb.toml: head's is used for both"],
+        ["base has no tfb.toml: head's file applies to both"],
     ]
 
 

@@ -24,7 +24,7 @@ from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.doubles.repositories import give, let_others_enter, repository
 
 IS_ROOT = os.geteuid() == 0
-# The socket stays behind when the server is stopped. The response names the server and the files beside the socket.
+# The socket remains when the server is stopped. The response names the server and the files beside the socket.
 SERVER = """
 import os, socketserver
 from http.server import BaseHTTPRequestHandler

@@ -25,7 +25,7 @@ from harness.tests.doubles import invented, sample_data
 
 @pytest.fixture(autouse=True)
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the dashboard's page by a page that needs no build."""
+    """Replace the dashboard's page with a page that needs no build."""
     assets = tmp_path / "web" / "dist" / "assets"
     assets.mkdir(parents=True)
     (assets / "index-1.js").write_text("0;")

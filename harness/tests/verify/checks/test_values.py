@@ -108,7 +108,7 @@ OLD: At = (9.6, 9.61, 9)  # row 9 is stored, like row 8
 
 
 def counted(*answers: At) -> str:
-    """Count the pairs of a young and an older row of which exactly one is lost."""
+    """Count the pairs of a young and an older row in which exactly one row is lost."""
     looks = [TableSnapshot({"world": {8: 8, 9: 9}, "World": {}}, 10.0, 10.0001)]
     crowd = [answer(sent, received, [(row, row)]) for sent, received, row in answers]
     crowd.append(answer(9.9, 9.999, [(1, 1)], response=None))

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use httparse::{ParserConfig, Status, parse_headers};
 use memchr::memchr_iter;
 
-/// Maximum number of header lines of a head.
+/// Maximum number of header lines in a head.
 const HEADERS: usize = 256;
 
 /// A response that RFC 9112 does not allow, or whose end cannot be determined.
@@ -30,7 +30,7 @@ pub struct Head {
     pub close: bool, // whether the peer closes the connection after the response
 }
 
-/// The latest head. Servers usually send the same bytes again, so most heads need not be parsed.
+/// The latest head, parsed. Servers usually repeat the same bytes, so most heads need not be parsed again.
 #[derive(Debug, Default)]
 pub struct HeadCache {
     bytes: Vec<u8>,
@@ -111,7 +111,8 @@ pub fn ended_by_crlf(bytes: &[u8]) -> bool {
     memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes[at - 1] == b'\r')
 }
 
-/// Pass each header of a section that ends with an empty line to `read`. Return `None` for an invalid section.
+/// Parse a header section that ends with an empty line, and map each header with `read`. Return `None` if the section
+/// is invalid.
 pub fn headers<T>(lines: &[u8], read: impl Fn(&str, &[u8]) -> T) -> Option<Vec<T>> {
     let mut parsed = [httparse::EMPTY_HEADER; HEADERS];
     match parse_headers(lines, &mut parsed) {

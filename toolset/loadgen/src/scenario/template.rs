@@ -30,8 +30,8 @@ impl Template {
         Ok(template)
     }
 
-    /// Parse a JSON document with placeholders in its strings. A string that is only a placeholder takes the type of
-    /// the value.
+    /// Parse a JSON document with placeholders in its strings. A string that consists of a single placeholder is
+    /// replaced by the variable's JSON value.
     pub fn json(document: &Value, variable_index: &mut VariableIndex) -> Result<Self, String> {
         let mut template = Self::default();
         template.add(document, variable_index)?;

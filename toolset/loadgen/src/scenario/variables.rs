@@ -8,7 +8,7 @@ use crate::random::Random;
 const IDS: usize = 1000;
 /// Maximum number of pieces of an item.
 const MAX_PIECES: usize = 5;
-/// Number of possible values of a card's digits after the first digit, which is always 4.
+/// Number of possible card numbers: the digit 4 is followed by 15 random digits.
 const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 
 /// Kind of a drawn variable.
@@ -16,7 +16,7 @@ const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 pub enum Source {
     Customer, // id of a customer
     Card,     // number of a payment card, a string of 16 digits
-    Item,     // id of an item, different for each variable of an arrival
+    Item,     // id of an item, never repeated within an arrival
     Quantity, // number of pieces
 }
 
@@ -34,7 +34,7 @@ impl Source {
     }
 }
 
-/// The values that have been drawn for an arrival.
+/// The items already drawn for an arrival.
 #[derive(Default)]
 pub struct DrawnValues {
     items: Vec<usize>,

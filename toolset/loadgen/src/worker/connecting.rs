@@ -11,7 +11,7 @@ use crate::connection::ConnectionState;
 use crate::tally::Fault;
 
 impl Worker {
-    /// Return the time of the next attempt to open a connection, in nanoseconds.
+    /// Return the time of the next attempt to open a connection, in nanoseconds, or `u64::MAX` if there is none.
     pub(super) fn next_retry(&self) -> u64 {
         let handshakes = self.pool.handshakes;
         match self.pool.down.peek() {
@@ -37,7 +37,7 @@ impl Worker {
         }
     }
 
-    /// Handle the end of a handshake, whether it succeeded or failed.
+    /// Continue a handshake after an event. If it has succeeded, the connection is ready for requests.
     pub(super) fn finish_handshake(&mut self, i: u32) {
         let time = now();
         let connection = &mut self.connections[i as usize];

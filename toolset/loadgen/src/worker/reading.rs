@@ -77,7 +77,7 @@ impl Worker {
         if self.read_responses(i, data, time) {
             self.refill(i, time);
         } else {
-            self.dispatch(time); // the lost connection may have completed a step, so that the next step is due
+            self.dispatch(time); // the connection may have completed a step before it was lost, so the next step is due
         }
     }
 
@@ -205,7 +205,7 @@ impl Worker {
 
     /// Close a connection and schedule its reopening at `retry`.
     ///
-    /// The oldest outstanding request counts as `first`, all later requests as `rest`.
+    /// The oldest outstanding request counts as the fault `first`, all later requests as `rest`.
     pub(super) fn lose_connection(&mut self, i: u32, retry: u64, first: Fault, rest: Fault) {
         let connection = &mut self.connections[i as usize];
         let lost = std::mem::take(&mut connection.outstanding);
@@ -224,7 +224,7 @@ impl Worker {
         }
     }
 
-    /// Close connections if the oldest request or the handshake has exceeded the timeout.
+    /// Close connections whose oldest request or handshake has exceeded the timeout.
     pub(super) fn check_timeouts(&mut self, time: u64) {
         let timeout = self.context.plan.arguments.timeout;
         for i in 0..self.connections.len() as u32 {

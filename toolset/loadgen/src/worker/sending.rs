@@ -11,7 +11,7 @@ use crate::scenario_runner::ScenarioRunner;
 use crate::tally::Fault;
 
 impl Worker {
-    /// Draw the time of the next request. A closed loop has no such time.
+    /// Draw the due time of the next request. In a closed loop, requests have no due time.
     pub(super) fn draw_next_due(&mut self) {
         self.next_due = match &mut self.schedule {
             Some(schedule) => schedule.draw(),

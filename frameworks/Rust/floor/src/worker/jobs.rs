@@ -1,4 +1,4 @@
-//! Requests that cannot be handled immediately.
+//! Jobs: requests that wait for PostgreSQL, a timer or the upstream.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};

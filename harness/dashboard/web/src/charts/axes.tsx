@@ -21,7 +21,7 @@ interface Props {
   yLabel: string;
 }
 
-/** The x ticks may be too close: ticks whose text would touch other text are removed. */
+/** The axes. X ticks whose text would touch the previous tick's text are removed. */
 export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
   return (
     <g class="axes" aria-hidden="true">

@@ -6,7 +6,7 @@ export interface Placed {
   index: number; // index of the label
 }
 
-/** Move labels as little as possible, so that they keep their order, a minimum gap and the range. */
+/** Move labels as little as possible, so that they stay in order, within the range, and `gap` apart. */
 export function spread(preferred: readonly number[], gap: number, range: [number, number]): Placed[] {
   const placed = preferred
     .map((at, index): Placed => ({ at, y: Math.min(range[1], Math.max(range[0], at)), index }))
@@ -32,7 +32,7 @@ export function textWidth(text: string): number {
   return text.length * CHARACTER;
 }
 
-/** Shorten a name to a number of pixels. */
+/** Shorten a name to a maximum width in pixels. */
 export function shorten(name: string, pixels: number): string {
   const maxLength = Math.max(4, Math.floor(pixels / CHARACTER));
   return name.length > maxLength ? `${name.slice(0, maxLength - 1)}…` : name;

@@ -56,7 +56,7 @@ export function needsLogScale(values: readonly number[], span = 20): boolean {
   );
 }
 
-/** Return 1, 2 and 5 of each decade, or fewer if there are many decades. */
+/** Return ticks at 1, 2 and 5 in each decade, or fewer ticks per decade over a wide range. */
 function logMarks(low: number, high: number): number[] {
   const decades = Math.log10(high / low);
   const steps = decades > 4 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];

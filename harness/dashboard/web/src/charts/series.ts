@@ -18,7 +18,7 @@ export interface Series {
   style: SeriesStyle;
   points: Point[];
   strong?: boolean;
-  isTimeSeries?: boolean; // if set, few points get no line, which would suggest values between them
+  isTimeSeries?: boolean; // if set, a few points are drawn without a line, which would suggest values between them
 }
 
 const MIN_LINE_POINTS = 5; // a time series with fewer points has no line

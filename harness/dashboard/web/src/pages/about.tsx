@@ -143,7 +143,7 @@ function Settings({ doc }: { doc: RunDocument }) {
           ["Load generator", run.generator],
           ["Seed", String(run.seed)],
           ["Revision", run.revision ? `${run.revision}${run.dirty ? " with local changes" : ""}` : ""],
-          ["Processes", `${run.processes_expected} of each implementation expected, at most ${run.processes_maximum}`],
+          ["Processes", `${run.processes_expected} expected per implementation, at most ${run.processes_maximum}`],
           [
             "Noise floor",
             floor

@@ -1,4 +1,4 @@
-// The page about an implementation in a test type: trials, validity checks, time series, verification, build and logs.
+// The page about an implementation's test type: trials, validity checks, time series, verification, build and logs.
 import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";

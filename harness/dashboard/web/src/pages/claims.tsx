@@ -1,4 +1,4 @@
-// The page about claims from talks. A table of verdicts has a filter. The details of each talk's claims follow below.
+// The page about claims from talks: a filterable table of verdicts, then the details of each talk's claims.
 import { useEffect, useMemo } from "preact/hooks";
 import type { ClaimVerdict } from "../documents";
 import {
@@ -91,7 +91,7 @@ function ClaimFilter({ verdicts }: { verdicts: readonly ClaimVerdict[] }) {
   );
 }
 
-/** A table with a row for each claim, which is also the index of the page. A row shows the deciding statement. */
+/** A table of all claims, which is also the page's index. Each row shows the statement that decided the verdict. */
 function VerdictTable({ verdicts }: { verdicts: readonly ClaimVerdict[] }) {
   const { route } = usePage();
   const rows = verdicts.map((verdict) => {

@@ -1,4 +1,4 @@
-// Comparison of two runs by harness/stats, with the differences between their settings.
+// The page that selects two runs and shows their comparison, which harness/stats computes.
 import type { ComparisonDocument, RunDocument, RunSummary } from "../documents";
 import { dateTime } from "../format";
 import { useDocument, usePage } from "../hooks";

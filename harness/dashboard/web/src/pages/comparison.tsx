@@ -52,7 +52,7 @@ export function RunComparison({ before, after, document: { comparison, verdict }
               {isNumber(floor) &&
                 ` The shaded band is the machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
               {pairs.length > MAX_EFFECTS &&
-                ` The first ${MAX_EFFECTS} of ${pairs.length} are shown; the table has all.`}
+                ` The chart shows the first ${MAX_EFFECTS} of ${pairs.length}; the table shows all.`}
             </>
           }
           effects={pairs.slice(0, MAX_EFFECTS).flatMap(({ name, cell }) => forestEffects(name, test, cell?.[metric]))}
@@ -76,8 +76,8 @@ interface Pair {
 }
 
 /**
- * Return the implementations that both runs include, with the worst change first. Each is compared at the load of the
- * first run's main table.
+ * Return the implementations that both runs include, with the worst change first. Implementations are compared at the
+ * load in the first run's main table.
  */
 function pairRows(
   first: Table,
@@ -167,7 +167,7 @@ function ratioCell(effect: Effect | undefined) {
   };
 }
 
-/** The load of a row, if the other run's row has a different load. The ratio refers to the first run's load. */
+/** The load of a row, shown only if the two runs' loads differ. The ratio refers to the first run's load. */
 function DifferentLoad({ row, other }: { row: Row; other: Row }) {
   if (!row.load || !other.load || label(row.load) === label(other.load)) return null;
   return <span class="quiet"> {label(row.load)}</span>;

@@ -23,7 +23,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
   }, [changing]);
   const [selected, setSelected] = useState<string[]>([]);
   useEffect(() => {
-    // Without own runs, the first page is the newest published round.
+    // If the user has no runs, open the newest published round.
     const newest = loaded.state === "ready" && onlyPublished(loaded.value) ? loaded.value.runs[0] : undefined;
     if (newest && location.hash === "") location.replace(href({ page: "run", run: newest.run_id }));
   }, [loaded]);
@@ -49,7 +49,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
       {onlyPublished(loaded.value) && (
         <p class={runs.length === 0 ? "empty" : "notice"}>
           You have no runs yet. Create one with <code>./tfb run --profile smoke</code>.
-          {runs.length > 0 && " Published rounds were measured on the machine that they name."}
+          {runs.length > 0 && " Each published round names the machine on which it was measured."}
         </p>
       )}
       <ul class="runs">
@@ -76,7 +76,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
       )}
       {Object.keys(views).length > 0 && (
         <section aria-labelledby="views">
-          <h2 id="views">Pages of plugins</h2>
+          <h2 id="views">Plugin pages</h2>
           <ul>
             {Object.entries(views).map(([name, title]) => (
               <li key={name}>
@@ -110,7 +110,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
   );
 }
 
-/** Return whether there are no runs except published rounds. */
+/** Return whether all runs are published, and no folder is in preparation or unreadable. */
 function onlyPublished({ runs, preparing, broken }: RunList): boolean {
   return preparing.length + broken.length === 0 && runs.every((run) => run.published);
 }

@@ -1,4 +1,4 @@
-// One test type: toolbar, and table or charts.
+// The view of a test type: the toolbar, and the table or charts.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument, Table, TestDocument } from "../documents";
 import { rankingBars, rankingCells } from "../export-data";
@@ -160,11 +160,11 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
           ? "Bars show the best value divided by the row's value, so the longest bar is the best. "
           : "Bars show shares of the best value. ")}
       {intervals &&
-        `Small print and whiskers are ${Math.round(confidence * 100)} % intervals of the median over processes. `}
+        `Small print and whiskers show ${Math.round(confidence * 100)} % intervals for the median over processes. `}
       {ranked &&
         !intervals &&
         ambiguousRanks &&
-        "Each implementation has one process, so there are no intervals and no rank is excluded. "}
+        "Each implementation was measured in one process, so there are no intervals, and any rank is possible. "}
       {ranked &&
         intervals &&
         ambiguousRanks &&

@@ -56,7 +56,7 @@ export function viewTabs(
   return views.filter((view) => view !== false);
 }
 
-/** Return the order service's results if ``test`` is its test type. tfb sets its load, so throughput is not ranked. */
+/** Return the order service's results, or null for other test types. The arrival rates are given, not a result. */
 export function orderResults({ ranking }: RunDocument, test: string): ScenarioResults | null {
   return test === ORDER ? (ranking.orders ?? null) : null;
 }

@@ -3,7 +3,7 @@
 export interface BarRow {
   rank: string;
   name: string;
-  text: string; // value with interval, or the reason for its absence
+  text: string; // value with interval, or the reason why there is no value
   length: number | null; // length of the bar, 0 to 1
   low: number | null;
   high: number | null;

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { ImplementationInfo } from "../documents";
 import { usePage } from "../hooks";
 
-/** The selection in the toolbar. `usual` is the run's baseline. If it is null, ratios refer to the best. */
+/** The baseline menu in the toolbar. `usual` is the run's baseline, or null if ratios refer to the best. */
 export function BaselineSelect({ infos, usual }: { infos: readonly ImplementationInfo[]; usual: string | null }) {
   const { route, go } = usePage();
   const options = useMemo(
@@ -18,7 +18,7 @@ export function BaselineSelect({ infos, usual }: { infos: readonly Implementatio
     [infos, usual],
   );
   return (
-    <label class="baseline-choice" title="The implementation to which ratios refer. A click on a row selects it, too.">
+    <label class="baseline-choice" title="The implementation to which ratios refer. You can also click a row.">
       <span>Baseline</span>
       <select value={route.baseline} onChange={(event) => go({ baseline: event.currentTarget.value })}>
         <option value="">{usual ?? "the best"}</option>
@@ -28,7 +28,7 @@ export function BaselineSelect({ infos, usual }: { infos: readonly Implementatio
   );
 }
 
-/** Return the properties of a row whose click makes it the baseline. A second click restores the run's baseline. */
+/** Return the click handler that makes a row the baseline. A second click restores the run's baseline. */
 export function useBaselineRow(name: string, selectable: boolean) {
   const { route, go } = usePage();
   if (!selectable) return {};

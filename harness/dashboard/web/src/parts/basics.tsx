@@ -37,7 +37,7 @@ export function Flag({ flag, tone = severity(flag) }: { flag: string; tone?: Sev
 
 const SYMBOLS: Record<Severity, string> = { fail: "✕", warn: "!", info: "i" };
 
-/** An icon that stands for all flags of a row. It has the symbol of the most severe flag. Hovering shows all flags. */
+/** An icon for all flags of a row, with the symbol of the most severe flag. The tooltip explains each flag. */
 export function RowFlags({ flags }: { flags: readonly string[] }) {
   const worst = SEVERITIES.find((tone) => flags.some((flag) => severity(flag) === tone));
   if (!worst) return null;
@@ -89,7 +89,7 @@ export function Tip({ label, class: classes, tip, children }: TipProps) {
   );
 }
 
-/** Flags that a run or all rows of a table share, shown once. */
+/** Flags that all rows of a run or table share. They are shown once instead of in each row. */
 export function CommonFlags({ flags, scope }: { flags: readonly string[]; scope: "run" | "table" }) {
   return flags.length === 0 ? null : (
     <p class="common-flags">

@@ -37,7 +37,7 @@ export function ClaimDetails({ verdict }: { verdict: ClaimVerdict }) {
         header={1}
         cards
       />
-      <p class="quiet">In the drawings, the tick is 1, the band is the claimed range, and the bar is the interval.</p>
+      <p class="quiet">The drawings show 1 (tick), the claimed range (band) and the interval (bar).</p>
     </details>
   );
 }
@@ -82,7 +82,8 @@ const WIDTH = 160;
 const HEIGHT = 18;
 
 /**
- * The interval and the claimed range on a logarithmic line with a tick at 1. The text beside it has the same values.
+ * The interval and the claimed range on a logarithmic line with a tick at 1. The text beside the drawing has the
+ * same values.
  */
 function IntervalDrawing({ statement }: { statement: StatementVerdict }) {
   const positions = intervalPositions(statement);

@@ -19,7 +19,7 @@ export interface RatioScale {
   coldest: number;
 }
 
-/** Return the scale for ratios. Outliers do not stretch it. */
+/** Return the scale for ratios. It is limited, so outliers do not stretch it. */
 export function ratioScale(ratios: readonly number[]): RatioScale {
   const range = (value: number): number => Math.min(MAX_RANGE, Math.max(MIN_RANGE, value));
   return {

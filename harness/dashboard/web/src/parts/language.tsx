@@ -1,4 +1,5 @@
-// The languages' colours, and a dot before a name with facts below it. The colour only supports the text.
+// Language colours, the dot before an implementation's name, and the facts below the name. Text repeats each colour's
+// meaning.
 import type { ImplementationInfo } from "../documents";
 import { foldCase, NO_FACT } from "../filter";
 
@@ -6,7 +7,7 @@ import { foldCase, NO_FACT } from "../filter";
 export const LANGUAGES = ["Java", "PHP", "Python", "JavaScript", "C#", "Go", "Rust", "Kotlin", "Ruby", "C++"] as const;
 const ALIASES: Record<string, string> = { typescript: "javascript" };
 
-/** Return the CSS class that defines the colour and the shape of a language, which are the same in every run. */
+/** Return the CSS class for the colour and shape of a language's dot, which are the same in every run. */
 export function languageClass(info: ImplementationInfo | null): string {
   const key = foldCase(info?.language ?? "");
   const index = LANGUAGES.findIndex((language) => foldCase(language) === (ALIASES[key] ?? key));
@@ -17,7 +18,7 @@ export function LanguageDot({ info }: { info: ImplementationInfo | null }) {
   return info?.language ? <i class={`dot ${languageClass(info)}`} aria-hidden="true" /> : null;
 }
 
-/** The colours of the languages that occur. */
+/** A legend of the implementations' languages and their colours. */
 export function LanguageLegend({ infos }: { infos: readonly ImplementationInfo[] }) {
   const byClass = new Map<string, Set<string>>();
   for (const info of infos) {

@@ -81,7 +81,7 @@ function TimeBar({ progress }: { progress: RunProgress | null }) {
   return <progress max={1} value={share} aria-label={`${percent(share)} of the expected time`} />;
 }
 
-/** A chart of the running trial's throughput in each second. */
+/** A chart of the running trial's throughput, second by second. */
 function RunningTrial({ progress }: { progress: RunProgress | null }) {
   const windows = progress?.windows ?? [];
   return (

@@ -1,4 +1,4 @@
-// The notes of harness/stats on a ranking.
+// Notes that harness/stats attaches to a ranking or comparison.
 
 export function Notes({ notes }: { notes: readonly string[] }) {
   if (notes.length === 0) return null;

@@ -1,4 +1,4 @@
-// The overall table: score with interval, and the ratio of each test type, coloured relative to its best.
+// The overall table: scores with intervals, and the ratio or value of each test type with a heat colour.
 import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../load";

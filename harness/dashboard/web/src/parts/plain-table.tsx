@@ -1,4 +1,4 @@
-// A scrollable table of values. A cell of each row is the row's header, and numbers are right-aligned.
+// A scrollable table of values. Each row has a header cell, and numbers are right-aligned.
 import type { ComponentChildren } from "preact";
 
 type Head = string | { number: string; class?: string }; // class of the whole column

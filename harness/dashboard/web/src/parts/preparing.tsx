@@ -26,7 +26,7 @@ export function Preparing({ runs }: { runs: readonly PreparingRun[] }) {
   );
 }
 
-/** A run that cannot be shown, because it is in preparation or because of an error. Calls `onRetry` in preparation. */
+/** A run that cannot be shown, because of preparation or an error. Calls `onRetry` repeatedly in preparation. */
 export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loaded<unknown>; onRetry: () => void }) {
   const { source } = usePage();
   const [version, setVersion] = useState(0);
@@ -34,6 +34,11 @@ export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loade
   const list = useOptionalDocument(`runs#${version}`, failed && !source.offline ? () => source.runs() : null);
   const runs = list.state === "ready" ? (list.value?.preparing ?? []).filter((run) => run.run_id === id) : [];
   const preparing = runs.length > 0;
+  // The run may have begun to measure after its document was requested and before the list was.
+  const outdated = failed && !source.offline && list.state === "ready" && !preparing;
+  useEffect(() => {
+    if (outdated) onRetry();
+  }, [outdated, onRetry]);
   useEffect(() => {
     if (!preparing) return;
     const poll = (): void => {

@@ -10,7 +10,7 @@ interface MenuPosition {
   right: number;
 }
 
-/** `baseline` is true if the implementation can be the baseline. */
+/** A row's menu button. `baseline` is true if the implementation can become the baseline. */
 export function RowMenu({ name, baseline }: { name: string; baseline: boolean }) {
   const [opened, setPosition] = useState<MenuPosition | null>(null);
   const position = opened?.name === name ? opened : null;
@@ -54,7 +54,7 @@ interface ActionsProps {
   name: string;
   baseline: boolean;
   position: MenuPosition;
-  button: RefObject<HTMLButtonElement | null>; // its click closes the menu, too
+  button: RefObject<HTMLButtonElement | null>; // a click on the button also closes the menu
   onClose: () => void;
 }
 
@@ -103,7 +103,7 @@ function Actions({ name, baseline, position, button, onClose }: ActionsProps) {
             onClose();
           }}
         >
-          {route.baseline === name ? "Restore the run's baseline" : "Make it the baseline"}
+          {route.baseline === name ? "Restore the run's baseline" : "Use as baseline"}
         </button>
       )}
       <button type="button" onClick={() => toggle("pinned")}>

@@ -17,7 +17,7 @@ export function SourceLink({ doc, info }: { doc: RunDocument; info: Implementati
   );
 }
 
-/** Return the URL of a folder at a revision, or null if base or folder are not plain. */
+/** Return the URL of a folder at a revision, or null if the base or the folder is not safe to link. */
 export function folderAddress(base: string | null, revision: string | null, folder: string): string | null {
   if (!base || !/^https?:\/\//.test(base) || !/^[\w.+#-]+(\/[\w.+# -]+)*$/.test(folder) || folder.includes(".."))
     return null;

@@ -1,4 +1,4 @@
-// A chart of a cell's trials in each second. It also shows the warm-up of a selected process.
+// A second-by-second chart of a cell's trials, with the warm-up if a process is selected.
 import { LineChart } from "../charts/lines";
 import { seriesStyle } from "../charts/palette";
 import type { Trial } from "../documents";

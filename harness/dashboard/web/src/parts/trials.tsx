@@ -43,7 +43,8 @@ export function Trials({ trials }: { trials: Trial[] }) {
       {witness && <p>{witness}.</p>}
       {trials.some((trial) => trial.latency) && (
         <p class="quiet">
-          Kind of latency: {[...new Set(trials.map((trial) => trial.latency?.basis).filter(Boolean))].join("; ")}.
+          How latency was measured:{" "}
+          {[...new Set(trials.map((trial) => trial.latency?.basis).filter(Boolean))].join("; ")}.
         </p>
       )}
       <Commands trials={trials} />
@@ -72,7 +73,7 @@ function errorKinds({ errors }: Trial): string {
     .join(", ");
 }
 
-/** The load generator's command line of each trial, run from the repository's root. */
+/** The load generator's command for each trial, to be run from the repository's root. */
 function Commands({ trials }: { trials: Trial[] }) {
   const withCommand = trials.filter((trial) => trial.command.length > 0);
   if (withCommand.length === 0) return null;

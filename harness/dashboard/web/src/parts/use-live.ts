@@ -14,7 +14,7 @@ export interface LiveState {
 
 const INITIAL_STATE: LiveState = { connected: false, document: null, version: 0 };
 
-/** A change of `attempt` asks the server again whether the run exists. */
+/** Poll a run until it ends. Changing `attempt` asks the server again whether the run exists. */
 export function useLive(run: string, attempt: number): LiveState {
   const { source } = usePage();
   const [state, setState] = useState<LiveState>(INITIAL_STATE);

@@ -3,7 +3,7 @@ import type { Row } from "../documents";
 import { count } from "../format";
 import { Tip } from "./basics";
 
-/** Return the amount of verification as text, or an empty text if the row was not verified. */
+/** Return the amount of verification as text, or an empty string if the rows were not verified. */
 export function verifiedText(rows: readonly Pick<Row, "checks" | "responses_checked">[]): string {
   const checks = rows.map((row) => row.checks).filter((number) => number > 0);
   const responses = rows.reduce((sum, row) => sum + row.responses_checked, 0);

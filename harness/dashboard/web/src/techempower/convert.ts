@@ -1,5 +1,5 @@
-// Converts a results.json of TechEmpower's toolset. The file has a single trial per cell. There are therefore no
-// intervals, and ranks are the ranks of point estimates.
+// Converts a results.json of TechEmpower's toolset. The file has a single trial per cell, so there are no
+// intervals, and implementations are ranked by point estimates.
 import type {
   CellLatency,
   ClosedLoop,
@@ -167,8 +167,8 @@ function measure(test: string, data: Raw, loads: ClosedLoop[], duration: number,
 }
 
 /**
- * Return wrk's mean, standard deviation and maximum, the only latencies in the file. For pipelined tests, they are
- * meaningless.
+ * Return wrk's mean, standard deviation and maximum, the only latencies in the file. Pipelined tests are omitted,
+ * because their latencies are meaningless.
  */
 function latencies({ test, byName }: Cells): LatencyDocument {
   const cells = [...byName].flatMap(([implementation, all]) =>
@@ -288,7 +288,7 @@ function testLoadList(test: string, file: Raw, data: Raw): ClosedLoop[] {
         : test === "plaintext"
           ? at("pipelineConcurrencyLevels").map((count) => load(count, null, 16))
           : sweeps.map((count) => load(count));
-  // A file may declare fewer loads than it has trials. Number the other loads.
+  // A file may declare fewer loads than it has trials. Number the undeclared loads.
   for (let index = sweep.length; index < trialCount; index++) sweep.push(load(index + 1));
   return sweep;
 }

@@ -1,4 +1,4 @@
-// Readers for values of an untrusted file. A value of the wrong type counts as missing.
+// Readers for values in an untrusted file. A value of the wrong type counts as missing.
 
 export type Raw = Record<string, unknown>;
 

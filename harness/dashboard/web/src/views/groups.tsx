@@ -65,7 +65,7 @@ export function Groups({ members, lowerIsBetter, metric, subject, format, tickUn
         label={`${subject} by ${name}`}
         heads={[
           ...[FACET_NAMES[route.group], number("Implementations"), "Best"],
-          ...[`Its ${metric}`, "% of best", "Median"].map(number),
+          ...[`Best ${metric}`, "% of best", "Median"].map(number),
         ]}
         rows={groups.map((group) => ({
           key: group.name,

@@ -24,8 +24,8 @@ export function LatencyAtRates({ table, drawn: drawnRows, list, styleFor, pinned
   return (
     <>
       <p class="quiet note">
-        Kind of latency: <strong>open loop, from the intended send time</strong>. Poisson arrivals at each rate,
-        independent of the server; medians of the processes with 95 % intervals.
+        Measured in an <strong>open loop, from the intended send time</strong>, with Poisson arrivals at each rate that
+        do not depend on the server. Values are medians of the processes with 95 % intervals.
       </p>
       <IntervalChart
         title={`${where}: capacity with ${goal}`}

@@ -33,7 +33,7 @@ export function Latency({ drawn: drawnRows, list, styleFor, doc, test, omittedNo
     return (
       <p class="empty">
         {list.some(({ row }) => row.load && row.load.depth > 1)
-          ? "There is no latency of a pipelined test: the load generator's figures mean nothing available."
+          ? "Pipelined tests have no meaningful latency."
           : `This run has no latencies for this test type${route.load ? ` at ${route.load}` : ""}.`}
       </p>
     );
@@ -108,14 +108,14 @@ function latencyEntry(cells: ReadonlyMap<string, CellLatency>, row: RankedRow): 
   return cell ? [{ row, cell }] : [];
 }
 
-/** The kind of latency. The latency of a closed loop is not the latency of a client at a given rate. */
+/** A note on how latency was measured, with a warning if it was measured in a closed loop. */
 function LatencyKind({ cells, omittedNote }: { cells: CellLatency[]; omittedNote: string }) {
   const bases = [...new Set(cells.map((cell) => cell.basis))];
   return (
     <p class="quiet note">
-      Kind of latency: <strong>{bases.join("; ")}</strong>.{" "}
+      How latency was measured: <strong>{bases.join("; ")}</strong>.{" "}
       {bases.some((basis) => basis.includes("closed")) &&
-        "Measured by a closed loop at saturation. This is the service time under full load, not the latency of a client at a given rate."}
+        "A closed loop at saturation measures the service time under full load, not the latency that a client sees at a given rate."}
       {omittedNote}
     </p>
   );

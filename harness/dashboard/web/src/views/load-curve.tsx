@@ -23,7 +23,7 @@ export function LoadCurve({ list, styleFor, details, doc, test, omittedNote }: P
   if (!details)
     return (
       <p class="waiting" role="status">
-        Loading the loads …
+        Loading the results for each load …
       </p>
     );
   const loads = doc.run.loads[test] ?? [];

@@ -1,4 +1,4 @@
-// The order service: response times of "create order" at each factor of arrivals, costs, and capacity.
+// The order service: response times of "create order" at each load factor, costs, and capacity.
 import { IntervalChart, type IntervalRow } from "../charts/intervals";
 import type {
   ImplementationInfo,
@@ -26,9 +26,9 @@ export function OrderRanking({ doc, orders, infos }: Props) {
     <>
       <p class="quiet note">
         Arrivals of five use cases at given rates (open loop, Poisson), independent of the server: ×1 is 445 arrivals
-        and 1,000 requests per minute. Response times are measured <strong>from the due time</strong>: the drawn time of
-        the arrival for its first request, and the previous response for later requests. Medians of the processes with
-        95 % intervals.
+        and 1,000 requests per minute. Response times are measured <strong>from the due time</strong>: the scheduled
+        arrival for the first request, and the previous response for later requests. Values are medians of the processes
+        with 95 % intervals.
       </p>
       {tables.map((table) => (
         <AtFactor key={table.factor} table={table} infos={infos} styleFor={styleFor} />
@@ -117,7 +117,7 @@ function Capacity({ orders, styleFor }: { orders: ScenarioResults; styleFor: Sty
         title={`Highest factor with ${goal}`}
         note="The highest tested factor that met the goal. Bar: 95 % interval over processes. Higher is better."
         rows={rows.flatMap((row) => (row.ranked ? intervalRow(row.implementation, row.capacity, styleFor) : []))}
-        label="factor of arrivals"
+        label="load factor"
         format={(value) => `×${Number(value.toPrecision(3))}`}
         column="factor"
       />

@@ -20,7 +20,7 @@ export function Scatter({ list, doc, test }: { list: RankedRow[]; doc: RunDocume
           <ScatterChart
             key={spec.id}
             title={`${testName(test)}: throughput against ${spec.name}`}
-            note="The best are at the top left. Bars are intervals; names that would overlap appear at the pointer."
+            note="The best are at the top left. Bars are intervals. Point at a dot to see a hidden name."
             points={points}
             x={{
               label: spec.id === "cpu" ? "CPU per request, µs" : spec.name,

@@ -42,7 +42,7 @@ test("the keyboard selects a baseline", async () => {
   await openAt(`${RUN}?test=json`);
   await page.getByRole("button", { name: "Actions for express" }).focus();
   await page.keyboard.press("Enter");
-  await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe("Make it the baseline");
+  await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe("Use as baseline");
   await page.keyboard.press("Enter");
   await expect.poll(() => page.url()).toContain("base=express");
   await expect.poll(() => page.getByLabel("Baseline").inputValue()).toBe("express");

@@ -55,6 +55,22 @@ test("the page of a run in preparation shows its stage, then its progress", asyn
   progress({});
 });
 
+test("a run that begins to measure between two requests is shown", async () => {
+  renameSync(`${folder}/run.json`, `${folder}/hidden`);
+  await visitor.page.route(
+    "**/api/runs",
+    async (route) => {
+      renameSync(`${folder}/hidden`, `${folder}/run.json`);
+      await route.continue();
+    },
+    { times: 1 },
+  );
+  await visitor.page.goto(`${site.url}#/run/20250615-small`);
+  await visitor.page.reload();
+  await visitor.page.getByRole("region", { name: "Run in progress" }).waitFor();
+  visitor.errors.length = 0; // the server's 404 before run.json existed
+});
+
 test("a running run shows its progress before any trial", async () => {
   await visitor.page.goto(`${site.url}#/run/20250615-small`);
   const live = visitor.page.getByRole("region", { name: "Run in progress" });

@@ -292,7 +292,7 @@ test("empty views are not available", async () => {
   await expectNames(visitor.page, ["undertow", "gemini", "flask"]);
   const tabs = await visitor.page.getByRole("tablist", { name: "Views" }).getByRole("tab").allInnerTexts();
   expect(tabs).not.toContain("Latency over load");
-  expect(await visitor.page.locator(".legend-line").innerText()).not.toContain("no rank is excluded");
+  expect(await visitor.page.locator(".legend-line").innerText()).not.toContain("any rank is possible");
   expect(await visitor.page.getByRole("columnheader").allInnerTexts()).not.toContain("Peak memory");
 });
 

@@ -58,7 +58,7 @@ public final class Main {
 
     /**
      * Adds the Server header, rejects HEAD, and closes connections on request. Helidon 4.5 would send a body for HEAD,
-     * even with a default 404, and announces the close of a connection without closing it.
+     * even in its default 404 response. It also announces that a connection will close, but leaves it open.
      */
     private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
         response.header(SERVER);

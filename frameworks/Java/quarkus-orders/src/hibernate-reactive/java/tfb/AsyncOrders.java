@@ -6,7 +6,7 @@ import jakarta.persistence.LockModeType;
 import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 
-/** Order operations on Hibernate Reactive. A change locks the order's row first, then reads its items with another statement. */
+/** Order operations on Hibernate Reactive. A change locks the order's row, then reads the items separately. */
 @ApplicationScoped
 class AsyncOrders {
 
@@ -82,7 +82,7 @@ class AsyncOrders {
         return session.createSelectionQuery(Queries.ITEMS, Item.class).setParameter("ids", ids).getResultList();
     }
 
-    /** The order with its items. */
+    /** Locks an order and reads its items. */
     private static Uni<Order> locked(Session session, long id) {
         return session.find(Order.class, id, LockModeType.PESSIMISTIC_WRITE)
                 .onItem().ifNull().failWith(Problems::unknownOrder)

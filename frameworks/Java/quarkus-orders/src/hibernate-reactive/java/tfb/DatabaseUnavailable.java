@@ -4,7 +4,7 @@ import io.smallrye.mutiny.Uni;
 import jakarta.ws.rs.WebApplicationException;
 import org.hibernate.HibernateException;
 
-/** Replaces the many exception classes of reactive clients; the response is 503. */
+/** Converts the many exception classes of reactive clients to HibernateException, which causes a 503. */
 final class DatabaseUnavailable {
 
     private DatabaseUnavailable() {}

@@ -9,7 +9,7 @@ import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 import java.util.stream.Collectors;
 
-/** Responds with 400 to bodies with values that Bean Validation rejects. */
+/** Responds with 400 to bodies that Bean Validation rejects. */
 @Provider
 public class ConstraintFailureMapper implements ExceptionMapper<ConstraintViolationException> {
 

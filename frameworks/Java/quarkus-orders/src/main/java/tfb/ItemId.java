@@ -8,7 +8,7 @@ public record ItemId(int value) {
         return new ItemId((int) PathNumber.of(text, Integer.MAX_VALUE));
     }
 
-    /** Returns the object, or throws a 404 if it is not a valid id. */
+    /** Returns this id, or throws a 404 if it is invalid. */
     ItemId possible() {
         if (value == 0) {
             throw Problems.notFound("The path names no item");

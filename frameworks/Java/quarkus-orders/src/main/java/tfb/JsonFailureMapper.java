@@ -11,7 +11,7 @@ import jakarta.ws.rs.core.Response.Status;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 
-/** Responds with 400 to invalid JSON bodies. There is one mapper for each exception class that a stack already maps. */
+/** Responds with 400 to invalid JSON bodies. Each exception class that a stack already maps needs a separate mapper. */
 abstract class JsonFailureMapper<E extends JsonProcessingException> implements ExceptionMapper<E> {
 
     /** Takes precedence over mappers with the default priority. */

@@ -10,7 +10,7 @@ final class Limit {
 
     private Limit() {}
 
-    /** Returns the limit of 1 to 100 in {@code uri} or the default. Other values cause a 400. */
+    /** Returns the limit (1 to 100) in {@code uri}, or the default if it is missing. Throws a 400 for other values. */
     static int of(UriInfo uri) {
         String text = uri.getQueryParameters().getFirst("limit");
         if (text == null) {

@@ -1,4 +1,4 @@
 package tfb;
 
-/** The key of the {@code order_item} table. Its names match {@link OrderItem}. */
+/** The key of the {@code order_item} table. The component names match {@link OrderItem}. */
 public record OrderItemId(Long order, int itemId) {}

@@ -5,7 +5,7 @@ final class PathNumber {
 
     private PathNumber() {}
 
-    /** Returns {@code text} as a positive integer, or 0 if it is not one or exceeds {@code most}. */
+    /** Returns {@code text} as a positive integer, or 0 if {@code text} is no such integer or exceeds {@code most}. */
     static long of(String text, long most) {
         if (!text.matches("[0-9]{1,19}")) {
             return 0;

@@ -5,7 +5,7 @@ import jakarta.ws.rs.ClientErrorException;
 import jakarta.ws.rs.NotFoundException;
 import jakarta.ws.rs.core.Response.Status;
 
-/** Errors of requests, which the mappers convert to problems. */
+/** Exceptions for invalid requests, which the mappers convert to problems. */
 final class Problems {
 
     private Problems() {}

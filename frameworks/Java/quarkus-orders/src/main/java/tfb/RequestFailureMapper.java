@@ -5,7 +5,7 @@ import jakarta.ws.rs.core.Response;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 
-/** Maps each status that JAX-RS or a resource throws. */
+/** Responds with a problem for each HTTP error that JAX-RS or a resource throws. */
 @Provider
 public class RequestFailureMapper implements ExceptionMapper<WebApplicationException> {
 

@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.type.LogicalType;
 import io.quarkus.jackson.ObjectMapperCustomizer;
 import jakarta.inject.Singleton;
 
-/** Disables Jackson's coercions: strings, numbers and integers are distinct, and nothing may follow the body's value. */
+/** Disables Jackson's coercions between strings, integers and other numbers, and rejects trailing content. */
 @Singleton
 public class StrictJson implements ObjectMapperCustomizer {
 

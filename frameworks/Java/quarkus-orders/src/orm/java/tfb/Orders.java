@@ -6,7 +6,7 @@ import jakarta.transaction.Transactional;
 import java.util.List;
 import org.hibernate.Session;
 
-/** The orders with Hibernate ORM. A change locks the order's row first, then reads its items with another statement. */
+/** Order operations on Hibernate ORM. A change locks the order's row, then reads the items separately. */
 @ApplicationScoped
 class Orders {
 

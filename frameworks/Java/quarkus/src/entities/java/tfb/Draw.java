@@ -20,7 +20,7 @@ final class Draw {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().boxed().toList();
     }
 
-    /** Draws a number that differs from the old one. */
+    /** Draws a number other than {@code old}. */
     static int numberOtherThan(int old) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return number < old ? number : number + 1;

@@ -2,7 +2,7 @@ package tfb;
 
 import jakarta.ws.rs.WebApplicationException;
 
-/** Replaces all exceptions of reactive clients; the response is 503. */
+/** Replaces all exceptions of reactive clients, and causes a 503. */
 final class DatabaseUnavailableException extends WebApplicationException {
 
     private static final long serialVersionUID = 1L;

@@ -12,7 +12,7 @@ final class FortunesPage {
 
     private FortunesPage() {}
 
-    /** Creates the page of these rows and the additional fortune, sorted by message. */
+    /** Creates the page with these rows and the additional fortune, sorted by message. */
     static String of(List<Fortune> rows) {
         rows.add(new Fortune(0, "Additional fortune added at request time."));
         rows.sort(BY_MESSAGE);

@@ -72,7 +72,7 @@ class ReactiveWorldRepository {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** Returns the row with a different number. */
+    /** Returns a copy of the row with a different number. */
     private static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

@@ -6,7 +6,7 @@ import com.zaxxer.hikari.HikariDataSource;
 /** The connection pool. */
 final class Database {
 
-    /** Time limit for a connection: a waiting worker cannot serve other requests. */
+    /** Time limit for obtaining a connection. It is short, because a waiting worker cannot serve other requests. */
     private static final long CONNECTION_MILLIS = 1000;
     private static final long VALIDATION_MILLIS = 500;
     private static final String CONNECT_SECONDS = "3";
@@ -14,7 +14,7 @@ final class Database {
 
     private Database() {}
 
-    /** Creates the pool. It connects in the background until the database responds. */
+    /** Creates the pool, which tries to connect in the background until the database responds. */
     static HikariDataSource open(Settings settings, int connections) {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"

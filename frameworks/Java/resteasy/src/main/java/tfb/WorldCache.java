@@ -16,7 +16,7 @@ public final class WorldCache {
         this.worlds = worlds;
     }
 
-    /** Returns {@code count} rows, drawn independently, and reads missing rows first. */
+    /** Returns {@code count} rows, drawn independently, after reading rows that are missing from the cache. */
     World[] random(int count) throws SQLException {
         int[] ids = WorldRepository.randomIds(count);
         World[] rows = new World[count];

@@ -15,7 +15,7 @@ public final class WorldRepository {
     private static final int MAX_NUMBER = 10_000;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = ?";
-    /** A copy that is never updated, so that its rows may be cached. */
+    /** Reads a copy of the table that is never updated, so its rows may be cached. */
     private static final String SELECT_CACHEABLE = "SELECT id, randomnumber FROM \"World\" WHERE id = ?";
     private static final String UPDATE = """
             UPDATE world SET randomnumber = changed.number
@@ -83,7 +83,7 @@ public final class WorldRepository {
         }
     }
 
-    /** Draws a number that differs from the old one. */
+    /** Draws a number other than {@code old}. */
     private static int numberOtherThan(int old) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return number < old ? number : number + 1;

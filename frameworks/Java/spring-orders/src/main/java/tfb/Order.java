@@ -77,7 +77,7 @@ public class Order {
         computeTotal();
     }
 
-    /** Returns whether the order contained the item. */
+    /** Removes an item, and returns whether the order contained it. */
     boolean remove(int itemId) {
         boolean removed = items.removeIf(line -> line.getItemId() == itemId);
         computeTotal();

@@ -37,7 +37,7 @@ class OrderController {
         return ResponseEntity.created(URI.create("/orders/" + order.id())).body(order);
     }
 
-    /** A String, because Integer also accepts +5. {@code defaultValue} would also apply to an empty limit. */
+    /** {@code limit} is a String, because Integer accepts +5. {@code defaultValue} would replace an empty limit. */
     @GetMapping
     List<OrderSummary> newest(@RequestParam(required = false) @Pattern(regexp = "[1-9][0-9]?|100") String limit) {
         return orders.newest(limit == null ? DEFAULT_LIMIT : Integer.parseInt(limit));

@@ -7,7 +7,7 @@ import tools.jackson.databind.cfg.CoercionInputShape;
 import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.type.LogicalType;
 
-/** Accepts only strings as card, because Jackson would convert numbers. */
+/** Rejects numbers as card, because Jackson would convert them to strings. */
 @Component
 class StrictText implements JsonMapperBuilderCustomizer {
 

@@ -23,7 +23,7 @@ final class Draw {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
     }
 
-    /** Returns the row with a different number. */
+    /** Returns a copy of the row with a different number. */
     static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

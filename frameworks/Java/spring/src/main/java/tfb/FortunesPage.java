@@ -11,7 +11,7 @@ public record FortunesPage(List<Fortune> fortunes) {
 
     private static final Comparator<Fortune> BY_MESSAGE = Comparator.comparing(Fortune::message);
 
-    /** Creates the page of these rows and the additional fortune, sorted by message. */
+    /** Creates the page with these rows and the additional fortune, sorted by message. */
     static String of(List<Fortune> rows) {
         List<Fortune> all = new ArrayList<>(rows);
         all.add(new Fortune(0, "Additional fortune added at request time."));

@@ -2,7 +2,7 @@ package tfb;
 
 import org.springframework.util.MultiValueMap;
 
-/** The parameters of the query string. Of a repeated parameter, the first value counts. */
+/** The parameters of the query string. If a parameter is repeated, the first value counts. */
 final class Parameters {
 
     private Parameters() {}

@@ -77,7 +77,7 @@ class FanOutWays {
         return joined(calls, upstream::futureValue);
     }
 
-    /** Waits for futures that have all been started. */
+    /** Starts all calls, then waits for them and adds up the results. */
     private static long joined(int calls, Supplier<CompletableFuture<Long>> call) {
         return Stream.generate(call).limit(calls).toList().stream().mapToLong(CompletableFuture::join).sum();
     }

@@ -18,8 +18,8 @@ import reactor.netty.resources.ConnectionProvider;
 
 /**
  * The upstream of /fan-out. RestClient and WebClient share Reactor Netty's client and its connections. The JDK's client is
- * used only asynchronously. If a thread of the common pool blocked on it, the pool would start another thread
- * (ForkJoinPool.ManagedBlocker), and the pool's size would have no effect.
+ * used only asynchronously. If a thread of the common pool blocked on this client, the pool would start an additional
+ * thread (ForkJoinPool.ManagedBlocker), and the pool's size would have no effect.
  */
 @Component
 class Upstream {

@@ -29,7 +29,7 @@ final class OrderRepository {
             ON CONFLICT DO NOTHING""";
     private static final String SELECT_NEWEST =
             "SELECT id, customer_id, card, total FROM orders ORDER BY id DESC LIMIT $1";
-    /** A single statement reads a consistent total and items. */
+    /** Reads the total and the items with a single statement, so they are consistent. */
     private static final String SELECT_ORDER = """
             SELECT id, customer_id, card, total, item_id, quantity, price
             FROM orders LEFT JOIN order_item ON order_id = id WHERE id = $1 ORDER BY item_id""";
@@ -170,7 +170,7 @@ final class OrderRepository {
         return Tuple.of(id, item.itemId(), item.quantity(), item.price());
     }
 
-    /** Fails with this status if no row was read or written. */
+    /** Fails with the status {@code otherwise} if no row was read or written. */
     private static Future<Void> some(RowSet<Row> rows, int otherwise, String detail) {
         return rows.rowCount() > 0
                 ? Future.succeededFuture()

@@ -26,7 +26,7 @@ final class OrdersVerticle extends VerticleBase {
 
     private static final int MAX_BODY_BYTES = 100 * 1024;
     private static final int BACKLOG = 4096;
-    private static final int CONNECTIONS = 16;  // total of all event loops
+    private static final int CONNECTIONS = 16;  // total across all event loops
     private static final int PATIENCE_SECONDS = 5;
     private static final int STOP_SECONDS = 3;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
@@ -104,7 +104,7 @@ final class OrdersVerticle extends VerticleBase {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Adds these headers to all responses. */
+    /** Adds the headers that all responses have. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

@@ -10,8 +10,8 @@ import io.vertx.sqlclient.RowSet;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The connection of one verticle. Queries are pipelined, and the connection is reopened if the database closes it. Queries
- * fail until it is open for the first time.
+ * A verticle's database connection. Queries are pipelined, and a lost connection is reopened. Queries fail until the
+ * connection has been opened for the first time.
  */
 final class Database {
 
@@ -59,7 +59,7 @@ final class Database {
         return connection == null ? Future.succeededFuture() : connection.close();
     }
 
-    /** Returns a statement that the client prepares at its first use and caches. */
+    /** Returns a statement that the client prepares on first use and caches. */
     PreparedQuery<RowSet<Row>> query(String sql) {
         if (connection == null) {
             throw new IllegalStateException("no connection to the database yet");

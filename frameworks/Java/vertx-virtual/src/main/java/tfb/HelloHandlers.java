@@ -25,7 +25,7 @@ final class HelloHandlers {
         ctx.response().putHeader(HttpHeaders.CONTENT_TYPE, TEXT_PLAIN).end(HELLO);
     }
 
-    /** Simulates a slow remote system. Thread.sleep would block the whole verticle, which is only free during {@code await}. */
+    /** Simulates a slow remote system. Thread.sleep would block the whole verticle; {@code await} does not. */
     void delay(RoutingContext ctx) {
         int millis = IntegerParameter.of(ctx, "ms", 0, 1000, 0);
         if (millis > 0) {

@@ -2,7 +2,7 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Integers in the query string. Of a repeated parameter, the first value counts. */
+/** Integers in the query string. If a parameter is repeated, the first value counts. */
 final class IntegerParameter {
 
     private IntegerParameter() {}

@@ -2,7 +2,7 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Single query, multiple queries, updates. */
+/** Serves single query, multiple queries and updates. */
 final class WorldHandlers {
 
     private final WorldRepository worlds;

@@ -47,7 +47,7 @@ final class WorldRepository {
         return database.query(SELECT).execute(Tuple.of(id)).map(WorldRepository::world);
     }
 
-    /** Sends all queries before it waits for results. */
+    /** Sends all queries before waiting for results. */
     private List<World> select(int[] ids) {
         List<Future<World>> worlds = Arrays.stream(ids).mapToObj(this::select).toList();
         return Future.all(worlds).map(all -> all.<World>list()).await();
@@ -64,7 +64,7 @@ final class WorldRepository {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** Returns the row with a different number. */
+    /** Returns a copy of the row with a different number. */
     private static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

@@ -39,7 +39,7 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** Returns a statement that is prepared at its first use on each connection. Queries fail without a connection. */
+    /** Returns a statement that is prepared on first use on each connection. Queries fail without a connection. */
     Statement statement(String sql) {
         Statement statement = new Statement(sql);
         if (connection != null) {

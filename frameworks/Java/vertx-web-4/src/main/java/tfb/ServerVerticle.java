@@ -136,7 +136,7 @@ final class ServerVerticle extends AbstractVerticle {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Adds these headers to all responses. */
+    /** Adds the headers that all responses have. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

@@ -16,7 +16,7 @@ final class WorldCache {
         select = new WorldSelect(database, "\"World\"");
     }
 
-    /** Returns {@code count} rows, drawn independently, and reads missing rows first. */
+    /** Returns {@code count} rows, drawn independently, after reading rows that are missing from the cache. */
     Future<World[]> random(int count) {
         int[] ids = WorldRepository.randomIds(count);
         World[] worlds = new World[count];

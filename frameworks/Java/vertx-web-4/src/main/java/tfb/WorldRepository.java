@@ -68,7 +68,7 @@ final class WorldRepository {
         return update.execute(Tuple.tuple().addArrayOfInteger(ids).addArrayOfInteger(numbers));
     }
 
-    /** Returns the row with a different number. */
+    /** Returns a copy of the row with a different number. */
     private static World withOtherNumber(World world) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return new World(world.id(), number < world.randomNumber() ? number : number + 1);

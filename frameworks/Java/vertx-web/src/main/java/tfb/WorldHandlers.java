@@ -2,7 +2,7 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Single query, multiple queries, updates, cached queries. */
+/** Serves single query, multiple queries, updates and cached queries. */
 final class WorldHandlers {
 
     private final WorldRepository worlds;

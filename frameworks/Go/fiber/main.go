@@ -1,0 +1,41 @@
+// The benchmark's tests on Fiber.
+package main
+
+import (
+	"context"
+	"log"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+)
+
+// grace is the time limit for requests in progress after a stop signal.
+const grace = 3 * time.Second
+
+func main() {
+	settings := settingsFromEnvironment()
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+
+	database, err := newDatabase(settings.database)
+	if err != nil {
+		log.Fatalf("the database's settings: %v", err)
+	}
+	defer database.close()
+	cache, err := newCachedWorlds(database)
+	if err != nil {
+		log.Fatalf("the cache: %v", err)
+	}
+	app := newApp(&handlers{database: database, cache: cache, upstream: newUpstream(settings.upstream)})
+	log.Printf("listening on %s", settings.address)
+	if err := app.Listen(settings.address, fiber.ListenConfig{
+		DisableStartupMessage: true,
+		GracefulContext:       ctx,
+		ShutdownTimeout:       grace,
+	}); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+const (
+	rows       = 10_000
+	maxQueries = 500
+)
+
+var integer = regexp.MustCompile(`^-?[0-9]+$`)
+
+// clamped returns a parameter as an integer within low..high, or the default "otherwise" if it is not an integer.
+func clamped(parameter string, low, high, otherwise int) int {
+	if !integer.MatchString(parameter) { // strconv.Atoi would also accept "+5"
+		return otherwise
+	}
+	number, _ := strconv.Atoi(parameter) // beyond 64 bits, Atoi returns the nearest limit
+	return min(max(number, low), high)
+}
+
+// randomRow returns an id or number, uniform over 1..10000.
+func randomRow() int32 { return rand.Int32N(rows) + 1 }
+
+func randomRows(count int) []int32 {
+	ids := make([]int32, count)
+	for i := range ids {
+		ids[i] = randomRow()
+	}
+	return ids
+}
+
+// distinctIDs returns ascending ids, so that concurrent updates lock rows in the same order and cannot deadlock.
+func distinctIDs(count int) []int32 {
+	ids := make([]int32, 0, count)
+	for len(ids) < count {
+		for len(ids) < count {
+			ids = append(ids, randomRow())
+		}
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+	}
+	return ids
+}
+
+// otherNumber is uniform over 1..10000 except old, so that a write always changes the row.
+func otherNumber(old int32) int32 {
+	drawn := rand.Int32N(rows-1) + 1
+	if drawn < old {
+		return drawn
+	}
+	return drawn + 1
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"net"
+	"net/url"
+	"os"
+)
+
+// settings holds the values of environment variables.
+type settings struct {
+	address  string // address to listen on
+	database string // a PostgreSQL URL
+	upstream string // URL that /fan-out calls; empty for none
+}
+
+func settingsFromEnvironment() settings {
+	database := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(env("DBUSER", "benchmarkdbuser"), env("DBPASS", "benchmarkdbpass")),
+		Host:     net.JoinHostPort(env("DBHOST", "tfb-database"), env("DBPORT", "5432")),
+		Path:     "/" + env("DBNAME", "hello_world"),
+		RawQuery: "sslmode=disable&connect_timeout=3",
+	}
+	return settings{
+		address:  net.JoinHostPort(env("HOST", ""), env("PORT", "8080")),
+		database: database.String(),
+		upstream: os.Getenv("UPSTREAM_URL"),
+	}
+}
+
+func env(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}

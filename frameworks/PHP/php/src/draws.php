@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+// Random ids and numbers, and the number of rows that a request asks for.
+
+const ROWS = 10_000;
+const MAX_QUERIES = 500;
+
+function random_row(): int
+{
+    return mt_rand(1, ROWS);
+}
+
+function random_rows(int $count): array
+{
+    return array_map(random_row(...), array_fill(0, $count, null));
+}
+
+/** Returns different ids in ascending order, so that concurrent updates cannot deadlock. */
+function distinct_rows(int $count): array
+{
+    $ids = [];
+    while (count($ids) < $count) {
+        $ids[random_row()] = true;
+    }
+    ksort($ids);
+    return array_keys($ids);
+}
+
+/** Returns a number that differs from the old one, so that a write always changes the row. */
+function number_other_than(int $old): int
+{
+    $number = mt_rand(1, ROWS - 1);
+    return $number < $old ? $number : $number + 1;
+}
+
+/** Returns the parameter "queries", clamped to 1..500, or 1 if it is not an integer. */
+function query_count(): int
+{
+    $text = $_GET['queries'] ?? null;
+    if (!is_string($text) || !preg_match('/^-?[0-9]+\z/', $text)) {
+        return 1;
+    }
+    return min(max((int) $text, 1), MAX_QUERIES); // beyond 64 bits, the cast returns the nearest limit
+}

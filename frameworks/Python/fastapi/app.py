@@ -1,0 +1,143 @@
+"""The FastAPI application: models, routes and errors."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import draws
+import httpx
+from database import Database, UnavailableError
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from fastapi.templating import Jinja2Templates
+from pydantic import BaseModel, BeforeValidator
+
+UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
+
+# The tests clamp invalid numbers, whereas FastAPI would respond with 422.
+QueryCount = Annotated[int, BeforeValidator(draws.query_count)]
+CallCount = Annotated[int, BeforeValidator(partial(draws.clamped, low=1, high=100, otherwise=1))]
+Milliseconds = Annotated[int, BeforeValidator(partial(draws.clamped, low=0, high=1000, otherwise=0))]
+
+database = Database()
+upstream = httpx.AsyncClient(
+    timeout=10.0, trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=None)
+)
+templates = Jinja2Templates(directory=Path(__file__).parent / "templates")
+
+
+class Message(BaseModel):
+    """The response of /json."""
+
+    message: str
+
+
+class World(BaseModel):
+    """A row of the table world."""
+
+    id: int
+    randomNumber: int
+
+
+class FanOut(BaseModel):
+    """The response of /fan-out."""
+
+    calls: int
+    sum: int
+
+
+@asynccontextmanager
+async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    """Open and close the application's connections."""
+    await database.open()
+    yield
+    await upstream.aclose()
+    await database.close()
+
+
+app = FastAPI(lifespan=lifespan, openapi_url=None)
+
+
+@app.exception_handler(UnavailableError)
+async def unavailable(request: Request, error: Exception) -> Response:
+    """Respond with 503 to database failures, and log at most one line per second."""
+    state, now = request.app.state, time.monotonic()
+    if now >= getattr(state, "quiet_until", 0.0):
+        state.quiet_until = now + 1.0
+        print(f"{request.url.path}: {error}", file=sys.stderr, flush=True)
+    return Response(status_code=503)
+
+
+@app.get("/json")
+async def json() -> Message:
+    """Serialize a new object for each request."""
+    return Message(message="Hello, World!")
+
+
+@app.get("/plaintext", response_class=PlainTextResponse)
+async def plaintext() -> PlainTextResponse:
+    """Return a plain-text body of thirteen bytes."""
+    return PlainTextResponse("Hello, World!")
+
+
+@app.get("/db")
+async def db() -> World:
+    """Return one random row."""
+    return await database.world(draws.row())
+
+
+@app.get("/queries")
+async def read(queries: QueryCount = 1) -> list[World]:
+    """Return random rows, each read with a separate SELECT."""
+    return await database.worlds([draws.row() for _ in range(queries)])
+
+
+@app.get("/cached-queries")
+async def cached_queries(count: QueryCount = 1) -> list[World]:
+    """Return random rows from the cache."""
+    return await database.cached_worlds([draws.row() for _ in range(count)])
+
+
+@app.get("/updates")
+async def updates(queries: QueryCount = 1) -> list[World]:
+    """Read, change and write each row."""
+    worlds = await database.worlds(draws.distinct_rows(queries))
+    for world in worlds:
+        world["randomNumber"] = draws.number_other_than(world["randomNumber"])
+    await database.update(worlds)
+    return worlds
+
+
+@app.get("/fortunes", response_class=HTMLResponse)
+async def fortunes(request: Request) -> HTMLResponse:
+    """Return a page of all fortunes and an additional fortune."""
+    rows = [*await database.fortunes(), (0, "Additional fortune added at request time.")]
+    rows.sort(key=lambda row: row[1])
+    return templates.TemplateResponse(request, "fortunes.html", {"fortunes": rows})
+
+
+@app.get("/delay", response_class=PlainTextResponse)
+async def delay(ms: Milliseconds = 0) -> PlainTextResponse:
+    """Respond after the requested delay without blocking other requests."""
+    await asyncio.sleep(ms / 1000)
+    return PlainTextResponse("Hello, World!")
+
+
+@app.get("/fan-out")
+async def fan_out(calls: CallCount = 1) -> FanOut:
+    """Call the upstream concurrently and add up the results."""
+    if not UPSTREAM_URL:
+        raise HTTPException(503)
+    try:
+        answers = await asyncio.gather(*(upstream.get(UPSTREAM_URL) for _ in range(calls)))
+        numbers = [int(answer.raise_for_status().text) for answer in answers]
+    except (httpx.HTTPError, ValueError) as error:
+        print(f"the upstream: {error}", file=sys.stderr, flush=True)
+        raise HTTPException(502) from error
+    return FanOut(calls=calls, sum=sum(numbers))

@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require 'set'
+
+# Random ids and numbers, and integer parameters of requests.
+module Draws
+  ROWS = 10_000
+
+  module_function
+
+  # Returns a parameter as an integer within a range, or +otherwise+ if it is missing or not an integer.
+  def clamped(text, range, otherwise)
+    return otherwise unless text.is_a?(String) && text.match?(/\A-?[0-9]+\z/)
+
+    text.to_i.clamp(range)
+  end
+
+  def row = rand(1..ROWS)
+
+  # Returns different ids in ascending order, so that concurrent updates cannot deadlock.
+  def distinct_rows(count)
+    ids = Set.new
+    ids << row while ids.size < count
+    ids.sort
+  end
+
+  # Returns a number that differs from the old one, so that a write always changes the row.
+  def number_other_than(old)
+    number = rand(1...ROWS)
+    number < old ? number : number + 1
+  end
+end
