@@ -84,13 +84,16 @@ def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) 
     Select ``names``. If there are none, select the profile's test types or, failing that, all scored test types.
     """
     names = names or (tuple(TEST_TYPES) if every else profile.test_types)
+    known = [*TEST_TYPES, "all", *{each.group: None for each in TEST_TYPES.values() if each.group}]
     for name in names:
-        if name != "all" and name not in TEST_TYPES:
-            raise UsageError(f"--type: unknown test type {name!r}; {suggest(name, [*TEST_TYPES, 'all'])}")
+        if name not in known:
+            raise UsageError(f"--type: unknown test type {name!r}; {suggest(name, known)}")
     return tuple(
         name
         for name, test_type in TEST_TYPES.items()
-        if name in names or ("all" in names and test_type.techempower) or (not names and test_type.scored)
+        if {name, test_type.group} & {*names}
+        or ("all" in names and test_type.techempower)
+        or (not names and test_type.scored)
     )
 
 

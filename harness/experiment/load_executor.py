@@ -3,7 +3,7 @@
 import random
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.experiment.generators import RESPONSES_FILE, LoadGenerator, LoadRun
@@ -17,8 +17,8 @@ from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_
 from harness.plan.profile import Profile
 from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.trial_record import TrialEvidence
-from harness.runtime import Runtime
-from harness.verify.checks.evidence import Sampling
+from harness.runtime import Runtime, endpoint_of
+from harness.verify.checks.registry import draw_requests
 from harness.verify.trial import TrialContext
 from harness.verify.verifier import Verifier
 
@@ -52,7 +52,7 @@ class LoadExecutor:
         """Run a warm-up load."""
         self.progress.load(step.cell, "warm-up")
         with ownership.make_scratch_folder("tfb-load-") as folder:
-            run = self._make_run(running, step.cell, step.seconds)
+            run = self._make_run(running, step.cell, step.seconds, seed=self._loads + 1)
             return self._observe(running, step.cell, self._choose_generator(step.cell.load), run, folder)
 
     def measure(self, running: RunningProcess, step: Measure) -> MeasuredLoad:
@@ -104,7 +104,8 @@ class LoadExecutor:
             with verification:
                 # Clients on other machines record no responses, because this machine could not read the files.
                 sampling = None if isinstance(self.runtime, MultiMachineRuntime) else verification.sampling
-                run = self._make_run(running, cell, step.seconds, sampling=sampling, seed=rng.randrange(1 << 31))
+                run = self._make_run(running, cell, step.seconds, seed=rng.randrange(1 << 31))
+                run = replace(run, sampling=sampling, requests=verification.requests)
                 observation = self._observe(running, cell, generator, run, folder)
             result, responses = observation.result, folder / RESPONSES_FILE
             failed = result.errors.status
@@ -116,30 +117,22 @@ class LoadExecutor:
             )
         return MeasuredLoad(generator=generator, threads=run.threads, observation=observation, evidence=evidence)
 
-    def _make_run(
-        self,
-        running: RunningProcess,
-        cell: Cell,
-        seconds: float,
-        *,
-        sampling: Sampling | None = None,
-        seed: int = 1,
-    ) -> LoadRun:
-        """Return the generator's parameters for a cell's load."""
+    def _make_run(self, running: RunningProcess, cell: Cell, seconds: float, *, seed: int) -> LoadRun:
+        """Return the parameters of a cell's load for the generator. It records no responses."""
         kind, url = running.implementation.test_types[cell.test_type], running.implementation.urls[cell.test_type]
-        load, endpoint, profile = cell.load, running.server.endpoint, self.profile
+        load, endpoint, profile = cell.load, endpoint_of(running.server, kind), self.profile
         scenario = isinstance(load, Scenario)
         return LoadRun(
             url=endpoint.url("/" if scenario else kind.request_target(url, load)),
             host=endpoint.authority,
             unix=endpoint.unix.checked_path() if endpoint.unix else "",
             accept=kind.accept,
+            tls_fixed=kind.tls,
             load=load,
             seconds=seconds,
             threads=max(1, min(load.connections, self.generator_cpus)),
             seed=seed,
-            sampling=sampling,
-            requests=kind.requests,
+            requests=draw_requests(running.server, kind, seed),
             use_cases=kind.use_cases,
             late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
             lag_share=profile.open_loop.lag_share,
@@ -150,8 +143,11 @@ class LoadExecutor:
     ) -> Observation:
         """Run a load while observing the server under load and all idle servers."""
         sizes: Sequence[float] = running.response_bytes(cell) or ()
+        endpoint = endpoint_of(running.server, running.implementation.test_types[cell.test_type])
+        keeps_connections = not isinstance(cell.load, ClosedLoop) or cell.load.close_after is None
         observed = ObservedLoad(
             server=running.server,
+            metered_port=endpoint.metered_port if keeps_connections else 0,
             database=running.database,
             generator=generator,
             run=run,

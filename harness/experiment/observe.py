@@ -38,6 +38,7 @@ class ObservedLoad:
     generator: LoadGenerator
     run: LoadRun
     folder: Path  # folder for the generator's files
+    metered_port: int | None = None  # port whose connections are metered; 0 for none, None for the server's main port
     # Bytes per verified response, for estimating the number of responses until the generator reports the exact number.
     response_bytes: float | None = None
     idle_meters: Sequence[Meter] = ()  # meters of the running servers that are not under load
@@ -55,7 +56,8 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
     steal_before = server.program.steal_ticks()
     database_before = database_meter.read() if database_meter else None
     idle_before = read_all(load.idle_meters)
-    with closing(server.program.connections(server.endpoint.metered_port)) as connections:
+    port = server.endpoint.metered_port if load.metered_port is None else load.metered_port
+    with closing(server.program.connections(port)) as connections:
         windows = LoadWindows(server.program, connections, run, load.response_bytes)
         started_at = clock.time()
         with _start_generator(runtime, load, arguments) as running:

@@ -79,7 +79,13 @@ def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Im
         suggestion = suggest(min(unknown), (i.name for i in selected))
         raise UsageError(f"--allow {min(unknown)}: the implementation is not selected; {suggestion}")
     configured = tuple(
-        replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in selected
+        replace(
+            i,
+            rules=settings.rules or i.rules,
+            allowed=settings.allow.get(i.name, ()),
+            selected=None if settings.services else settings.test_types,
+        )
+        for i in selected
     )
     return (*configured, *(control_copies(configured, settings.control_copy) if settings.control_copy else ()))
 
@@ -114,7 +120,8 @@ def control_copies(selected: Sequence[Implementation], control: ControlCopy) -> 
         where = ", ".join(map(str, control.frameworks))
         raise UsageError(f"{where} does not contain {', '.join(missing)}. Leave it out with --exclude")
     return tuple(
-        replace(copies[i.name], name=i.name + control.suffix, rules=i.rules, allowed=i.allowed) for i in selected
+        replace(copies[i.name], name=i.name + control.suffix, rules=i.rules, allowed=i.allowed, selected=i.selected)
+        for i in selected
     )
 
 
@@ -138,6 +145,7 @@ def select_cells(
         for name, kind in implementation.test_types.items()
         if name in (settings.test_types if chosen is None else chosen)
         and (upstream_reachable or not kind.calls_upstream)
+        and not (kind.inputs and settings.hosts.uses_remote_machines)  # the files are on this machine only
     }
 
 

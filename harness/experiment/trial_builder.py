@@ -87,6 +87,7 @@ class TrialBuilder:
             lag_p99=result.lag_p99,
             sent_late=result.sent_late,
             arrivals=result.arrivals,
+            tls_sessions=result.tls_sessions,
         )
 
     def _link_share(self, result: LoadResult) -> float | None:

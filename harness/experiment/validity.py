@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.experiment.generators import MIN_LAG_SECONDS
 from harness.plan.profile import OpenLoopSettings
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.loads import OpenLoop, Scenario
+from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import ClientUsage
 from harness.records.trial_record import Trial, ValidityCheck
 from harness.records.verification_record import Outcome
@@ -194,8 +194,8 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     tolerated, because requests that are unfinished at the end are not counted. Pipelined loads have no latency.
     """
     limit = 0.10
-    if not _is_closed(trial):
-        return None
+    if not _is_closed(trial) or (isinstance(trial.load, ClosedLoop) and trial.load.close_after):
+        return None  # new connections take time that no response time includes
     if trial.latency is None or trial.duration <= 0 or not trial.requests or requested_connections(trial) == 0:
         return ValidityFinding(False, None, limit)
     deviation = trial.requests / trial.duration * trial.latency.mean / requested_connections(trial) - 1

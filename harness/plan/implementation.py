@@ -36,6 +36,7 @@ class Implementation:
     ready_statuses: Collection[int] = (200,)  # response statuses that mean ready
     start_seconds: float | None = None  # time limit for the start; None for the default
     requests: Mapping[str, TestType] = field(default_factory=dict)  # a service's declared requests, by name
+    selected: tuple[str, ...] | None = None  # test types that the run measures, if declared; None for all
 
     @property
     def is_service(self) -> bool:
@@ -46,6 +47,11 @@ class Implementation:
     def test_types(self) -> Mapping[str, TestType]:
         """Test types in the order of measurement: a service's declared requests, or all registered types with a URL."""
         return self.requests or {t.name: t for t in TEST_TYPES.values() if self.entry.urls.get(t.url_key)}
+
+    @property
+    def selected_types(self) -> tuple[TestType, ...]:
+        """The declared test types that the run measures."""
+        return tuple(t for name, t in self.test_types.items() if self.selected is None or name in self.selected)
 
     @cached_property
     def urls(self) -> Mapping[str, str]:

@@ -272,7 +272,7 @@ class PreparedRequest:
         declared = {name.lower() for name, _ in self.headers}
         remaining = tuple((name, value) for name, value in defaults if name.lower() not in declared)
         lines = [f"{name}: {value}" for name, value in (*remaining, *self.headers)]
-        if self.body or self.method in ("POST", "PUT", "PATCH"):
+        if "transfer-encoding" not in declared and (self.body or self.method in ("POST", "PUT", "PATCH")):
             lines.append(f"Content-Length: {len(self.body)}")
         return "\r\n".join((f"{self.method} {self.target} HTTP/1.1", *lines, "\r\n")).encode()
 

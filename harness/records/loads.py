@@ -14,11 +14,12 @@ class ClosedLoop(Record):
     connections: Int64  # number of connections
     queries: Int64 | None = None  # number of rows per request; None if requests specify no number
     depth: Int64 = 1  # outstanding requests per connection; HTTP pipelining if more than 1
+    close_after: Int64 | None = None  # responses after which the client opens a new connection; None for never
 
     @property
     def label(self) -> str:
-        """A short name, for example ``c64``, ``c64 q20`` or ``c256 p16``."""
-        return _label(self)
+        """A short name, for example ``c64``, ``c64 q20``, ``c256 p16`` or ``c64 r10``."""
+        return _label(self) if self.close_after is None else f"{_label(self)} r{self.close_after}"
 
 
 class OpenLoop(Record):

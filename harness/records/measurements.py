@@ -158,6 +158,8 @@ class LoadCounts(Record):
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None
     sent_late: Int64 | None = None  # requests that were sent later than the ``generator-lag`` validity check allows
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
+    # Number of TLS connections by version, cipher suite, group, protocol, and whether the handshake was full.
+    tls_sessions: dict[str, Int64] | None = None
 
 
 class LoadObservations(Record):

@@ -2,9 +2,9 @@
 
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -14,6 +14,7 @@ from harness.host.metering import Reading
 from harness.host.sockets import SocketCounters, SocketMeter
 from harness.host.unix_socket import UnixSocket
 from harness.plan.implementation import Implementation
+from harness.plan.testtypes import TestType
 from harness.records.run_info import BuildRecord
 
 
@@ -136,6 +137,25 @@ class Server:
     program: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
     upstream: "Upstream | None" = None  # upstream server that UPSTREAM_URL points to
+    inputs: "Inputs | None" = None  # files and ports in further environment variables
+
+
+def endpoint_of(server: Server, test_type: TestType) -> Endpoint:
+    """Return the address at which a server serves a test type."""
+    if not test_type.port_variable or server.inputs is None:
+        return server.endpoint
+    return replace(server.endpoint, port=server.inputs.ports[test_type.port_variable], tls=test_type.tls)
+
+
+class Inputs(Protocol):
+    """The files and ports that a server process found in its environment variables."""
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """Return the ports by environment variable."""
+
+    def path(self, variable: str) -> Path:
+        """Return the path of a file or folder, given its environment variable."""
 
 
 class Database(Protocol):

@@ -40,6 +40,7 @@ from harness.runtime.database import ADMIN_ROLE
 from harness.runtime.database.embedded import free_port
 from harness.runtime.database.in_container import ContainerType, DockerDatabase
 from harness.runtime.generator import GeneratorProgram, run_generator
+from harness.runtime.inputs import prepare_inputs
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS, require_free_port
 from harness.runtime.readiness import wait_until_ready
@@ -57,6 +58,7 @@ IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names its image
     "tfb-meter": "TFB_METER_IMAGE",
 }
 BASE = "debian:trixie-slim"
+INPUTS_FOLDER = "/inputs"  # where compose.yaml mounts the files of ``prepare_inputs``
 REGISTRY_ERROR = re.compile(r"failed to resolve source metadata|pull access denied|failed to do request")
 
 
@@ -228,6 +230,7 @@ class DockerRuntime:
         unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
         safe_write.append(log, private=True).close()  # create the log before the container starts
         with ExitStack() as stack:
+            inputs = stack.enter_context(prepare_inputs(implementation))
             stack.callback(self.project.remove, SERVER, unit)
             started_at = time.monotonic()
             try:
@@ -236,12 +239,20 @@ class DockerRuntime:
                 else:
                     variables = self._variables(implementation, database, port)
                     variables |= {"UPSTREAM_URL": upstream.url} if upstream else {}
+                    variables |= inputs.variables(INPUTS_FOLDER)
+                    variables |= {"TFB_SERVER_INPUTS": str(inputs.folder)} if inputs.folder else {}
                     container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
                 # On the host's network, the container has no separate address.
                 endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
-                server = Server(implementation=implementation, endpoint=endpoint, program=container, upstream=upstream)
+                server = Server(
+                    implementation=implementation,
+                    endpoint=endpoint,
+                    program=container,
+                    upstream=upstream,
+                    inputs=inputs,
+                )
                 server.startup_time = wait_until_ready(server, ready_path, started_at)
             except (StartError, ServerDiedError) as error:
                 message = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"

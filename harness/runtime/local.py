@@ -26,6 +26,7 @@ from harness.runtime import DatabaseAddress, Endpoint, Server, ServerProgram, Sh
 from harness.runtime.crashes import crash_reason
 from harness.runtime.database.embedded import embedded_database, free_port
 from harness.runtime.generator import GeneratorProgram, run_generator
+from harness.runtime.inputs import prepare_inputs
 from harness.runtime.readiness import wait_until_ready
 from harness.runtime.upstream import upstream_for
 
@@ -233,7 +234,8 @@ class LocalRuntime:
         safe_write.make_folder(log.parent)
         with ExitStack() as stack:
             account, account_variables = stack.enter_context(self.serve_as(implementation))
-            contract = contract_variables(implementation, database, port)
+            inputs = stack.enter_context(prepare_inputs(implementation))
+            contract = contract_variables(implementation, database, port) | inputs.variables()
             variables = base | account_variables | contract | local.env
             stack.callback(process.truncate_log, log)
             spawn.start_guardian()  # started before the clock, to exclude it from the startup time
@@ -246,7 +248,13 @@ class LocalRuntime:
             stack.enter_context(process.running(child))
             program = LocalProgram(implementation.name, child, log)
             endpoints = self.endpoints(implementation, port, program)
-            server = Server(implementation=implementation, endpoint=endpoints[0], program=program, upstream=upstream)
+            server = Server(
+                implementation=implementation,
+                endpoint=endpoints[0],
+                program=program,
+                upstream=upstream,
+                inputs=inputs,
+            )
             try:
                 server.startup_time = wait_until_ready(
                     server, ready_path, started_at, program.listens_elsewhere, endpoints=endpoints

@@ -10,7 +10,7 @@ import random
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,7 +37,7 @@ from harness.verify.checks.evidence import (
     TableHistory,
     TableVersion,
 )
-from harness.verify.checks.registry import LOADS
+from harness.verify.checks.registry import DRAWINGS, LOADS, draw_requests
 from harness.verify.checks.statement_counts import StatementSnapshot
 from harness.verify.checks.values import count_age_pairs
 from harness.verify.database_tables import DatabaseTables, open_tables
@@ -142,6 +142,8 @@ class TrialVerification:
         self._has_cache = any(other.cached for other in implementation.test_types.values())
         self._extension = LOADS.get(self._test_type.checked_as)
         self._extension_state: object = None
+        self._drawing = DRAWINGS.get(self._test_type.name)
+        self.requests = draw_requests(context.server, self._test_type, context.seed)
         self._upstream = context.server.upstream if self._test_type.calls_upstream else None
         self._target = self._test_type.request_target(implementation.urls[self._test_type.name], self._load)
         self._max_checked, self.sampling = plan_sampling(self._test_type, self._load, context.seconds, context.rate)
@@ -156,6 +158,9 @@ class TrialVerification:
             self._extension_state = self._stack.enter_context(self._extension.observe_load(self.context.database))
         elif self._test_type.reads_database:
             self._observe_database()
+        if self._drawing:
+            observation = self._drawing.observe(self.context.server, self.context.seed)
+            self._extension_state = self._stack.enter_context(observation)
         if self._upstream:
             fan_out.wait_until_idle(self._upstream)
             self._upstream.reset()
@@ -229,6 +234,7 @@ class TrialVerification:
             request_counts=counts,
             concurrent=[self._parse_response(line, f"{responses_file.name} line {number}") for number, line in sample],
             complete=counts.all_recorded and len(sample) == len(lines) and counts.sent == counts.received,
+            extension=self._extension_state,
         )
         if self._upstream:
             fan_out.wait_until_idle(self._upstream)
@@ -273,12 +279,15 @@ class TrialVerification:
             headers = tuple((str(name), str(value)) for name, value in entry["headers"])
             body = base64.b64decode(entry["body_base64"], validate=True)
             status, size = int(entry["status"]), int(entry["size_bytes"])
-            requests = self._test_type.requests
-            declared = requests[int(entry["request"])] if requests else None
-            plain = PLAIN if self._load.queries is None else rows_variant(self._load.queries)
+            case = PLAIN if self._load.queries is None else rows_variant(self._load.queries)
+            request = self.requests[int(entry["request"])] if self.requests else None
+            if request and self._drawing:
+                case = replace(PLAIN, drawn=request)
+            elif request:
+                case = expectations.declared_variant(request)
             return Exchange(
-                case=expectations.declared_variant(declared) if declared else plain,
-                target=declared.target if declared else self._target,
+                case=case,
+                target=request.target if request else self._target,
                 sent_at=min_offset + int(entry["sent_ns"]) * NS,
                 received_at=max_offset + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),

@@ -125,8 +125,8 @@ class EvidenceGatherer:
         Returns:
             The bounds, or None if the server does not respond or is a service.
         """
-        if self._test_type.requests:
-            return None  # the sizes of a service's responses are unknown
+        if self._test_type.requests or self._test_type.draws_requests:
+            return None  # the sizes of the responses are unknown
         case = PLAIN if queries is None else rows_variant(queries)
         # Exclude variants with responses of a different size, for example a page with an additional fortune.
         good = [

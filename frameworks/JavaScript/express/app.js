@@ -1,10 +1,12 @@
 // The Express application: routes of the tests, and responses to failures.
 import { readFileSync } from 'node:fs';
 
+import compression from 'compression';
 import { Eta } from 'eta';
 import express from 'express';
 
 import { createWorldCache } from './cache.js';
+import { withTotals } from './items.js';
 import { distinctIds, integer, randomNumberOtherThan, randomRow, rowCount } from './random.js';
 
 const MAX_DELAY_MS = 1000;
@@ -17,7 +19,7 @@ const eta = new Eta();
 const fortunesTemplate = eta.compile(readFileSync(new URL('views/fortunes.eta', import.meta.url), 'utf8'));
 const fortunesPage = (data) => eta.render(fortunesTemplate, data);
 
-export function createApp(database, upstream) {
+export function createApp(database, upstream, { items, folder }) {
   const app = express();
   app.disable('etag');
   app.disable('x-powered-by');
@@ -78,6 +80,22 @@ export function createApp(database, upstream) {
       complain(`${req.path}: ${error.message}`);
       res.sendStatus(502);
     }
+  });
+
+  app.get('/json/:count', compression(), (req, res) => {
+    if (!items) return res.sendStatus(503);
+    const count = integer(req.params.count, { absent: 0, least: 0, most: items.length });
+    const m = integer(req.query.m, { absent: 1, least: 1, most: Number.MAX_SAFE_INTEGER });
+    send(res, JSON_TYPE, JSON.stringify(withTotals(items, count, m)));
+  });
+
+  if (folder) app.use('/static', express.static(folder, { index: false, redirect: false }));
+
+  // Counts the bytes while they arrive.
+  app.post('/upload', async (req, res) => {
+    let bytes = 0;
+    for await (const chunk of req) bytes += chunk.length;
+    send(res, TEXT_TYPE, `${bytes}`);
   });
 
   // Express passes exceptions of async handlers to this function. Exceptions without a status come from the database.

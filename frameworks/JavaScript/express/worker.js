@@ -1,13 +1,17 @@
 // One worker: HTTP server, Express application, database connection and graceful shutdown.
+import { readFileSync } from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import process from 'node:process';
 
 import { createApp } from './app.js';
 import { Database } from './database.js';
+import { readItems } from './items.js';
 import { createUpstream } from './upstream.js';
 
 const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
+const HTTPS_PORT = Number(process.env.HTTPS_PORT || 0);
 
 const BACKLOG = 4096;
 
@@ -19,30 +23,39 @@ export async function serve(graceMs) {
   await database.connect();
 
   const upstream = process.env.UPSTREAM_URL ? createUpstream(process.env.UPSTREAM_URL) : null;
-  const app = createApp(database, upstream);
-  const server = http.createServer((req, res) => {
+  const app = createApp(database, upstream, { items: readItems(), folder: process.env.STATIC_DIR });
+  const handle = (req, res) => {
     res.setHeader('Server', 'Express');
     app(req, res);
-  });
-  // Keep idle connections until the client closes them; the default closes them after 5 s.
-  server.keepAliveTimeout = 0;
-  server.on('clientError', refuse);
-  server.on('error', (error) => {
-    console.error(`cannot listen on ${HOST}:${PORT}: ${error.message}`);
-    process.exit(1);
-  });
-  server.listen({ port: PORT, host: HOST, backlog: BACKLOG }, () => {
-    console.log(`worker ${process.pid} listens on ${HOST}:${PORT}, Node ${process.version}`);
-  });
-
-  process.once('SIGTERM', () => {
-    setTimeout(() => process.exit(0), graceMs).unref();
-    // Busy connections close with their next response.
-    server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
-    server.close(async () => {
-      await Promise.all([database.close(), upstream?.close()]);
-      process.exit(0);
+  };
+  const servers = [[http.createServer(handle), PORT]];
+  if (HTTPS_PORT) {
+    const certificate = { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) };
+    servers.push([https.createServer(certificate, handle), HTTPS_PORT]);
+  }
+  for (const [server, port] of servers) {
+    // Keep idle connections until the client closes them; the default closes them after 5 s.
+    server.keepAliveTimeout = 0;
+    server.on('clientError', refuse);
+    server.on('error', (error) => {
+      console.error(`cannot listen on ${HOST}:${port}: ${error.message}`);
+      process.exit(1);
     });
+    server.listen({ port, host: HOST, backlog: BACKLOG }, () => {
+      console.log(`worker ${process.pid} listens on ${HOST}:${port}, Node ${process.version}`);
+    });
+  }
+
+  process.once('SIGTERM', async () => {
+    setTimeout(() => process.exit(0), graceMs).unref();
+    const closed = servers.map(([server]) => {
+      // Busy connections close with their next response.
+      server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
+      return new Promise((resolve) => server.close(resolve));
+    });
+    await Promise.all(closed);
+    await Promise.all([database.close(), upstream?.close()]);
+    process.exit(0);
   });
   // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});

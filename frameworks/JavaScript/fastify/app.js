@@ -1,12 +1,16 @@
 // The Fastify application: routes, response schemas, and the headers of all responses.
 import { fileURLToPath } from 'node:url';
+import { constants } from 'node:zlib';
 
+import compress from '@fastify/compress';
+import files from '@fastify/static';
 import view from '@fastify/view';
 import { Eta } from 'eta';
 import Fastify from 'fastify';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { DatabaseUnavailable } from './database.js';
+import { withTotals } from './items.js';
 import { clamped, distinctIds, queryCount, randomNumberOtherThan, randomRow } from './random.js';
 
 const VIEWS = fileURLToPath(new URL('views', import.meta.url));
@@ -18,11 +22,30 @@ const answers = (schema) => ({ schema: { response: { 200: schema } } });
 const MESSAGE = answers({ type: 'object', properties: { message: { type: 'string' } } });
 const WORLD = answers(world);
 const WORLDS = answers({ type: 'array', items: world });
+const string = { type: 'string' };
+const item = {
+  type: 'object',
+  properties: {
+    id: integer,
+    name: string,
+    category: string,
+    price: integer,
+    quantity: integer,
+    active: { type: 'boolean' },
+    tags: { type: 'array', items: string },
+    rating: { type: 'object', properties: { score: integer, count: integer } },
+    total: integer,
+  },
+};
+const ITEMS = answers({ type: 'object', properties: { items: { type: 'array', items: item }, count: integer } });
+// Node's default, the highest quality, is meant for files that are compressed once.
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 const FAN_OUT = answers({ type: 'object', properties: { calls: integer, sum: integer } });
 
-/** `database` runs queries and `upstream` sums calls; other options are for Fastify. */
-export async function createApp({ database, upstream, ...options }) {
+/** `database` runs queries, and `upstream` sums calls. `items` is the data set, and `folder` contains static files. */
+export async function createApp({ database, upstream, items, folder, ...options }) {
   const app = Fastify({ forceCloseConnections: 'idle', ...options });
+  await app.register(compress, { global: false });
   await app.register(view, { engine: { eta: new Eta({ views: VIEWS, cache: true }) }, root: VIEWS });
 
   // Node adds Date and refreshes it once per second.
@@ -79,6 +102,24 @@ export async function createApp({ database, upstream, ...options }) {
     if (!upstream) return reply.code(503).send();
     const calls = clamped(request.query.calls, 1, 100, 1);
     return { calls, sum: await upstream.sum(calls) };
+  });
+
+  app.get('/json/:count', { ...ITEMS, compress: { brotliOptions: BROTLI } }, (request, reply) => {
+    if (!items) return reply.code(503).send();
+    const m = clamped(request.query.m, 1, Number.MAX_SAFE_INTEGER, 1);
+    reply
+      .header('content-type', 'application/json')
+      .send(withTotals(items, clamped(request.params.count, 0, items.length, 0), m));
+  });
+
+  if (folder) await app.register(files, { root: folder, prefix: '/static/', preCompressed: true, index: false });
+
+  // Counts the bytes while they arrive.
+  app.addContentTypeParser('application/octet-stream', (request, payload, done) => done(null, payload));
+  app.post('/upload', async (request, reply) => {
+    let bytes = 0;
+    for await (const chunk of request.body) bytes += chunk.length;
+    return reply.header('content-type', 'text/plain').send(`${bytes}`);
   });
 
   app.setErrorHandler((error, request, reply) => {

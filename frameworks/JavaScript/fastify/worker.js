@@ -1,13 +1,16 @@
 // One worker: Fastify application, database connection and graceful shutdown.
+import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import process from 'node:process';
 
 import { createApp } from './app.js';
 import { Database } from './database.js';
+import { readItems } from './items.js';
 import { Upstream } from './upstream.js';
 
 const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
+const HTTPS_PORT = Number(process.env.HTTPS_PORT || 0);
 const BACKLOG = 4096;
 
 /** Serves until SIGTERM, then exits within `graceMs`. */
@@ -16,29 +19,40 @@ export async function serve(graceMs) {
   await database.connect();
   const upstream = process.env.UPSTREAM_URL ? new Upstream(process.env.UPSTREAM_URL) : null;
 
-  const app = await createApp({
+  const options = {
     database,
     upstream,
+    items: readItems(),
+    folder: process.env.STATIC_DIR,
     // Keep idle connections until the client closes them; the default closes them after 72 s.
     keepAliveTimeout: 0,
     clientErrorHandler: refuse,
-  });
-  try {
-    await app.listen({ host: HOST, port: PORT, backlog: BACKLOG });
-  } catch (error) {
-    console.error(`cannot listen on ${HOST}:${PORT}: ${error.message}`);
-    process.exit(1);
+  };
+  const servers = [[await createApp(options), PORT]];
+  if (HTTPS_PORT) servers.push([await createApp({ ...options, https: certificate() }), HTTPS_PORT]);
+  for (const [app, port] of servers) {
+    try {
+      await app.listen({ host: HOST, port, backlog: BACKLOG });
+    } catch (error) {
+      console.error(`cannot listen on ${HOST}:${port}: ${error.message}`);
+      process.exit(1);
+    }
   }
   console.log(`worker ${process.pid} listens on ${HOST}:${PORT}, Node ${process.version}`);
 
   process.once('SIGTERM', async () => {
     setTimeout(() => process.exit(0), graceMs).unref();
-    await app.close();
+    await Promise.all(servers.map(([app]) => app.close()));
     await database.close();
     process.exit(0);
   });
   // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
+}
+
+/** Returns the certificate and the key that the environment names. */
+function certificate() {
+  return { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) };
 }
 
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };

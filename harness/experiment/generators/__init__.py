@@ -28,6 +28,7 @@ class LoadRun:
     threads: int
     seed: int
     unix: str = ""  # Unix socket to connect to instead of the URL's address
+    tls_fixed: bool = False  # whether the generator offers only one set of TLS parameters, and resumes no session
     sampling: Sampling | None = None  # None: record no responses; scenarios record all responses
     # If not empty, each request is drawn from this list, and the path of ``url`` is ignored.
     requests: Sequence[PreparedRequest] = ()

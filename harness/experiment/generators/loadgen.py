@@ -95,6 +95,7 @@ class Loadgen:
                 arguments += ["--rate", f"{load.rate:g}", "--spin", f"{spin:.3g}"]
             else:
                 arguments += ["--depth", str(load.depth)]
+                arguments += ["--close-after", str(load.close_after)] if load.close_after else []
             if run.sampling:
                 arguments += ["--answers", str(folder / RESPONSES_FILE), "--answers-share", f"{run.sampling.share:.6g}"]
                 arguments += [
@@ -110,6 +111,7 @@ class Loadgen:
         if run.requests or isinstance(load, Scenario):
             parts = urlsplit(url)
             url = f"{parts.scheme}://{parts.netloc}"
+        arguments += ["--tls-fixed"] if run.tls_fixed else []
         arguments += ["--unix", run.unix] if run.unix else []
         priority = ORDINARY if isinstance(load, ClosedLoop) else REALTIME
         return [*((*priority, self.binary) if self.chrt else ()), *arguments, url]
@@ -151,6 +153,7 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
         cpu_seconds=total.cpu_seconds,
         wait_seconds=total.run_queue_wait_seconds,
         account=_request_account(total),
+        tls_sessions=total.tls_sessions or None,
     )
     if closed:
         return result
@@ -213,6 +216,7 @@ def _request_account(total: Total) -> RequestCounts:
         malformed=total.errors.framing + total.errors.dropped,
         statuses=total.statuses,
         all_recorded=total.sampled == total.received,
+        tls_sessions=total.tls_sessions,
     )
 
 

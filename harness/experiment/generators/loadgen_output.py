@@ -110,6 +110,7 @@ class Total(_Part):
     unasked_bytes: Count
     connections_hung: Count
     connections_closed_by_peer: Count
+    tls_sessions: dict[str, Count] = Field(default={})  # connections with TLS by negotiated parameters
     sampled: Count
     errors: Faults
     statuses: dict[str, Count]

@@ -316,5 +316,5 @@ class _Gathering:
         self._send(self._calls.call("list orders"))
 
 
-check_modules = (checks, load)
-__all__ = ["check_modules", "gather", "load"]
+check_modules, drawing = (checks, load), None
+__all__ = ["check_modules", "drawing", "gather", "load"]

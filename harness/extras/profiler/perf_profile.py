@@ -27,7 +27,8 @@ from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Settings
 from harness.records import safe_write
 from harness.records.loads import Load
-from harness.runtime import Database, Runtime, Server
+from harness.runtime import Database, Runtime, Server, endpoint_of
+from harness.verify.checks.registry import draw_requests
 
 SECONDS = 10.0  # duration of sampling
 BESIDE_SECONDS = 2.0  # duration of the load before and after sampling
@@ -93,9 +94,11 @@ def _sample(
     def load(length: float) -> Observation:
         """Run a closed loop for ``length`` seconds."""
         load_run = LoadRun(
-            url=server.endpoint.url(test_type.request_target(server.implementation.urls[kind], level)),
+            url=endpoint_of(server, test_type).url(test_type.request_target(server.implementation.urls[kind], level)),
             host=server.endpoint.authority,
             accept=test_type.accept,
+            tls_fixed=test_type.tls,
+            requests=draw_requests(server, test_type, settings.seed),
             load=level,
             seconds=length,
             threads=min(2, level.connections),

@@ -4,7 +4,7 @@
 an entry to the registry and a module with its rules to ``harness.verify.checks``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,8 +16,11 @@ from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # Content of a response. In this order: an object with a greeting, a plain-text greeting, a row, an array of rows, the
-# page of fortunes, a sum, the documents of use cases, and the content that a service declares for a request.
-ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "documents", "declared"]
+# page of fortunes, a sum, the documents of use cases, the content that a service declares for a request, an object with
+# items of a data set, a number as text, and a file.
+ResponseShape = Literal[
+    "message", "greeting", "row", "rows", "page", "sum", "documents", "declared", "items", "number", "file"
+]
 DECLARED = "declared"  # name that checks use for every request that a service declares
 PIPELINE_DEPTH = 16  # requests in flight per connection, as in TechEmpower
 
@@ -27,8 +30,13 @@ ACCEPT = {  # Accept header by response shape; other shapes use ACCEPT_JSON
     "page": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "documents": "application/json",
     "declared": "*/*",
+    "number": "text/plain",
+    "file": "*/*",
 }
-MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # media type by response shape; other shapes use JSON
+# Media type by response shape; other shapes use JSON. The media type of a file depends on the file.
+MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html", "number": "text/plain", "file": ""}
+# Writes files to a folder and returns their names by environment variable.
+InputWriter = Callable[[Path], Mapping[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +71,13 @@ class TestType:
     use_cases: tuple[UseCase, ...] = ()  # use cases, if ``sweep`` is "arrivals"
     footnote: str = ""  # footnote below the test type's tables
     ranked_operation: str = ""  # operation whose response time determines the rank
+    group: str = ""  # name with which --type selects the test type together with others
+    fixed_loads: tuple[Load, ...] = ()  # loads that do not depend on the profile
+    draws_requests: bool = False  # whether a plugin draws the requests of each load at random
+    example: str = ""  # target of a request, without the declared URL's path, where requests are not drawn
+    inputs: tuple[InputWriter, ...] = ()  # functions that write the files which servers read
+    port_variable: str = ""  # environment variable with the test type's own port; empty for the server's main port
+    tls: bool = False  # whether clients use TLS on the test type's own port
 
     @property
     def scored(self) -> bool:
@@ -110,7 +125,9 @@ class TestType:
         return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:
-        """Return the URL, with the test type's parameter appended if the URL ends in "="."""
+        """Return the URL, with the test type's parameter or example appended if the URL ends in "=" or "/"."""
+        if self.example and url.endswith("/"):
+            return f"{url}{self.example}"
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
     def request_target(self, url: str, load: Load) -> str:
@@ -120,6 +137,8 @@ class TestType:
     def loads(self, profile: Profile) -> tuple[Load, ...]:
         """Return the loads of the test type in ascending order."""
         levels = profile.levels
+        if self.fixed_loads:
+            return self.fixed_loads
         match self.sweep:
             case "concurrency":
                 return tuple(ClosedLoop(connections=c) for c in self.concurrency or levels.concurrency)

@@ -7,7 +7,9 @@ import pytest
 from harness.paths import REPOSITORY
 
 FOLDER = REPOSITORY / "docs" / "reference"
-NAMES = sorted({path.stem for path in FOLDER.glob("*.md")} - {"claim-verdicts"})  # extras/claims tests that page
+NAMES = sorted(
+    {path.stem for path in FOLDER.glob("*.md")} - {"claim-verdicts", "protocols"}
+)  # tests of extras check these pages
 pytestmark = [pytest.mark.needs_extra(name) for name in ("claims", "deployments", "gate", "orders", "profiler", "site")]
 
 

@@ -11,6 +11,7 @@ from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
 from harness.provisioning import crates
 from harness.records.trial_record import TrialEvidence
+from harness.runtime import endpoint_of
 from harness.verify.trial import TrialVerification
 
 WITH_GENERATOR = [
@@ -31,7 +32,7 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
     with tempfile.TemporaryDirectory() as folder:
         with trial:
             run = LoadRun(
-                url=server.endpoint.url(
+                url=endpoint_of(server, test_type).url(
                     test_type.request_target(server.implementation.urls[test_type.name], context.load)
                 ),
                 host="localhost",
@@ -41,7 +42,8 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
                 threads=1,
                 seed=context.seed,
                 sampling=trial.sampling,
-                requests=test_type.requests,
+                tls_fixed=test_type.tls,
+                requests=trial.requests,
                 use_cases=test_type.use_cases,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]

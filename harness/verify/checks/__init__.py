@@ -137,7 +137,7 @@ def exchange_check(
         def find(evidence: Evidence) -> Iterator[Finding]:
             for exchange in evidence.ok_exchanges if only_ok else evidence.all_exchanges:
                 for finding in function(exchange):
-                    yield replace(finding, message=f"GET {exchange.target}: {finding.message}")
+                    yield replace(finding, message=f"{exchange.case.method} {exchange.target}: {finding.message}")
 
         find.__name__ = getattr(function, "__name__", "")
         return check(rule, scope)(find)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import psycopg
 
 from harness.plan.testtypes import DECLARED
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.verification_record import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
@@ -120,7 +121,8 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     counts = evidence.request_counts
     assert counts is not None  # noqa: S101 - guaranteed by ``needs``
     service = evidence.test_type == DECLARED
-    unexpected = counts.failed if service else sum(n for status, n in counts.statuses.items() if status != "200")
+    own_statuses = service or (ALL_TYPES(evidence.test_type) and TEST_TYPES[evidence.test_type].draws_requests)
+    unexpected = counts.failed if own_statuses else sum(n for status, n in counts.statuses.items() if status != "200")
     statuses = ", ".join(f"{number} × {status}" for status, number in sorted(counts.statuses.items()))
     interrupted = 0 if service else counts.interrupted
     missing = counts.sent - counts.received - counts.unfinished - interrupted

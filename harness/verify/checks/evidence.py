@@ -14,6 +14,7 @@ from harness.plan.testtypes import TestType
 from harness.records import safe_read
 from harness.runtime import UpstreamStats
 from harness.verify.checks.statement_counts import HIGHEST_ID, NormalisedStatement
+from harness.verify.content_codings import decode_body
 from harness.verify.wire import Response, WireError
 
 T = TypeVar("T")
@@ -40,6 +41,23 @@ class QueryVariant:
     count: int | None = None  # expected number of rows; None if requests do not contain a number of rows
     alternative_count: int | None = None  # also accepted, because the requirements are ambiguous
     declared: PreparedRequest | None = None  # the declared request of a service, which is sent instead of the URL
+    drawn: PreparedRequest | None = None  # a request that a plugin drew at random, which is sent instead of the URL
+
+    @property
+    def method(self) -> str:
+        """Return the method of the request."""
+        return self.drawn.method if self.drawn else "GET"
+
+    @property
+    def status(self) -> int:
+        """Return the expected status."""
+        return self.drawn.expect.status if self.drawn else 200
+
+    @property
+    def accepts_coding(self) -> bool:
+        """Return whether the request accepts compressed responses."""
+        headers = self.drawn.headers if self.drawn else ()
+        return any(name == "Accept-Encoding" and value != "identity" for name, value in headers)
 
     @property
     def checked_by_techempower(self) -> bool:
@@ -92,11 +110,16 @@ class Exchange:
         """Return the first value of a header, given the lower-case name."""
         return self.response.get(name) if self.response else None
 
+    @property
+    def content(self) -> bytes:
+        """Return the body without content codings. Raises ValueError if it cannot be decoded."""
+        return decode_body(self.body, self.headers("content-encoding"))
+
     @cached_property
     def document(self) -> object:
         """Return the parsed JSON body, or the ValueError that explains why it is invalid."""
         try:
-            return safe_read.parse_json(self.body, MAX_CONTAINERS, MAX_VALUES)
+            return safe_read.parse_json(self.content, MAX_CONTAINERS, MAX_VALUES)
         except ValueError as error:
             return error
 
@@ -287,6 +310,8 @@ class RequestCounts:
     malformed: int  # responses with invalid framing, or with an unexpected body or length
     statuses: Mapping[str, int]
     all_recorded: bool  # whether the generator recorded all responses
+    # Number of TLS connections by version, cipher suite, group, protocol, and whether the handshake was full.
+    tls_sessions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
@@ -29,8 +28,6 @@ SEQUENTIAL_REQUESTS = {True: 40, False: 3}
 CONCURRENT_REQUESTS = {True: 160, False: 8}
 FIRST_ATTEMPTS = 3  # a service may exceed the time limit while initialising a route for the first request
 RULE = "declared.1"
-MAX_DECODED_BYTES = 16 << 20  # maximum size of a decompressed body
-MAX_CODINGS = 4
 # Maximum number of containers (arrays and objects), and maximum number of values, in a JSON response.
 MAX_CONTAINERS, MAX_VALUES = 600_000, 6_000_000
 
@@ -168,7 +165,7 @@ def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
             expected=f"{expect.size[0]} to {expect.size[1]} bytes",
             actual=f"{size} bytes",
         )
-    if expect.body is not None and (body := _decode(exchange)) != expect.body.encode():
+    if expect.body is not None and (body := exchange.content) != expect.body.encode():
         yield Finding(
             "wrong body. Correct the service or the request's expect.body",
             expected=excerpt(expect.body),
@@ -181,7 +178,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     """Require JSON that matches the schema and contains the expected members."""
     if (expect.subset is None and expect.json_schema is None) or not _has_expected_status(expect, exchange):
         return
-    body = _decode(exchange)
+    body = exchange.content
     document = cast("JsonValue", safe_read.parse_json(body, MAX_CONTAINERS, MAX_VALUES))
     if expect.schema_text is not None:
         mismatch = response_schemas.SCHEMA_VALIDATOR.find_mismatch(expect.schema_text, body)
@@ -198,29 +195,6 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 def _has_expected_status(expect: Expect, exchange: Exchange) -> bool:
     """Return whether a response has the expected status. The ``declared-status`` check reports other statuses."""
     return exchange.response is not None and exchange.response.status == expect.status
-
-
-def _decode(exchange: Exchange) -> bytes:
-    """Return the body after decoding gzip and deflate (RFC 9110 section 8.4.1). Raises ValueError."""
-    body = exchange.body
-    codings = ",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")
-    if len(codings) > MAX_CODINGS:
-        raise ValueError(f"the body has {len(codings)} content codings. Use at most {MAX_CODINGS}")
-    for coding in reversed(codings):
-        if coding in ("", "identity") or not body:
-            continue
-        if coding not in ("gzip", "x-gzip", "deflate"):
-            raise ValueError(f"Content-Encoding {coding} is not supported. Send Accept-Encoding: gzip with the request")
-        decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32)  # accept both gzip and zlib
-        try:
-            body = decompressor.decompress(body, MAX_DECODED_BYTES)
-        except zlib.error as error:
-            raise ValueError(f"the body cannot be decoded as Content-Encoding {coding}: {error}") from error
-        if not decompressor.eof:
-            raise ValueError(
-                f"the body of Content-Encoding {coding} is incomplete or exceeds {MAX_DECODED_BYTES >> 20} MiB"
-            )
-    return body
 
 
 def _differences(expected: JsonValue, actual: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:

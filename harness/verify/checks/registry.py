@@ -5,9 +5,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.plan.testtypes import DECLARED
+from harness.plan.requests import PreparedRequest
+from harness.plan.testtypes import DECLARED, TestType
 from harness.plugins import Extensions
-from harness.runtime import DatabaseAddress
+from harness.runtime import DatabaseAddress, Server
 from harness.verify.checks import (
     Check,
     after_load,
@@ -51,11 +52,25 @@ class TestTypeVerification(Protocol):
         """Return modules that define checks, as attributes of type ``Check``."""
 
     @property
-    def load(self) -> LoadVerification:
-        """Return the plugin's verification of loads."""
+    def load(self) -> LoadVerification | None:
+        """Return the plugin's verification of loads, or None to check recorded responses as usual."""
+
+    @property
+    def drawing(self) -> "RequestDrawing | None":
+        """Return how the plugin draws the requests of loads, or None if it does not draw requests."""
 
     def gather(self, task: VerificationTask, evidence: Evidence, /) -> None:
         """Send requests to the server and add the exchanges to the evidence."""
+
+
+class RequestDrawing(Protocol):
+    """A plugin's way to draw the requests of a load, which is usually a module."""
+
+    def draw(self, server: Server, test_type: TestType, seed: int, /) -> Sequence[PreparedRequest]:
+        """Return the requests from which the load generator draws."""
+
+    def observe(self, server: Server, seed: int, /) -> AbstractContextManager[object]:
+        """Observe a load while the context is active. The checks find the value in ``Evidence.extension``."""
 
 
 VERIFICATIONS: Mapping[str, TestTypeVerification] = Extensions[TestTypeVerification]("verifications").load_all()
@@ -84,4 +99,11 @@ GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
 
 
 # Test type -> the plugin's verification of loads, which replaces the usual checks of responses.
-LOADS = {name: extra.load for name, extra in VERIFICATIONS.items()}
+LOADS = {name: extra.load for name, extra in VERIFICATIONS.items() if extra.load}
+DRAWINGS = {name: extra.drawing for name, extra in VERIFICATIONS.items() if extra.drawing}
+
+
+def draw_requests(server: Server, test_type: TestType, seed: int) -> Sequence[PreparedRequest]:
+    """Return the requests of a load: requests drawn by a plugin or declared by a service. Usually, there are none."""
+    drawing = DRAWINGS.get(test_type.name)
+    return drawing.draw(server, test_type, seed) if drawing else test_type.requests

@@ -9,7 +9,7 @@ from typing import Self
 
 from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
-from harness.runtime import DatabaseAddress, Endpoint, Server
+from harness.runtime import DatabaseAddress, Endpoint, Server, endpoint_of
 from harness.verify import wire
 from harness.verify.checks.evidence import Exchange, QueryVariant
 from harness.verify.wire import Connection, Response, WireError
@@ -41,11 +41,13 @@ class VerificationTask:
     def variant_client(self, timeout: float | None = None) -> "Client":
         """Return a client that replaces the number at the end of the URL with query variants."""
         url = self.url.rstrip("0123456789")
-        return Client(self.server.endpoint, self.test_type, url, self.timeout if timeout is None else timeout)
+        endpoint = endpoint_of(self.server, self.test_type)
+        return Client(endpoint, self.test_type, url, self.timeout if timeout is None else timeout)
 
     def load_client(self) -> "Client":
         """Return a client that sends the same request as a load."""
-        return Client(self.server.endpoint, self.test_type, self.test_type.target(self.url), self.timeout)
+        endpoint = endpoint_of(self.server, self.test_type)
+        return Client(endpoint, self.test_type, self.test_type.target(self.url), self.timeout)
 
 
 def always_fails(exchanges: Sequence[Exchange]) -> bool:
@@ -72,7 +74,7 @@ class Client:
     def prepare(self, case: QueryVariant) -> PreparedRequest:
         """Return the request for a variant. If the variant omits the parameter, the URL has no query string."""
         target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
-        return case.declared or PreparedRequest(target=target, headers=(("Accept", self._accept),))
+        return case.declared or case.drawn or PreparedRequest(target=target, headers=(("Accept", self._accept),))
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
         """Send requests sequentially; reconnect if necessary. Stop if the server does not respond or sends only 5xx."""

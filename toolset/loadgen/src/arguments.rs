@@ -32,6 +32,12 @@ pub struct Arguments {
     /// Closed loop: number of requests that each connection keeps in flight, sent in one batch
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub depth: usize,
+    /// Closed loop: number of responses after which a connection is closed and opened again
+    #[arg(long, value_name = "N", value_parser = positive, conflicts_with_all = ["rate", "scenario"])]
+    pub close_after: Option<usize>,
+    /// TLS: offer only TLS 1.3 with TLS_AES_128_GCM_SHA256 and X25519, and never resume a session
+    #[arg(long)]
+    pub tls_fixed: bool,
     /// Length of the load; without it, the load lasts until SIGINT or `stop`
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<u64>,
@@ -138,7 +144,7 @@ impl Plan {
         };
         let host =
             if has_port(authority) { authority.rsplit_once(':').map_or("", |(host, _)| host) } else { authority };
-        let peer = if tls { Peer::with_tls(address, host)? } else { Peer::plain(address) };
+        let peer = if tls { Peer::with_tls(address, host, arguments.tls_fixed)? } else { Peer::plain(address) };
         let target = target.to_owned();
         if !arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             arguments.headers.push(("Host".into(), authority.to_owned()));

@@ -41,6 +41,7 @@ pub struct Connection {
     pub unsolicited: bool,         // whether the response being read belongs to no request
     pub capture: CapturedResponse, // the response being read, if it is captured
     pub responses: u64,            // number of responses so far
+    pub served: usize,             // number of responses since the connection was opened
     out: Vec<u8>,
     written: usize,
 }
@@ -111,6 +112,7 @@ impl Connection {
     pub fn close(&mut self) {
         self.stream = None; // closing also removes the socket from epoll
         self.state = ConnectionState::Down;
+        self.served = 0;
         self.outstanding.clear();
         self.reader.reset();
         self.unsolicited = false;

@@ -1,5 +1,7 @@
 //! Counts of a worker, and their sum over all workers.
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -14,6 +16,12 @@ pub trait Accumulate {
 impl Accumulate for u64 {
     fn add(&mut self, other: &Self) {
         *self += other;
+    }
+}
+
+impl Accumulate for BTreeMap<String, u64> {
+    fn add(&mut self, other: &Self) {
+        other.iter().for_each(|(key, count)| *self.entry(key.clone()).or_default() += count);
     }
 }
 
@@ -66,6 +74,8 @@ accumulating! {
         bytes_in: u64,
         /// Connections established.
         connections_opened: u64,
+        /// Connections established with TLS, by the negotiated parameters.
+        tls_sessions: BTreeMap<String, u64>,
         /// Connections that the peer closed or reset, including closes announced in a response.
         connections_closed_by_peer: u64,
         /// Connections closed because no response came within the timeout.

@@ -13,10 +13,12 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
     sockopt,
 };
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
 
 /// Free space in a read buffer, in bytes, that is required to read further TLS records.
 const RECORD_SPACE: usize = 64 * 1024;
@@ -61,15 +63,30 @@ impl Peer {
     }
 
     /// Create a peer with TLS. Certificates are not verified, because they are often self-signed.
-    pub fn with_tls(address: Address, host: &str) -> Result<Self, String> {
-        let provider = Arc::new(ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
+    ///
+    /// With `fixed`, all servers negotiate the same parameters: TLS 1.3, one cipher suite, one group, no resumption.
+    pub fn with_tls(address: Address, host: &str, fixed: bool) -> Result<Self, String> {
+        let mut provider = ring::default_provider();
+        if fixed {
+            provider.cipher_suites = vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256];
+            provider.kx_groups = vec![ring::kx_group::X25519];
+        }
+        let provider = Arc::new(provider);
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = if fixed {
+            builder.with_protocol_versions(&[&TLS13])
+        } else {
+            builder.with_safe_default_protocol_versions()
+        };
+        let mut config = builder
             .map_err(|error| error.to_string())?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if fixed {
+            config.resumption = Resumption::disabled();
+        }
         let name = host.trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(name).map_err(|error| format!("{host}: {error}"))?;
         Ok(Self { address, tls: Some((Arc::new(config), name)) })
@@ -174,6 +191,21 @@ impl Transport {
         }
         self.send_records()?;
         Ok(None)
+    }
+
+    /// Return what a TLS handshake negotiated: version, cipher suite, group, protocol, and whether it was complete.
+    pub fn negotiated(&self) -> Option<String> {
+        let tls = self.tls.as_ref()?;
+        let suite = tls.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
+        let group = tls.negotiated_key_exchange_group().map(|group| format!("{:?}", group.name()));
+        let parts = [
+            tls.protocol_version().map(|version| format!("{version:?}")),
+            suite,
+            group,
+            tls.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
+            tls.handshake_kind().map(|kind| if kind == HandshakeKind::Resumed { "resumed" } else { "full" }.to_owned()),
+        ];
+        Some(parts.map(|part| part.unwrap_or_else(|| "none".into())).join(" "))
     }
 
     /// Read available bytes; 0 means that the peer closed the stream.

@@ -2,25 +2,36 @@
 //! PostgreSQL connection.
 
 mod database;
+mod items;
 mod random;
 mod routes;
 mod settings;
 mod upstream;
 
 use std::error::Error;
+use std::fmt::Display;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
+use axum_server::Handle;
+use axum_server::accept::NoDelayAcceptor;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use moka::future::Cache;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use socket2::{Domain, Socket, Type};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::database::Database;
 use crate::routes::App;
-use crate::settings::Settings;
+use crate::settings::{Settings, Tls};
 use crate::upstream::Upstream;
 
 #[global_allocator]
@@ -50,14 +61,18 @@ fn run() -> Result<(), Box<dyn Error>> {
     // Counts the CPUs of the affinity mask, not all CPUs of the machine.
     let workers = thread::available_parallelism()?.get();
     let listeners = (0..workers).map(|_| listen(address)).collect::<Result<Vec<_>, _>>()?;
-    let cache = Cache::new(ROWS);
+    let shared = Shared {
+        cache: Cache::new(ROWS),
+        items: settings.dataset.as_deref().map(items::read).transpose()?,
+        tls: settings.tls.as_ref().map(tls_config).transpose()?,
+    };
     println!("listening on {address}, {workers} threads");
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         let threads: Vec<_> = listeners
             .into_iter()
             .map(|listener| {
-                let (settings, cache) = (&settings, cache.clone());
-                scope.spawn(move || serve(listener, settings, cache).map_err(|error| error.to_string()))
+                let (settings, shared) = (&settings, shared.clone());
+                scope.spawn(move || serve(listener, settings, shared).map_err(|error| error.to_string()))
             })
             .collect();
         for thread in threads {
@@ -65,6 +80,29 @@ fn run() -> Result<(), Box<dyn Error>> {
         }
         Ok(())
     })
+}
+
+/// Everything that the threads share.
+#[derive(Clone)]
+struct Shared {
+    cache: Cache<i32, database::World>,
+    items: Option<Arc<[items::Item]>>,
+    tls: Option<Arc<ServerConfig>>,
+}
+
+/// Return the configuration of HTTPS: HTTP/1.1 with the given certificate.
+fn tls_config(tls: &Tls) -> Result<Arc<ServerConfig>, String> {
+    let error = |path: &Path, error: &dyn Display| format!("{}: {error}", path.display());
+    let certificates = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect)
+        .map_err(|cause| error(&tls.certificate, &cause))?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|cause| error(&tls.key, &cause))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(|cause| error(&tls.certificate, &cause))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }
 
 /// Opens a listening socket. The kernel distributes connections among all sockets of the port (SO_REUSEPORT).
@@ -82,26 +120,32 @@ fn listen(address: SocketAddr) -> Result<TcpListener, String> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn serve(
-    listener: TcpListener,
-    settings: &Settings,
-    cache: Cache<i32, database::World>,
-) -> Result<(), Box<dyn Error>> {
+async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Result<(), Box<dyn Error>> {
     let app = App {
         database: Database::connecting(settings.database.clone()),
-        cache,
+        cache: shared.cache,
         upstream: settings.upstream.as_deref().map(Upstream::new).transpose()?,
+        items: shared.items,
     };
+    let router = routes::router(app, settings.folder.as_deref());
+    let https = Handle::new();
+    if let (Some(tls), Some(config)) = (&settings.tls, shared.tls) {
+        let address = SocketAddr::new(listener.local_addr()?.ip(), tls.port);
+        let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(config)).acceptor(NoDelayAcceptor::new());
+        let server = axum_server::from_tcp(listen(address)?)?.acceptor(acceptor).handle(https.clone());
+        tokio::spawn(server.serve(router.clone().into_make_service()));
+    }
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
         let _ = stream.set_nodelay(true); // the first read detects a closed connection
     });
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (asked, stopping) = tokio::sync::oneshot::channel();
-    let server = axum::serve(listener, routes::router(app)).with_graceful_shutdown(async move {
+    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        https.graceful_shutdown(Some(GRACE));
         let _ = asked.send(());
     });
     let overdue = async {

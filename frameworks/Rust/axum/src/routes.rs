@@ -1,19 +1,26 @@
 //! The application: routes, and the headers of all responses.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
+use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get, get_service, post};
 use axum::{Json, Router};
+use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use moka::future::Cache;
 use serde::Serialize;
+use tower_http::compression::CompressionLayer;
+use tower_http::services::ServeDir;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::database::{Database, Unavailable, World, complain};
+use crate::items::{Item, items};
 use crate::random;
 use crate::upstream::Upstream;
 
@@ -25,9 +32,10 @@ pub struct App {
     pub database: Database,
     pub cache: Cache<i32, World>,
     pub upstream: Option<Upstream>,
+    pub items: Option<Arc<[Item]>>,
 }
 
-pub fn router(app: App) -> Router {
+pub fn router(app: App, folder: Option<&Path>) -> Router {
     let server = SetResponseHeaderLayer::overriding(header::SERVER, HeaderValue::from_static("axum"));
     Router::new()
         .route("/json", get(json))
@@ -39,8 +47,19 @@ pub fn router(app: App) -> Router {
         .route("/fortunes", get(fortunes))
         .route("/delay", get(delay))
         .route("/fan-out", get(fan_out))
+        .route("/json/{count}", get(items).layer(CompressionLayer::new()))
+        .route("/upload", post(upload))
+        .nest_service("/static", static_files(folder))
         .with_state(app)
         .layer(server)
+}
+
+/// Serve the files of a folder, or their compressed variants.
+fn static_files(folder: Option<&Path>) -> MethodRouter {
+    match folder {
+        Some(folder) => get_service(ServeDir::new(folder).precompressed_br().precompressed_gzip()),
+        None => get(|| async { StatusCode::SERVICE_UNAVAILABLE }),
+    }
 }
 
 impl IntoResponse for Unavailable {
@@ -126,6 +145,16 @@ async fn delay(parameters: Parameters) -> &'static str {
     let milliseconds = number(&parameters, "ms", 0, 1000, 0) as u64;
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     HELLO
+}
+
+/// Return the number of bytes in the body, which is not kept.
+async fn upload(body: Body) -> Result<String, StatusCode> {
+    let mut chunks = body.into_data_stream();
+    let mut bytes = 0;
+    while let Some(chunk) = chunks.next().await {
+        bytes += chunk.map_err(|_| StatusCode::BAD_REQUEST)?.len();
+    }
+    Ok(bytes.to_string())
 }
 
 #[derive(Serialize)]

@@ -216,6 +216,7 @@ export interface ClosedLoop {
   connections: number;
   queries: number | null;
   depth: number;
+  close_after: number | null;
 }
 /**
  * An open loop: Poisson arrivals at a fixed rate. Latency is measured from the intended send time.
@@ -631,6 +632,9 @@ export interface Trial {
   lag_p99: number | null;
   sent_late: number | null;
   arrivals: Arrivals | null;
+  tls_sessions: {
+    [k: string]: number;
+  } | null;
   id: string;
   implementation: string;
   test_type: string;

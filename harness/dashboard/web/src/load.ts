@@ -5,7 +5,7 @@ import titles from "./test-titles.json";
 
 export type Load = ClosedLoop | OpenLoop | Scenario;
 
-/** Return a label as in harness/records/loads.py: ``c64``, ``c64 q20``, ``c256 p16``, ``1000/s c64``, ``x8``. */
+/** Return a label as in harness/records/loads.py: ``c64``, ``c64 q20``, ``c256 p16``, ``c64 r10``, ``1000/s c64``, ``x8``. */
 export function label(load: Load): string {
   if (load.kind === "scenario") return `x${load.factor}`;
   return [
@@ -13,6 +13,7 @@ export function label(load: Load): string {
     `c${load.connections}`,
     load.queries === null ? "" : `q${load.queries}`,
     load.depth > 1 ? `p${load.depth}` : "",
+    load.kind === "closed" && load.close_after ? `r${load.close_after}` : "",
   ]
     .filter(Boolean)
     .join(" ");
@@ -23,7 +24,7 @@ export function name(load: Load): string {
   if (load.kind === "scenario") return `×${load.factor} arrivals`;
   if (load.kind === "open") return `${load.rate.toFixed(0)} requests/s`;
   if (load.queries !== null) return load.queries === 1 ? "1 query" : `${load.queries} queries`;
-  return `${load.connections} connections`;
+  return `${load.connections} ${load.close_after ? "short " : ""}connections`;
 }
 
 /** Return the parameter that the loads of a test type vary. */

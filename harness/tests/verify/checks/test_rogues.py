@@ -7,6 +7,7 @@ from functools import cached_property
 import pytest
 from _pytest.mark.structures import ParameterSet
 
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.verification_record import CheckResult
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.distribution import DATABASE_GROUP
@@ -25,6 +26,12 @@ OF_THE_ENVIRONMENT = {"statements-counted", "tables-seen"}
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
 # Checks of declared expectations, tested in test_expectations.py.
 OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}
+# Checks of the protocols plugin, tested in extras/protocols/test_payload_gallery.py.
+OF_PROTOCOLS = {
+    name
+    for name, check in CHECKS.items()
+    if any(check.applies(kind.name) and not check.applies("json") for kind in TEST_TYPES.values() if kind.group)
+} - {"plaintext-body"}
 
 # Rogues with a database that belong to the fast tests: a rogue for each test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
@@ -94,7 +101,7 @@ def param(rogue: Rogue) -> ParameterSet:
 def test_every_check_has_a_rogue() -> None:
     # Checks of processes and folders are tested in test_process_conduct.py and faults/test_contributor.py.
     of_conduct = {name for name, check in CHECKS.items() if check.applies(CONDUCT)}
-    without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | of_conduct
+    without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | OF_PROTOCOLS | of_conduct
     assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} <= without
 
 

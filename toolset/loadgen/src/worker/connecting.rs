@@ -45,15 +45,19 @@ impl Worker {
         let data = EventData::new_u64(u64::from(i));
         let Ok(pending) = stream.continue_handshake() else { return self.connect_failed(i, time) };
         let flags = pending.unwrap_or(EventFlags::IN | EventFlags::RDHUP);
-        if epoll::modify(&self.epoll, stream, data, flags).is_err() {
+        if epoll::modify(&self.epoll, &*stream, data, flags).is_err() {
             return self.connect_failed(i, time);
         }
         if pending.is_some() {
             return;
         }
+        let negotiated = stream.negotiated();
         self.pool.handshakes -= 1;
         connection.state = ConnectionState::Up;
         self.tally.connections_opened += 1;
+        if let Some(session) = negotiated {
+            *self.tally.tls_sessions.entry(session).or_default() += 1;
+        }
         self.refill(i, time);
     }
 

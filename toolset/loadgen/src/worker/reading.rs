@@ -125,6 +125,7 @@ impl Worker {
         let connection = &mut self.connections[i as usize];
         let Some(request) = connection.outstanding.pop_front() else { return };
         connection.responses += 1;
+        connection.served += 1;
         self.outstanding -= 1;
         self.tally.received += 1;
         self.tally.statuses.count(response.status);

@@ -1,5 +1,7 @@
 //! Sending due requests, and refilling the pipelines of a closed loop.
 
+use std::cmp::Reverse;
+
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::{DueRequest, Worker};
@@ -67,8 +69,17 @@ impl Worker {
             && connection.outstanding.is_empty()
             && connection.has_room(self.context.plan.arguments.depth)
         {
+            if self.context.plan.arguments.close_after.is_some_and(|limit| connection.served >= limit) {
+                return self.reconnect(i, time);
+            }
             self.send_batch(i, time);
         }
+    }
+
+    /// Close a connection without outstanding requests, and open it again.
+    fn reconnect(&mut self, i: u32, time: u64) {
+        self.connections[i as usize].close();
+        self.pool.down.push(Reverse((time, i)));
     }
 
     /// Send one due request on a connection that has been free since `free_since`.

@@ -277,6 +277,7 @@ function testLoadList(test: string, file: Raw, data: Raw): ClosedLoop[] {
     connections,
     queries,
     depth,
+    close_after: null,
   });
   const queries = (counts: number[]): ClosedLoop[] => counts.map((count) => load(highest, count));
   const sweep: ClosedLoop[] =

@@ -4,7 +4,7 @@ import { describeWitness, trialName } from "../../src/load";
 
 const trial = (facts: Partial<Trial>): Trial =>
   ({
-    load: { kind: "closed", connections: 64, depth: 1, queries: null },
+    load: { kind: "closed", connections: 64, depth: 1, queries: null, close_after: null },
     process: 0,
     round: 0,
     purpose: "measure",
@@ -26,7 +26,11 @@ test("the witness is compared with the trial before it", () => {
   const trials = [
     trial({ cpu_per_request: 50e-6 }),
     trial({ started_at: 3 }),
-    trial({ started_at: 4, load: { kind: "closed", connections: 256, depth: 1, queries: null }, cpu_per_request: 1 }),
+    trial({
+      started_at: 4,
+      load: { kind: "closed", connections: 256, depth: 1, queries: null, close_after: null },
+      cpu_per_request: 1,
+    }),
     trial({ started_at: 9, cpu_per_request: 1 }),
     witness({ cpu_per_request: 97.4e-6 }),
   ];

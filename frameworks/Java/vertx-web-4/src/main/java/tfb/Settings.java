@@ -1,8 +1,11 @@
 package tfb;
 
-/** Settings from environment variables: listen address, database, and upstream of /fan-out (may be null). */
+/**
+ * Settings from environment variables: listen address, database, upstream of /fan-out, data set of /json/{count}, folder
+ * of /static, and the port, certificate and key for HTTPS. All but address and database may be null or 0.
+ */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
-        String upstreamUrl) {
+        String upstreamUrl, String dataSet, String folder, int httpsPort, String certificate, String key) {
 
     static Settings fromEnvironment() {
         return new Settings(
@@ -13,7 +16,12 @@ record Settings(String host, int port, String dbHost, int dbPort, String dbName,
                 text("DBNAME", "hello_world"),
                 text("DBUSER", "benchmarkdbuser"),
                 text("DBPASS", "benchmarkdbpass"),
-                text("UPSTREAM_URL", null));
+                text("UPSTREAM_URL", null),
+                text("DATASET", null),
+                text("STATIC_DIR", null),
+                port("HTTPS_PORT", 0),
+                text("TLS_CERT", null),
+                text("TLS_KEY", null));
     }
 
     private static String text(String name, String fallback) {

@@ -12,18 +12,21 @@ record IntegerParameter(String name, int defaultValue, int min, int max) {
     static final IntegerParameter CALLS = new IntegerParameter("calls", 1, 1, 100);
     static final IntegerParameter MILLIS = new IntegerParameter("ms", 0, 0, 1000);
 
+    static final IntegerParameter ITEMS = new IntegerParameter("count", 0, 0, 50);
+    static final IntegerParameter MULTIPLIER = new IntegerParameter("m", 1, 1, 1_000_000);
+
     private static final int LONGEST_INT = 9;  // number of digits that always fit
     private static final Pattern INTEGER = Pattern.compile("-?[0-9]+");
 
     int of(RoutingContext ctx) {
         try {
-            return of(ctx.request().getParam(name));
+            return parse(ctx.request().getParam(name));
         } catch (IllegalArgumentException malformedQueryString) {
             return defaultValue;
         }
     }
 
-    private int of(String text) {
+    int parse(String text) {
         if (text == null || !INTEGER.matcher(text).matches()) {
             return defaultValue;
         }

@@ -8,12 +8,17 @@ import io.vertx.core.http.HttpServer;
 import io.vertx.core.http.HttpServerOptions;
 import io.vertx.core.http.HttpServerRequest;
 import io.vertx.core.http.HttpServerResponse;
+import io.vertx.core.net.PemKeyCertOptions;
 import io.vertx.ext.web.Route;
 import io.vertx.ext.web.Router;
 import io.vertx.ext.web.RoutingContext;
+import io.vertx.ext.web.handler.FileSystemAccess;
+import io.vertx.ext.web.handler.StaticHandler;
 import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
@@ -29,7 +34,7 @@ final class ServerVerticle extends VerticleBase {
 
     private final Settings settings;
     private Database database;
-    private HttpServer server;
+    private final List<HttpServer> servers = new ArrayList<>();
     private CharSequence date;
     private boolean failureLogged;
 
@@ -47,21 +52,42 @@ final class ServerVerticle extends VerticleBase {
 
     @Override
     public Future<?> stop() {
-        if (server == null) {
+        if (servers.isEmpty()) {
             return Future.succeededFuture();
         }
-        return server.shutdown(STOP_SECONDS, TimeUnit.SECONDS).eventually(database::close);
+        return Future.join(servers.stream().map(each -> each.shutdown(STOP_SECONDS, TimeUnit.SECONDS)).toList())
+                .eventually(database::close);
     }
 
-    private Future<HttpServer> listen() {
+    private Future<?> listen() {
         Router router = router();
-        server = vertx.createHttpServer(new HttpServerOptions()
-                        .setHost(settings.host())
-                        .setPort(settings.port())
-                        .setAcceptBacklog(BACKLOG))
+        Future<?> listening = listen(router, options(settings.port()));
+        if (settings.httpsPort() == 0) {
+            return listening;
+        }
+        HttpServerOptions https = options(settings.httpsPort())
+                .setSsl(true)
+                .setUseAlpn(true)
+                .setKeyCertOptions(
+                        new PemKeyCertOptions().setCertPath(settings.certificate()).setKeyPath(settings.key()));
+        return listening.compose(listens -> listen(router, https));
+    }
+
+    /** Compression is off without the data set, because it adds a handler to each connection. */
+    private HttpServerOptions options(int port) {
+        return new HttpServerOptions()
+                .setHost(settings.host())
+                .setPort(port)
+                .setAcceptBacklog(BACKLOG)
+                .setCompressionSupported(settings.dataSet() != null);
+    }
+
+    private Future<HttpServer> listen(Router router, HttpServerOptions options) {
+        HttpServer server = vertx.createHttpServer(options)
                 .requestHandler(request -> router.handle(withHeaders(request)))
                 .invalidRequestHandler(request ->
                         HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(withHeaders(request)));
+        servers.add(server);
         return server.listen();
     }
 
@@ -80,6 +106,13 @@ final class ServerVerticle extends VerticleBase {
         get(router, "/fortunes").handler(fortunes);
         get(router, "/delay").handler(waiting::delay);
         get(router, "/fan-out").handler(waiting::fanOut);
+        get(router, "/json/:count").handler(new ItemsHandler(settings.dataSet()));
+        router.post("/upload").handler(UploadHandler::count);
+        if (settings.folder() != null) {
+            get(router, "/static/*").handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
+                    .setCachingEnabled(false)
+                    .setIncludeHidden(false));
+        }
         router.errorHandler(500, this::failed);
         return router;
     }

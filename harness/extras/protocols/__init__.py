@@ -1,0 +1,28 @@
+"""Declares the plugin for protocols and payloads: JSON of varying size, compression, TLS and new connections."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from harness.plugins import ObjectPath, Plugin
+
+PACKAGE = "harness.extras.protocols"
+
+
+class ProtocolsPlugin(Plugin):
+    """Plugin that adds the test types of the group ``protocols`` with their checks."""
+
+    test_types: ClassVar[Mapping[str, ObjectPath]] = {
+        "json-items": f"{PACKAGE}.payload_types:JSON_ITEMS",
+        "json-compressed": f"{PACKAGE}.payload_types:JSON_COMPRESSED",
+        "json-tls": f"{PACKAGE}.payload_types:JSON_TLS",
+        "short-lived": f"{PACKAGE}.payload_types:SHORT_LIVED",
+        "static": f"{PACKAGE}.payload_types:STATIC",
+        "upload": f"{PACKAGE}.payload_types:UPLOAD",
+    }
+    verifications: ClassVar[Mapping[str, ObjectPath]] = {
+        "json-items": f"{PACKAGE}.verifications:JSON_ITEMS",
+        "json-compressed": f"{PACKAGE}.verifications:JSON_COMPRESSED",
+        "json-tls": f"{PACKAGE}.verifications:JSON_TLS",
+        "static": f"{PACKAGE}.static_files",
+        "upload": f"{PACKAGE}.upload",
+    }

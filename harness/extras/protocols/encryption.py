@@ -1,0 +1,66 @@
+"""Checks of the test type ``json-tls``: the parameters of TLS, and the certificate that tfb provides."""
+
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from harness.extras.protocols.certificates import CERTIFICATE
+from harness.extras.protocols.items import ItemsEvidence
+from harness.runtime import endpoint_of
+from harness.verify.checks import Finding, check
+from harness.verify.checks.evidence import Evidence, Exchange
+from harness.verify.checks.verification_client import Client, VerificationTask
+
+TLS = frozenset({"json-tls"})
+CONNECTIONS = 3
+VERSION, PROTOCOL = "TLSv1.3", "http/1.1"
+# The parameters that the load generator offers (--tls-fixed), as it reports them.
+LOAD_PARAMETERS = "TLSv1_3 TLS13_AES_128_GCM_SHA256 X25519 http/1.1 full"
+
+
+def observe_encryption(task: VerificationTask, _: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
+    """Open connections with TLS, and record the parameters and the certificate."""
+    server = task.server
+    assert server.inputs is not None  # noqa: S101 - the test type declares the certificate
+    given = ssl.PEM_cert_to_DER_cert(server.inputs.path(CERTIFICATE).read_text(encoding="ascii"))
+    for _number in range(CONNECTIONS):
+        with suppress(OSError), endpoint_of(server, task.test_type).connect(task.timeout) as connection:
+            assert isinstance(connection, ssl.SSLSocket)  # noqa: S101 - the test type uses TLS
+            connection.do_handshake()
+            version, protocol = connection.version() or "none", connection.selected_alpn_protocol() or "none"
+            evidence.tls.append((version, protocol, connection.getpeercert(binary_form=True) == given))
+    return ()
+
+
+def _observed(evidence: Evidence) -> Sequence[tuple[str, str, bool]]:
+    return evidence.extension.tls if isinstance(evidence.extension, ItemsEvidence) else ()
+
+
+@check("tls.1", TLS, lambda evidence: bool(_observed(evidence) or evidence.request_counts))
+def tls_parameters(evidence: Evidence) -> Iterator[Finding]:
+    """Require TLS 1.3 with the protocol http/1.1, and under load the same cipher suite and group for all servers."""
+    for version, protocol, _ in _observed(evidence):
+        if (version, protocol) != (VERSION, PROTOCOL):
+            yield Finding(
+                "a connection has other TLS parameters. Support TLS 1.3, and select the protocol http/1.1",
+                expected=f"{VERSION} {PROTOCOL}",
+                actual=f"{version} {protocol}",
+            )
+    for parameters, number in (evidence.request_counts.tls_sessions if evidence.request_counts else {}).items():
+        if parameters != LOAD_PARAMETERS:
+            yield Finding(
+                f"{number} connections of the load have other TLS parameters",
+                expected=LOAD_PARAMETERS,
+                actual=parameters,
+            )
+
+
+@check("tls.2", TLS, lambda evidence: bool(_observed(evidence)))
+def certificate_given(evidence: Evidence) -> Iterator[Finding]:
+    """Require the certificate that tfb provides, because other keys need more or less CPU time."""
+    if not all(is_given for _, _, is_given in _observed(evidence)):
+        yield Finding(
+            "the server presents another certificate. Read the certificate in TLS_CERT and the key in TLS_KEY",
+            expected="the certificate in TLS_CERT",
+            actual="another certificate",
+        )

@@ -1,0 +1,154 @@
+"""Draws and verifies requests for the items of the data set, for all test types that return items."""
+
+import random
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from harness.extras.protocols.data_set import COUNT, MAX_MULTIPLIER, VARIABLE, Item, expected_document, read_data_set
+from harness.plan.requests import Expect, PreparedRequest
+from harness.plan.testtypes import TestType
+from harness.runtime import Server
+from harness.verify.checks import Finding, check, excerpt, types_where
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
+from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, Client, VerificationTask
+
+DRAWN_REQUESTS = 5_000  # requests of a load, from which the generator draws
+SEQUENTIAL_REQUESTS = {True: 60, False: 4}  # in a thorough (True) or a brief (False) verification
+CONCURRENT_REQUESTS = {True: 240, False: 16}
+FRESH_CONNECTIONS = 24  # new connections, with two requests each
+TARGET = re.compile(r"/(\d+)\?m=(\d+)\Z")
+ITEM_TYPES = types_where(lambda test_type: test_type.response_shape == "items")
+
+HeaderPairs = tuple[tuple[str, str], ...]
+_EXPECT = Expect()
+
+
+@dataclass(kw_only=True)
+class ItemsEvidence:
+    """The data set of a server process, and further observations."""
+
+    items: Sequence[Item]
+    # Response times in seconds: of a request that was sent before, and of a new request for as many items.
+    repeated: list[float] = field(default_factory=list)
+    new: list[float] = field(default_factory=list)
+    # For each TLS connection of verification: version, protocol, and whether the certificate was the given one.
+    tls: list[tuple[str, str, bool]] = field(default_factory=list)
+
+
+def item_request(
+    server: Server, test_type: TestType, count: int, multiplier: int, more: HeaderPairs = ()
+) -> PreparedRequest:
+    """Return a request for ``count`` items. ``more`` contains further headers."""
+    url = server.implementation.urls[test_type.name]
+    headers = (("Accept", test_type.accept), *more)
+    return PreparedRequest(target=f"{url}{count}?m={multiplier}", headers=headers, expect=_EXPECT)
+
+
+def draw_variants(
+    server: Server, test_type: TestType, number: int, seed: int, more: HeaderPairs = ()
+) -> list[QueryVariant]:
+    """Return requests with random numbers of items and multipliers."""
+    dice = random.Random(f"{seed} {test_type.name}")
+    return [
+        item_variant(item_request(server, test_type, dice.randint(1, COUNT), dice.randint(1, MAX_MULTIPLIER), more))
+        for _ in range(number)
+    ]
+
+
+def item_variant(request: PreparedRequest) -> QueryVariant:
+    """Return the variant that sends a drawn request."""
+    return QueryVariant(name="drawn", drawn=request)
+
+
+class Observer(Protocol):
+    """A function that gathers further evidence."""
+
+    def __call__(self, task: VerificationTask, client: Client, evidence: ItemsEvidence, /) -> Sequence[Exchange]:
+        """Add observations to the evidence. Return further exchanges."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemsVerification:
+    """The verification of a test type that returns items."""
+
+    check_modules: Sequence[object]
+    headers: HeaderPairs = ()  # further headers of every request
+    observer: Observer | None = None
+    load: None = None
+
+    @property
+    def drawing(self) -> "ItemsVerification":
+        """Return how requests are drawn."""
+        return self
+
+    def gather(self, task: VerificationTask, evidence: Evidence) -> None:
+        """Send requests for the smallest and the largest numbers, then random requests."""
+        server, kind = task.server, task.test_type
+        assert server.inputs is not None  # noqa: S101 - the test type declares the data set
+        observations = ItemsEvidence(items=read_data_set(server.inputs.path(VARIABLE)))
+        evidence.extension = observations
+        client, seed = task.load_client(), secrets.randbits(32)
+        limits = [(1, 1), (COUNT, MAX_MULTIPLIER), (1, MAX_MULTIPLIER), (COUNT, 1), (2, 3)]
+        cases = [item_variant(item_request(server, kind, *pair, self.headers)) for pair in limits]
+        draw = partial(draw_variants, server, kind, more=self.headers)
+        cases += draw(SEQUENTIAL_REQUESTS[task.thorough], seed)
+        evidence.exchanges = client.send_in_order(cases)
+        if any(exchange.response is None for exchange in evidence.exchanges):
+            return
+        evidence.concurrent = client.send_concurrently(
+            draw(CONCURRENT_REQUESTS[task.thorough], seed + 1), CONCURRENT_CONNECTIONS
+        )
+        if task.thorough:
+            evidence.exchanges += client.send_concurrently(draw(2 * FRESH_CONNECTIONS, seed + 2), FRESH_CONNECTIONS)
+        if self.observer:
+            evidence.exchanges += self.observer(task, client, observations)
+
+    def draw(self, server: Server, test_type: TestType, seed: int) -> Sequence[PreparedRequest]:
+        """Return the requests of a load."""
+        variants = draw_variants(server, test_type, DRAWN_REQUESTS, seed, self.headers)
+        return tuple(variant.drawn for variant in variants if variant.drawn)
+
+    @contextmanager
+    def observe(self, server: Server, seed: int) -> Iterator[ItemsEvidence]:
+        """Yield the data set of the server, which does not change during a load."""
+        assert server.inputs is not None  # noqa: S101 - the test type declares the data set
+        yield ItemsEvidence(items=read_data_set(server.inputs.path(VARIABLE)))
+
+
+@check("items.1", ITEM_TYPES)
+def items_exact(evidence: Evidence) -> Iterator[Finding]:
+    """Require the first items of the data set with their totals, and the number of items, but nothing else."""
+    observations = evidence.extension
+    assert isinstance(observations, ItemsEvidence)  # noqa: S101 - ``gather`` and ``observe`` create it
+    for exchange in evidence.ok_exchanges:
+        match = TARGET.search(exchange.target)
+        if match is None or isinstance(exchange.document, ValueError):
+            continue  # json-valid reports invalid documents
+        expected = expected_document(observations.items, int(match[1]), int(match[2]))
+        for path, wanted, actual in _differences(expected, exchange.document, "$"):
+            yield Finding(
+                f"GET {exchange.target}: {path} is wrong. Compute the response from the file in DATASET",
+                expected=excerpt(repr(wanted)),
+                actual=excerpt(repr(actual)),
+            )
+            break
+
+
+def _differences(expected: object, actual: object, path: str) -> Iterator[tuple[str, object, object]]:
+    """Yield each difference between two documents: the path, the expected value and the actual value."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in {**expected, **actual}:
+            if key not in expected or key not in actual:
+                yield f"{path}.{key}", expected.get(key, "no such key"), actual.get(key, "no such key")
+            else:
+                yield from _differences(expected[key], actual[key], f"{path}.{key}")
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, pair in enumerate(zip(expected, actual, strict=True)):
+            yield from _differences(*pair, f"{path}[{index}]")
+    elif type(expected) is not type(actual) or expected != actual:
+        yield path, expected, actual

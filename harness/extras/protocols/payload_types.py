@@ -1,0 +1,91 @@
+"""The test types of the group ``protocols``. None belongs to TechEmpower's score."""
+
+from harness.extras.protocols.certificates import write_certificate
+from harness.extras.protocols.data_set import write_data_set
+from harness.extras.protocols.static_folder import write_static_folder
+from harness.plan.testtypes import RequestBatch, TestType
+from harness.records.loads import ClosedLoop
+
+GROUP = "protocols"
+EXAMPLE = "20?m=7"  # the first 20 items, with totals multiplied by 7
+RESPONSES_PER_CONNECTION = 10  # of a connection that the client closes
+
+JSON_ITEMS = TestType(
+    name="json-items",
+    title="JSON items",
+    group=GROUP,
+    techempower=False,
+    response_shape="items",
+    draws_requests=True,
+    example=EXAMPLE,
+    inputs=(write_data_set,),
+    fixed_loads=(ClosedLoop(connections=64), ClosedLoop(connections=256)),
+    footnote="each request asks for 1 to 50 items (about 0.2 to 9 kB), drawn at random",
+)
+
+JSON_COMPRESSED = TestType(
+    name="json-compressed",
+    title="Compressed JSON",
+    group=GROUP,
+    techempower=False,
+    response_shape="items",
+    draws_requests=True,
+    example=EXAMPLE,
+    inputs=(write_data_set,),
+    fixed_loads=(ClosedLoop(connections=64),),
+    footnote="compare CPU time with the response size, because a stronger compression costs more CPU time",
+)
+
+JSON_TLS = TestType(
+    name="json-tls",
+    title="JSON over TLS",
+    group=GROUP,
+    techempower=False,
+    response_shape="items",
+    draws_requests=True,
+    example=EXAMPLE,
+    inputs=(write_data_set, write_certificate),
+    port_variable="HTTPS_PORT",
+    tls=True,
+    fixed_loads=(
+        ClosedLoop(connections=64),
+        ClosedLoop(connections=64, close_after=RESPONSES_PER_CONNECTION),
+    ),
+    footnote="TLS 1.3; loads with r10 open a new connection, with a full handshake, after 10 responses",
+)
+
+SHORT_LIVED = TestType(
+    name="short-lived",
+    title="Short-lived connections",
+    group=GROUP,
+    techempower=False,
+    response_shape="greeting",
+    fixed_loads=(ClosedLoop(connections=64, close_after=RESPONSES_PER_CONNECTION),),
+    brief=(RequestBatch(times=40),),
+    thorough=(RequestBatch(times=400),),
+    footnote="each connection is closed after 10 responses",
+)
+
+STATIC = TestType(
+    name="static",
+    title="Static files",
+    group=GROUP,
+    techempower=False,
+    response_shape="file",
+    draws_requests=True,
+    example="index.html",
+    inputs=(write_static_folder,),
+    fixed_loads=(ClosedLoop(connections=64),),
+    footnote="20 files of 3 to 300 kB; a tenth of the responses are 304; servers may compress",
+)
+
+UPLOAD = TestType(
+    name="upload",
+    title="Upload",
+    group=GROUP,
+    techempower=False,
+    response_shape="number",
+    draws_requests=True,
+    fixed_loads=(ClosedLoop(connections=32),),
+    footnote="bodies of 1 kB to 1 MB, half of them chunked",
+)

@@ -1,0 +1,147 @@
+"""The folder of static files: 20 files as of a web page, with compressed variants of the text files."""
+
+import gzip
+import os
+import random
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import brotli
+
+VARIABLE, FOLDER = "STATIC_DIR", "static"
+SECRET_FILE = "secret.txt"  # noqa: S105 - a file beside the folder; no server may send it
+FOLLOW_SECONDS = 1.0  # a server may send the previous content for this long after a change
+CHANGE_INTERVAL = (0.2, 0.6)  # shortest and longest time between two changes during a load, in seconds
+CHANGED_FILES = 3  # files that change during a load
+MAX_CHANGED_BYTES = 60_000  # larger files do not change, because their compression needs CPU time during the load
+SIZES = {  # name -> bytes
+    "base.css": 9_000,
+    "forms.css": 21_000,
+    "grid.css": 38_000,
+    "print.css": 12_000,
+    "theme.css": 180_000,
+    "app.js": 130_000,
+    "charts.js": 90_000,
+    "forms.js": 26_000,
+    "runtime.js": 14_000,
+    "vendor.js": 300_000,
+    "about.html": 56_000,
+    "index.html": 115_000,
+    "icons.svg": 68_000,
+    "logo.svg": 16_000,
+    "catalog.json": 3_000,
+    "text.woff2": 19_000,
+    "title.woff2": 23_000,
+    "photo.webp": 45_000,
+    "small.webp": 6_000,
+    "wide.webp": 33_000,
+}
+MEDIA_TYPES: Mapping[str, Sequence[str]] = {
+    "css": ("text/css",),
+    "html": ("text/html",),
+    "js": ("text/javascript", "application/javascript"),
+    "json": ("application/json",),
+    "svg": ("image/svg+xml",),
+    "webp": ("image/webp",),
+    "woff2": ("font/woff2",),
+}
+BINARY = ("webp", "woff2")
+WORDS = ("margin", "width", "return", "color", "item", "function", "class", "value", "const", "button", "path", "fill")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileVersion:
+    """A file's content between two changes, in epoch seconds."""
+
+    content: bytes
+    since: float = float("-inf")
+    until: float = float("inf")
+
+
+Versions = dict[str, list[FileVersion]]
+
+
+def extension(name: str) -> str:
+    """Return a file name's extension without the dot."""
+    return name.rpartition(".")[2]
+
+
+def make_content(name: str, size: int, dice: random.Random) -> bytes:
+    """Return random bytes for images and fonts, and random words for text files."""
+    if extension(name) in BINARY:
+        return dice.randbytes(size)
+    words = (f"{dice.choice(WORDS)}-{dice.randint(1, 400)}" for _ in range(size // 6))
+    return " ".join(words).encode()[:size]
+
+
+def write_variants(folder: Path, name: str, content: bytes) -> None:
+    """Replace a file and its compressed variants, each in a single step."""
+    contents = {"": content}
+    if extension(name) not in BINARY:
+        contents |= {".gz": gzip.compress(content, 9), ".br": brotli.compress(content, quality=9)}
+    new = {suffix: folder.parent / f"new-{name}{suffix}" for suffix in contents}
+    for suffix, data in contents.items():
+        new[suffix].write_bytes(data)
+        new[suffix].chmod(0o644)
+    for suffix, file in new.items():
+        os.replace(file, folder / f"{name}{suffix}")  # noqa: PTH105 - Path.replace does the same
+
+
+def write_static_folder(folder: Path) -> Mapping[str, str]:
+    """Write new files. Return the folder's name by environment variable."""
+    dice = random.Random(secrets.randbits(63))
+    static = folder / FOLDER
+    static.mkdir()
+    for name, size in SIZES.items():
+        write_variants(static, name, make_content(name, size, dice))
+    (folder / SECRET_FILE).write_text(secrets.token_hex(32), encoding="ascii")
+    return {VARIABLE: FOLDER}
+
+
+def read_versions(folder: Path) -> Versions:
+    """Return the current content of each file."""
+    return {name: [FileVersion(content=(folder / name).read_bytes())] for name in SIZES}
+
+
+def settle(folder: Path) -> None:
+    """Wait until servers may no longer send content from before the last change."""
+    newest = max((folder / name).stat().st_ctime for name in SIZES)
+    time.sleep(max(0.0, newest + FOLLOW_SECONDS + 0.1 - time.time()))
+
+
+def change_file(folder: Path, name: str, versions: Versions, dice: random.Random) -> None:
+    """Replace a file by new content of another size, and record both versions."""
+    content = make_content(name, SIZES[name] + dice.randint(1, 2_000), dice)
+    since = time.time()
+    write_variants(folder, name, content)
+    versions[name][-1] = replace(versions[name][-1], until=time.time() + FOLLOW_SECONDS)
+    versions[name].append(FileVersion(content=content, since=since))
+
+
+def changing_files(seed: int) -> Sequence[str]:
+    """Return the files that change during the load with this seed."""
+    names = [name for name, size in SIZES.items() if size <= MAX_CHANGED_BYTES]
+    return random.Random(f"changing {seed}").sample(names, CHANGED_FILES)
+
+
+@contextmanager
+def changes(folder: Path, versions: Versions, seed: int) -> Iterator[None]:
+    """Change files at random times while the context is active."""
+    stop, dice, names = threading.Event(), random.Random(seed), changing_files(seed)
+
+    def run() -> None:
+        while not stop.wait(dice.uniform(*CHANGE_INTERVAL)):
+            change_file(folder, dice.choice(names), versions, dice)
+
+    thread = threading.Thread(target=run, name="static files", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

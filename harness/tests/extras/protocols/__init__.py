@@ -1,0 +1,1 @@
+"""Tests of the plugin for protocols and payloads."""
