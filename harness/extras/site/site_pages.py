@@ -320,6 +320,6 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file of the site. Raises OSError and UnsafePathError."""
+    """Write a file to the site. Raises OSError or UnsafePathError."""
     safe_write.make_folder(path.parent)
     safe_write.replace(path, data)
