@@ -64,7 +64,7 @@ def test_a_run_without_time_is_incomplete(tmp_path: Path) -> None:
 def test_reports_distinguish_incomplete_from_failed_runs(tmp_path: Path) -> None:
     fake = short(tmp_path)
     outcome = fake.run()
-    assert any(note.startswith("the run is incomplete, because the time was up") for note in outcome.ranking.notes)
+    assert any(note.startswith("the run is incomplete, because time ran out") for note in outcome.ranking.notes)
     reasons = {row.reason for kind in outcome.ranking.test_types.values() for t in kind.tables for row in t.rows}
     assert NOT_REACHED in reasons
     assert any(
