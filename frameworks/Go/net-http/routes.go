@@ -28,6 +28,11 @@ func standardRoutes(h *handlers) http.Handler {
 	for path, handler := range h.paths() {
 		mux.HandleFunc("GET "+path, handler)
 	}
+	mux.Handle("GET /json/{count}", itemsHandler(h.items))
+	mux.HandleFunc("POST /upload", upload)
+	if h.folder != "" {
+		mux.Handle("GET /static/", staticFiles(h.folder))
+	}
 	return mux
 }
 

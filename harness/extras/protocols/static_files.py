@@ -205,11 +205,11 @@ def validator_sent(evidence: Evidence) -> Iterator[Finding]:
 
 @check("static.4", STATIC, lambda evidence: bool(_files(evidence).outside))
 def folder_confined(evidence: Evidence) -> Iterator[Finding]:
-    """Require a status 4xx for unknown names and for names that lead out of the folder."""
+    """Require that unknown names, and names that lead out of the folder, are rejected or redirected."""
     files = _files(evidence)
     for exchange in files.outside:
         status = exchange.response.status if exchange.response else None
-        if files.secret in exchange.body or status is None or not 400 <= status < 500:
+        if files.secret in exchange.body or status is None or not 300 <= status < 500:
             yield Finding(
                 f"GET {exchange.target}: the name is unknown or leads out of the folder. Reject it",
                 expected="404",
