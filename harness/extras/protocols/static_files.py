@@ -19,6 +19,7 @@ from harness.extras.protocols.static_folder import (
     changes,
     changing_files,
     extension,
+    make_alternative,
     read_versions,
     settle,
 )
@@ -91,7 +92,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
     evidence.exchanges += client.send_in_order(again)
     changed = changing_files(secrets.randbits(32))
     for name in changed:
-        change_file(folder, name, files.versions, dice)
+        change_file(folder, name, make_alternative(name, files.versions[name][0].content, dice), files.versions)
     settle(folder)
     repeated = [file_variant(server, kind, name) for name in changed]
     evidence.exchanges += client.send_in_order(repeated)
