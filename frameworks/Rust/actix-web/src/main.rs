@@ -1,0 +1,55 @@
+//! The benchmark's tests on Actix Web. Each usable CPU has a worker with a pipelined PostgreSQL connection.
+
+mod database;
+mod random;
+mod routes;
+mod settings;
+mod upstream;
+
+use std::error::Error;
+use std::time::Duration;
+
+use actix_web::middleware::DefaultHeaders;
+use actix_web::{App, HttpServer, web};
+use moka::future::Cache;
+
+use crate::database::Database;
+use crate::settings::Settings;
+use crate::upstream::Upstream;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const BACKLOG: u32 = 4096;
+const ROWS: u64 = 10_000;
+/// Idle connections stay open longer than a load lasts.
+const KEEP_ALIVE: Duration = Duration::from_secs(300);
+/// Time limit for requests in progress after a stop signal.
+const GRACE_SECONDS: u64 = 3;
+
+#[actix_web::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let settings = Settings::from_environment()?;
+    let address = (settings.host.clone(), settings.port);
+    let upstream = settings.upstream.as_deref().map(Upstream::new).transpose()?;
+    let cache = Cache::new(ROWS);
+    println!("listening on {}:{}", address.0, address.1);
+    // Each worker calls this function once, on its own runtime. The default is a worker per CPU of the affinity mask.
+    HttpServer::new(move || {
+        App::new()
+            .wrap(DefaultHeaders::new().add(("Server", "Actix")))
+            .app_data(web::Data::new(routes::Context {
+                database: Database::connecting(settings.database.clone()),
+                cache: cache.clone(),
+                upstream: upstream.clone(),
+            }))
+            .configure(routes::configure)
+    })
+    .backlog(BACKLOG)
+    .keep_alive(KEEP_ALIVE)
+    .shutdown_timeout(GRACE_SECONDS)
+    .bind(address)?
+    .run()
+    .await?;
+    Ok(())
+}

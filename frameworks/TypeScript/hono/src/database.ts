@@ -1,0 +1,62 @@
+// The worker's pool of PostgreSQL connections: pipelined prepared statements, each with its own Sync.
+import postgres from 'postgres';
+
+export interface World {
+  id: number;
+  randomNumber: number;
+}
+
+export interface Fortune {
+  id: number;
+  message: string;
+}
+
+const CONNECTIONS = 8;
+
+const sql = postgres({
+  host: process.env.DBHOST || 'tfb-database',
+  port: Number(process.env.DBPORT || 5432),
+  database: process.env.DBNAME || 'hello_world',
+  username: process.env.DBUSER || 'benchmarkdbuser',
+  password: process.env.DBPASS || 'benchmarkdbpass',
+  max: CONNECTIONS,
+  connect_timeout: 3,
+  max_lifetime: null,
+});
+const cache = new Map<number, World>();
+
+/** Reads each row with a separate SELECT. */
+export function worlds(ids: number[]): Promise<World[]> {
+  return Promise.all(
+    ids.map(async (id) => {
+      const [world] = await sql<World[]>`SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = ${id}`;
+      if (!world) throw new Error('no such row');
+      return world;
+    }),
+  );
+}
+
+/** Returns cached rows, after reading missing rows. The cache holds at most the whole table. */
+export async function cachedWorlds(ids: number[]): Promise<World[]> {
+  const missing = [...new Set(ids.filter((id) => !cache.has(id)))];
+  for (const world of await worlds(missing)) cache.set(world.id, world);
+  return ids.map((id) => cache.get(id)!);
+}
+
+/** Writes all numbers in one statement, which locks rows in the order of their ids. */
+export async function updateWorlds(changed: World[]): Promise<void> {
+  const ids = changed.map((world) => world.id);
+  const numbers = changed.map((world) => world.randomNumber);
+  await sql`
+    UPDATE world SET randomnumber = new.randomnumber
+    FROM unnest(${ids}::int[], ${numbers}::int[]) AS new (id, randomnumber) WHERE world.id = new.id`;
+}
+
+export function fortunes(): Promise<Fortune[]> {
+  return sql<Fortune[]>`SELECT id, message FROM fortune`;
+}
+
+/** Closes idle connections at once, and others after their statements. */
+export function closeDatabase(): Promise<void> {
+  return sql.end({ timeout: 2 });
+}

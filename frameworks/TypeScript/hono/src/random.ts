@@ -1,0 +1,28 @@
+// Random ids and numbers, and the number of rows that a request asks for.
+
+const ROWS = 10_000;
+const MAX_QUERIES = 500;
+
+/** Returns an id, uniform over 1..10000. */
+export const randomRow = (): number => Math.floor(Math.random() * ROWS) + 1;
+
+/** Returns a number, uniform over 1..10000 except `other`, so that a write always changes the row. */
+export function randomNumberOtherThan(other: number): number {
+  const drawn = Math.floor(Math.random() * (ROWS - 1)) + 1;
+  return drawn < other ? drawn : drawn + 1;
+}
+
+/** Returns `count` different ids in ascending order, the order in which rows are locked. */
+export function distinctIds(count: number): number[] {
+  const ids = new Set<number>();
+  while (ids.size < count) ids.add(randomRow());
+  return Array.from(ids).sort((a, b) => a - b);
+}
+
+/** Returns a query parameter as an integer between `low` and `high`, or `otherwise` if it is not an integer. */
+export function clamped(parameter: string | undefined, low: number, high: number, otherwise: number): number {
+  if (parameter === undefined || !/^-?\d+$/.test(parameter)) return otherwise;
+  return Math.min(Math.max(Number(parameter), low), high);
+}
+
+export const queryCount = (parameter: string | undefined): number => clamped(parameter, 1, MAX_QUERIES, 1);
