@@ -55,6 +55,11 @@ class Scenario(Record):
 Load = Annotated[ClosedLoop | OpenLoop | Scenario, Field(discriminator="kind")]
 
 
+def keeps_connections(load: Load) -> bool:
+    """Return whether a load is a closed loop that closes no connections. Every load generator supports such loads."""
+    return isinstance(load, ClosedLoop) and load.close_after is None
+
+
 def _label(load: ClosedLoop | OpenLoop) -> str:
     parts = [f"c{load.connections}"]
     if load.queries is not None:

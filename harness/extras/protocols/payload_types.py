@@ -73,7 +73,7 @@ STATIC = TestType(
     techempower=False,
     response_shape="file",
     draws_requests=True,
-    example="index.html",
+    example="shop.html",
     inputs=(write_static_folder,),
     fixed_loads=(ClosedLoop(connections=64),),
     footnote="20 files of 3 to 300 kB; a tenth of the responses are 304; servers may compress",

@@ -13,7 +13,7 @@ from harness.tests.scene import script
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Set PATH to a single folder."""
+    """Yield an empty folder, which is the only place where tfb searches for tools."""
     for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS", "PHP_FPM_FOLDERS"):
         monkeypatch.setattr(toolchain, name, ())
     monkeypatch.setenv("PATH", str(tmp_path))

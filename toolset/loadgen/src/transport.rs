@@ -20,7 +20,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
 
-/// Free space in a read buffer, in bytes, that is required to read further TLS records.
+/// TLS records are read only while the read buffer has at least this many free bytes.
 const RECORD_SPACE: usize = 64 * 1024;
 
 /// The address of a server.
@@ -243,7 +243,7 @@ impl Transport {
         }
     }
 
-    /// Write as many bytes as possible. With TLS, all bytes are accepted, and `wants_write` tells whether some remain.
+    /// Write as many bytes as possible. TLS buffers all bytes, and `wants_write` tells whether some are still unsent.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };
@@ -252,7 +252,7 @@ impl Transport {
         Ok(taken)
     }
 
-    /// Return whether TLS records wait to be sent.
+    /// Return whether buffered TLS records are still unsent.
     #[inline]
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
@@ -276,7 +276,7 @@ pub fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// A verifier that accepts every certificate, but checks that the server has the certificate's key.
+/// A verifier that accepts every certificate, but checks that the server owns the certificate's private key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.helidon.common.media.type.MediaTypes;
 import io.helidon.webserver.http.ServerResponse;
 
-/** JSON with Jackson directly, because Helidon's Jackson module is not released for this version. */
+/** Encodes JSON with Jackson directly, because Helidon's Jackson module has no release for this version. */
 final class Json {
 
     private static final ObjectMapper MAPPER = new ObjectMapper();

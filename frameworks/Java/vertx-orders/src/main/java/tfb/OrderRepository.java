@@ -15,7 +15,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
-/** Orders in PostgreSQL. An order's row is locked before its items change, so that the total is always consistent. */
+/** Access to orders in PostgreSQL. An order's row is locked before its items change, so the total stays consistent. */
 final class OrderRepository {
 
     private static final String LOADED_CARD = "4111111111111111";
@@ -142,7 +142,7 @@ final class OrderRepository {
         });
     }
 
-    /** Locks the order against other transactions. */
+    /** Locks the order's row until the transaction ends. */
     private static Future<Void> lock(SqlClient client, long id) {
         return execute(client, LOCK_ORDER, Tuple.of(id)).compose(locked -> some(locked, 404, noOrder(id)));
     }

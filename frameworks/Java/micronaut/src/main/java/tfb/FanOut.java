@@ -1,0 +1,4 @@
+package tfb;
+
+/** The response of /fan-out. */
+public record FanOut(int calls, long sum) {}

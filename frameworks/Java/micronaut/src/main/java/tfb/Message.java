@@ -1,0 +1,4 @@
+package tfb;
+
+/** The response of /json. */
+public record Message(String message) {}

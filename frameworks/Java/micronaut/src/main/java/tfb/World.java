@@ -1,0 +1,4 @@
+package tfb;
+
+/** A row of the {@code world} table. */
+public record World(int id, int randomNumber) {}

@@ -1,0 +1,77 @@
+package tfb;
+
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.concurrent.ThreadLocalRandom;
+import javax.sql.DataSource;
+
+/** Access to the {@code world} table. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
+public final class WorldRepository {
+
+    private static final int ROWS = 10_000;
+    private static final int MAX_NUMBER = 10_000;
+
+    private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = ?";
+    private static final String UPDATE = """
+            UPDATE world SET randomnumber = changed.number
+            FROM unnest(?, ?) AS changed(id, number) WHERE world.id = changed.id""";
+
+    private final DataSource database;
+
+    public WorldRepository(DataSource database) {
+        this.database = database;
+    }
+
+    /** Returns {@code count} rows, drawn independently. */
+    public World[] random(int count) throws SQLException {
+        int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
+        try (Connection connection = database.getConnection()) {
+            return select(connection, ids);
+        }
+    }
+
+    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
+    public World[] updateRandom(int count) throws SQLException {
+        int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
+        try (Connection connection = database.getConnection()) {
+            World[] worlds = select(connection, ids);
+            int[] numbers = new int[count];
+            for (int i = 0; i < count; i++) {
+                numbers[i] = numberOtherThan(worlds[i].randomNumber());
+                worlds[i] = new World(ids[i], numbers[i]);
+            }
+            update(connection, ids, numbers);
+            return worlds;
+        }
+    }
+
+    private static World[] select(Connection connection, int[] ids) throws SQLException {
+        World[] worlds = new World[ids.length];
+        try (PreparedStatement statement = connection.prepareStatement(SELECT)) {
+            for (int i = 0; i < ids.length; i++) {
+                statement.setInt(1, ids[i]);
+                try (ResultSet row = statement.executeQuery()) {
+                    row.next();
+                    worlds[i] = new World(row.getInt(1), row.getInt(2));
+                }
+            }
+        }
+        return worlds;
+    }
+
+    private static void update(Connection connection, int[] ids, int[] numbers) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(UPDATE)) {
+            statement.setObject(1, ids);
+            statement.setObject(2, numbers);
+            statement.executeUpdate();
+        }
+    }
+
+    /** Draws a number that differs from the old one. */
+    private static int numberOtherThan(int old) {
+        int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
+        return number < old ? number : number + 1;
+    }
+}
