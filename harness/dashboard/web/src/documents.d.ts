@@ -794,7 +794,7 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * The check results of an implementation and a test type in a process. Later records replace earlier records.
+ * Check results for an implementation, test type and process. Later records replace earlier records.
  */
 export interface VerificationRecord {
   implementation: string;
