@@ -127,6 +127,7 @@ class LoadExecutor:
             host=endpoint.authority,
             unix=endpoint.unix.checked_path() if endpoint.unix else "",
             accept=kind.accept,
+            protocol=kind.protocol,
             tls_fixed=kind.tls,
             load=load,
             seconds=seconds,

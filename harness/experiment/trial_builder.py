@@ -88,6 +88,7 @@ class TrialBuilder:
             sent_late=result.sent_late,
             arrivals=result.arrivals,
             tls_sessions=result.tls_sessions,
+            peer_settings=result.peer_settings,
         )
 
     def _link_share(self, result: LoadResult) -> float | None:

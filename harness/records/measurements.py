@@ -160,6 +160,7 @@ class LoadCounts(Record):
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
     # Number of TLS connections by version, cipher suite, group, protocol, and whether the handshake was full.
     tls_sessions: dict[str, Int64] | None = None
+    peer_settings: dict[str, Int64] | None = None  # settings of the HTTP/2 server, the lowest of all connections
 
 
 class LoadObservations(Record):

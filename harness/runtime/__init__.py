@@ -26,6 +26,7 @@ class Endpoint:
     port: int
     name: str = ""  # ``Host`` header from the user's URL; empty to use ``host`` and ``port``
     tls: bool = False
+    protocol: str = "http/1.1"  # the protocol that clients offer in the TLS handshake
     unix: UnixSocket | None = None  # if set, clients connect to it instead of host and port
 
     @property
@@ -58,16 +59,16 @@ class Endpoint:
         if not self.tls:
             return connection
         name = None if ":" in self.host else self.host
-        return _tls_context().wrap_socket(connection, server_hostname=name, do_handshake_on_connect=False)
+        return _tls_context(self.protocol).wrap_socket(connection, server_hostname=name, do_handshake_on_connect=False)
 
 
 @cache
-def _tls_context() -> ssl.SSLContext:
+def _tls_context(protocol: str) -> ssl.SSLContext:
     """Return a context that accepts every certificate, because services under test use self-signed certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([protocol])
     return context
 
 
@@ -144,7 +145,9 @@ def endpoint_of(server: Server, test_type: TestType) -> Endpoint:
     """Return the address at which a server serves a test type."""
     if not test_type.port_variable or server.inputs is None:
         return server.endpoint
-    return replace(server.endpoint, port=server.inputs.ports[test_type.port_variable], tls=test_type.tls)
+    port = server.inputs.ports[test_type.port_variable]
+    protocol = "h2" if test_type.protocol == "http2" else "http/1.1"
+    return replace(server.endpoint, port=port, tls=test_type.tls, protocol=protocol)
 
 
 class Inputs(Protocol):

@@ -59,12 +59,14 @@ class Faults(_Part):
     timeout: Count
     framing: Count
     dropped: Count  # requests lost because an earlier error closed their connection
+    reset: Count  # HTTP/2 streams that the server reset
+    mismatch: Count  # WebSocket messages with a different echo
     status: Count
     lacking: Count  # scenario responses without a value that a later step needs
 
     def errors(self, unanswered: int) -> ErrorCounts:
         """Convert the counts to recorded errors. The ``unanswered`` requests count as timeouts."""
-        read = self.closed + self.framing + self.dropped + self.lacking
+        read = self.closed + self.framing + self.dropped + self.reset + self.mismatch + self.lacking
         timeout = self.timeout + unanswered
         return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
 
@@ -97,6 +99,7 @@ class Total(_Part):
     """The last line of a generator's output, with the totals of the load (docs/load-generator.md)."""
 
     loop: Literal["closed", "open", "scenario"]
+    protocol: str = "http1"
     depth: Count
     seconds: MeasuredSeconds
     in_time: dict[str, Count]  # counts up to the end of the load, used to compute throughput
@@ -110,6 +113,7 @@ class Total(_Part):
     unasked_bytes: Count
     connections_hung: Count
     connections_closed_by_peer: Count
+    peer_settings: dict[str, Count] | None = None  # the lowest settings of an HTTP/2 server
     tls_sessions: dict[str, Count] = Field(default={})  # connections with TLS by negotiated parameters
     sampled: Count
     errors: Faults
@@ -153,12 +157,13 @@ def merge_totals(parts: Sequence[Total]) -> Total:
     Counts and CPU times are added, and distributions are merged. The longest duration is used, because the monotonic
     clocks of different machines cannot be compared.
     """
-    if len({(part.loop, part.depth) for part in parts}) > 1:
-        raise ValueError("loads that differ in loop type or depth cannot be merged")
+    if len({(part.loop, part.protocol, part.depth) for part in parts}) > 1:
+        raise ValueError("loads that differ in loop type, protocol or depth cannot be merged")
     waits = [part.run_queue_wait_seconds for part in parts]
     return _add(parts).model_copy(
         update={
             "depth": parts[0].depth,
+            "peer_settings": parts[0].peer_settings,
             "seconds": max(part.seconds for part in parts),
             "drain_seconds": max(part.drain_seconds for part in parts),
             "run_queue_wait_seconds": None if None in waits else sum(filter(None, waits)),

@@ -33,7 +33,18 @@ RUN = LoadRun(
 OPEN = replace(RUN, load=OpenLoop(rate=500.0, connections=64), late_after=0.01)
 PLAYED = replace(RUN, load=Scenario(factor=8, connections=64), use_cases=USE_CASES)
 READY = {"kind": "ready", "ready": True, "connections": 64, "connections_asked": 64, "pid": 5, "now_ns": 1}
-FAULTS = {"connect": 1, "write": 2, "closed": 4, "timeout": 8, "framing": 16, "dropped": 32, "status": 64, "lacking": 0}
+FAULTS = {
+    "connect": 1,
+    "write": 2,
+    "closed": 4,
+    "timeout": 8,
+    "framing": 16,
+    "dropped": 32,
+    "reset": 128,
+    "mismatch": 256,
+    "status": 64,
+    "lacking": 0,
+}
 NO_FAULTS = dict.fromkeys(FAULTS, 0)
 
 

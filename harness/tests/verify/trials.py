@@ -42,6 +42,7 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
                 threads=1,
                 seed=context.seed,
                 sampling=trial.sampling,
+                protocol=test_type.protocol,
                 tls_fixed=test_type.tls,
                 requests=trial.requests,
                 use_cases=test_type.use_cases,

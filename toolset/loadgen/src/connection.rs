@@ -4,16 +4,28 @@ use std::collections::VecDeque;
 
 use rustix::io::Errno;
 
+use crate::http2::Http2Session;
 use crate::response::{CapturedResponse, Reader};
 use crate::transport::{Peer, Transport, is_transient};
+use crate::websocket::WebSocketSession;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionState {
     #[default]
     Down,
-    Connecting, // during the handshake
+    Connecting, // during the handshake of TCP or TLS
+    Opening,    // until the server has agreed to the protocol
     Up,
+}
+
+/// State of the protocol on a connection.
+#[derive(Debug, Default)]
+pub enum Session {
+    #[default]
+    Http1, // the connection's reader has the state
+    Http2(Box<Http2Session>),
+    WebSocket(Box<WebSocketSession>),
 }
 
 /// Key of a request whose response is not captured.
@@ -37,6 +49,7 @@ pub struct Connection {
     pub since: u64,                            // start of the handshake, in nanoseconds
     pub in_free_list: bool,                    // whether the connection is in the pool's free list
     pub outstanding: VecDeque<PendingRequest>, // oldest first
+    pub session: Session,
     pub reader: Reader,
     pub unsolicited: bool,         // whether the response being read belongs to no request
     pub capture: CapturedResponse, // the response being read, if it is captured
@@ -72,7 +85,16 @@ impl Connection {
     /// Return whether the connection is up and has fewer than `depth` outstanding requests.
     #[inline]
     pub fn has_room(&self, depth: usize) -> bool {
-        self.state == ConnectionState::Up && self.outstanding.len() < depth && self.out.is_empty()
+        let capacity = match &self.session {
+            Session::Http1 | Session::WebSocket(_) => depth,
+            Session::Http2(session) => session.capacity(),
+        };
+        self.state == ConnectionState::Up && self.outstanding.len() < capacity && self.out.is_empty()
+    }
+
+    /// Return whether no bytes wait to be written.
+    pub fn all_written(&self) -> bool {
+        self.out.is_empty()
     }
 
     /// Write as many bytes as the kernel accepts, and buffer the rest.
@@ -114,6 +136,7 @@ impl Connection {
         self.state = ConnectionState::Down;
         self.served = 0;
         self.outstanding.clear();
+        self.session = Session::Http1;
         self.reader.reset();
         self.unsolicited = false;
         self.out.clear();

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::arrival::Arrival;
+use crate::http2::PeerSettings;
 use crate::sampling::Sampler;
 use crate::tally::{LoadCounts, ScenarioTally, Tally};
 
@@ -89,6 +90,7 @@ pub struct WorkerResult {
     /// Nanoseconds for which the thread was runnable but not running; `None` if the kernel does not report it.
     pub run_queue_wait: Option<u64>,
     pub sampler: Sampler,
+    pub settings: PeerSettings, // lowest settings of all connections
     /// Counts of a scenario, and its arrivals if responses are recorded.
     pub scenario: Option<(ScenarioTally, Vec<Arrival>)>,
 }

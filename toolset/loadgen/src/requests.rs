@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+use crate::http2::EncodedRequest;
 use crate::random::Random;
 use crate::response::ended_by_crlf;
 
@@ -11,6 +12,7 @@ use crate::response::ended_by_crlf;
 #[derive(Clone, Debug)]
 pub struct Request {
     pub bytes: Vec<u8>,     // head and body
+    pub head_length: usize, // length of the head in `bytes`
     pub target: String,     // request target
     pub bodiless: bool,     // whether the response has no body (HEAD)
     status: u16,            // expected status; 0 for any 2xx
@@ -42,7 +44,8 @@ impl RequestTable {
     /// Create a table with a single GET request. `lines` are complete header lines.
     pub fn single_get(target: &str, lines: &str) -> Self {
         let bytes = format!("GET {target} HTTP/1.1\r\n{lines}\r\n").into_bytes();
-        Self(vec![Request { bytes, target: target.to_owned(), bodiless: false, status: 0, cumulative_weight: 1.0 }])
+        let (head_length, target) = (bytes.len(), target.to_owned());
+        Self(vec![Request { bytes, head_length, target, bodiless: false, status: 0, cumulative_weight: 1.0 }])
     }
 
     /// Parse JSON lines, one request each. An error names the line.
@@ -72,6 +75,7 @@ impl RequestTable {
             let (bytes, target) = ([line.head.as_bytes(), &body].concat(), target.to_owned());
             requests.push(Request {
                 bytes,
+                head_length: line.head.len(),
                 target,
                 bodiless: method == "HEAD",
                 status: line.status,
@@ -93,6 +97,16 @@ impl RequestTable {
     #[inline]
     pub fn get(&self, index: u32) -> &Request {
         &self.0[index as usize]
+    }
+
+    /// Return all requests in HTTP/2's form. An error names the request's line.
+    pub fn encode(&self, scheme: &str) -> Result<Vec<EncodedRequest>, String> {
+        let encode = |(index, request): (usize, &Request)| {
+            let (head, body) = request.bytes.split_at(request.head_length);
+            EncodedRequest::new(&String::from_utf8_lossy(head), body, scheme)
+                .map_err(|message| format!("line {}: {message}", index + 1))
+        };
+        self.0.iter().enumerate().map(encode).collect()
     }
 
     /// Return the number of requests.

@@ -44,6 +44,14 @@ impl CapturedResponse {
         Self { limit: limit.clamp(BODY_LIMITS.0, BODY_LIMITS.1), ..Self::default() }
     }
 
+    /// Append a part of the body, up to the limit.
+    #[inline]
+    pub fn append(&mut self, part: &[u8]) {
+        let room = self.limit.saturating_sub(self.body.len());
+        self.truncated |= part.len() > room;
+        self.body.extend_from_slice(&part[..part.len().min(room)]);
+    }
+
     /// Release the memory of a long body.
     pub fn release(&mut self) {
         if self.body.capacity() > BODY_LIMITS.0 {
@@ -262,9 +270,7 @@ impl Reader {
 fn take(data: &[u8], left: u64, sink: &mut Sink) -> usize {
     let take = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
     if let Some(capture) = sink {
-        let room = capture.limit.saturating_sub(capture.body.len());
-        capture.truncated |= take > room;
-        capture.body.extend_from_slice(&data[..take.min(room)]);
+        capture.append(&data[..take]);
     }
     take
 }

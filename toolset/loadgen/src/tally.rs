@@ -21,7 +21,9 @@ impl Accumulate for u64 {
 
 impl Accumulate for BTreeMap<String, u64> {
     fn add(&mut self, other: &Self) {
-        other.iter().for_each(|(key, count)| *self.entry(key.clone()).or_default() += count);
+        for (key, count) in other {
+            *self.entry(key.clone()).or_default() += count;
+        }
     }
 }
 
@@ -78,6 +80,12 @@ accumulating! {
         tls_sessions: BTreeMap<String, u64>,
         /// Connections that the peer closed or reset, including closes announced in a response.
         connections_closed_by_peer: u64,
+        /// Messages of HTTP/2 servers that a connection takes no further requests.
+        goaways: u64,
+        /// Requests that a server announced not to have processed. They were sent again, and `sent` counts them once.
+        repeated: u64,
+        /// WebSocket connections that the server closed with status code 1000 after the generator had closed them.
+        normal_closures: u64,
         /// Connections closed because no response came within the timeout.
         connections_hung: u64,
         /// Maximum number of due requests that waited for a free connection at the same time.
@@ -174,17 +182,22 @@ pub enum Fault {
     Closed,
     /// No complete response within the timeout.
     Timeout,
-    /// The response is not HTTP/1.1, or its end cannot be determined.
+    /// The response violates the protocol, or its end cannot be determined.
     Framing,
     /// The connection was closed because an earlier request on it failed.
     Dropped,
+    /// HTTP/2 only: the server reset the stream.
+    Reset,
+    /// WebSocket only: the echo differs from the message.
+    Mismatch,
     /// Unexpected status.
     Status,
     /// Scenario only: the response lacks a value that a later step needs.
     MissingCapture,
 }
 
-const FAULT_NAMES: [&str; 8] = ["connect", "write", "closed", "timeout", "framing", "dropped", "status", "lacking"];
+const FAULT_NAMES: [&str; 10] =
+    ["connect", "write", "closed", "timeout", "framing", "dropped", "reset", "mismatch", "status", "lacking"];
 
 impl Fault {
     /// Return the fault's name as it appears in the output.

@@ -20,7 +20,9 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
 
-/// TLS records are read only while the read buffer has at least this many free bytes.
+/// Name of HTTP/2 in TLS (RFC 7301).
+pub const H2: &[u8] = b"h2";
+/// Free space in a read buffer, in bytes, that is required to read further TLS records.
 const RECORD_SPACE: usize = 64 * 1024;
 
 /// The address of a server.
@@ -64,8 +66,10 @@ impl Peer {
 
     /// Create a peer with TLS. Certificates are not verified, because they are often self-signed.
     ///
+    /// The server must select the protocol `alpn`, except that HTTP/1.1 needs no selection.
+    ///
     /// With `fixed`, all servers negotiate the same parameters: TLS 1.3, one cipher suite, one group, no resumption.
-    pub fn with_tls(address: Address, host: &str, fixed: bool) -> Result<Self, String> {
+    pub fn with_tls(address: Address, host: &str, alpn: &[u8], fixed: bool) -> Result<Self, String> {
         let mut provider = ring::default_provider();
         if fixed {
             provider.cipher_suites = vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256];
@@ -83,7 +87,7 @@ impl Peer {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![alpn.to_vec()];
         if fixed {
             config.resumption = Resumption::disabled();
         }
@@ -120,6 +124,7 @@ impl Write for Socket {
 pub struct Transport {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+    needs_h2: bool,
 }
 
 impl AsFd for Transport {
@@ -158,7 +163,8 @@ impl Transport {
                 Some(Box::new(client))
             }
         };
-        Ok(Self { socket: Socket(socket), tls })
+        let needs_h2 = peer.tls.as_ref().is_some_and(|(config, _)| config.alpn_protocols == [H2]);
+        Ok(Self { socket: Socket(socket), tls, needs_h2 })
     }
 
     /// Continue the handshake after an event. Return the events to wait for, or `None` if the stream is ready.
@@ -188,6 +194,9 @@ impl Transport {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if tls.alpn_protocol() != Some(H2) && self.needs_h2 {
+            return Err(io::Error::other("the server did not select HTTP/2"));
         }
         self.send_records()?;
         Ok(None)
@@ -243,7 +252,7 @@ impl Transport {
         }
     }
 
-    /// Write as many bytes as possible. TLS buffers all bytes, and `wants_write` tells whether some are still unsent.
+    /// Write as many bytes as possible. With TLS, all bytes are accepted, and `wants_write` tells whether some remain.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };
@@ -252,7 +261,7 @@ impl Transport {
         Ok(taken)
     }
 
-    /// Return whether buffered TLS records are still unsent.
+    /// Return whether TLS records wait to be sent.
     #[inline]
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
@@ -276,7 +285,7 @@ pub fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// A verifier that accepts every certificate, but checks that the server owns the certificate's private key.
+/// A verifier that accepts every certificate, but checks that the server has the certificate's key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

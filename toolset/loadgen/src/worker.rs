@@ -1,8 +1,10 @@
 //! A worker thread, which generates a share of the load over a share of the connections.
 
 mod connecting;
+mod echoes;
 mod reading;
 mod sending;
+mod streams;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,10 +14,11 @@ use std::sync::Arc;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::arguments::Plan;
+use crate::arguments::{Plan, Protocol};
 use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
 use crate::connection::{Connection, ConnectionState};
 use crate::coordination::{CANCELLED, Event, EventSender, LoadPeriod, LoadPhase, WorkerResult};
+use crate::http2::{EncodedRequest, Limits, PeerSettings};
 use crate::random::Random;
 use crate::response::HeadCache;
 use crate::sampling::Sampler;
@@ -23,6 +26,7 @@ use crate::scenario_runner::ScenarioRunner;
 use crate::schedule::Schedule;
 use crate::system::{disable_timer_slack, run_queue_wait};
 use crate::tally::{LoadCounts, Tally};
+use crate::websocket::MessagePool;
 
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
@@ -44,7 +48,8 @@ const WAKE: u64 = u64::MAX;
 struct DueRequest {
     intended: u64,
     noticed: u64,
-    arrival: u32, // index of the arrival in a scenario
+    arrival: u32,                 // index of the arrival in a scenario
+    repeated: Option<(u32, u32)>, // place and key of a request that is sent again
 }
 
 /// The plan and the means of communication that a worker shares with the main thread.
@@ -78,7 +83,10 @@ pub struct Worker {
     outstanding: usize,
     sending: bool,
     closed_loop: bool,
-    batch: Vec<u8>, // requests that a closed loop writes at once
+    batch: Vec<u8>, // requests that a closed loop writes at once, or frames of HTTP/2
+    limits: Limits, // limits of HTTP/2 connections
+    settings: PeerSettings,
+    messages: MessagePool, // messages of WebSocket connections
     next_due: u64,
     schedule: Option<Schedule>,     // open loop only
     runner: Option<ScenarioRunner>, // scenario only
@@ -123,7 +131,19 @@ impl Worker {
             outstanding: 0,
             sending: false,
             closed_loop: plan.closed_loop(),
-            batch: plan.requests.get(0).bytes.repeat(arguments.depth),
+            batch: if plan.opens_sessions() { Vec::new() } else { plan.requests.get(0).bytes.repeat(arguments.depth) },
+            limits: Limits {
+                depth: arguments.depth,
+                window: arguments.window,
+                body: body_limit / arguments.depth,
+                shared_table: EncodedRequest::share_table(&plan.encoded),
+            },
+            settings: PeerSettings::default(),
+            messages: if arguments.protocol == Protocol::Websocket {
+                MessagePool::new(&mut Random::new(arguments.seed))
+            } else {
+                MessagePool::default()
+            },
             next_due: u64::MAX,
             schedule: None,
             runner: plan.scenario.clone().map(|scenario| ScenarioRunner::new(scenario, answers.file.is_some())),
@@ -237,6 +257,7 @@ impl Worker {
         }
         self.check_timeouts(time); // count timeouts since the last check
         let drained = time;
+        self.close_sessions();
         let unsent = self.backlog.len();
         self.backlog.clear();
         let linger_until = drained + self.context.plan.arguments.linger_seconds;
@@ -252,6 +273,7 @@ impl Worker {
             drain_time: drained - began,
             run_queue_wait: run_queue_wait().zip(waited).map(|(after, before)| after - before),
             sampler: self.sampler,
+            settings: self.settings,
             scenario: self.runner.map(ScenarioRunner::finish),
         })));
     }

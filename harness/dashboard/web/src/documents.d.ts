@@ -635,6 +635,9 @@ export interface Trial {
   tls_sessions: {
     [k: string]: number;
   } | null;
+  peer_settings: {
+    [k: string]: number;
+  } | null;
   id: string;
   implementation: string;
   test_type: string;
