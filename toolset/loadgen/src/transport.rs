@@ -22,7 +22,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKin
 
 /// Name of HTTP/2 in TLS (RFC 7301).
 pub const H2: &[u8] = b"h2";
-/// Free space in a read buffer, in bytes, that is required to read further TLS records.
+/// TLS records are read only while the read buffer has at least this many free bytes.
 const RECORD_SPACE: usize = 64 * 1024;
 
 /// The address of a server.
@@ -252,7 +252,7 @@ impl Transport {
         }
     }
 
-    /// Write as many bytes as possible. With TLS, all bytes are accepted, and `wants_write` tells whether some remain.
+    /// Write as many bytes as possible. TLS buffers all bytes, and `wants_write` tells whether some are still unsent.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };
@@ -261,7 +261,7 @@ impl Transport {
         Ok(taken)
     }
 
-    /// Return whether TLS records wait to be sent.
+    /// Return whether buffered TLS records are still unsent.
     #[inline]
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
@@ -285,7 +285,7 @@ pub fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// A verifier that accepts every certificate, but checks that the server has the certificate's key.
+/// A verifier that accepts every certificate, but checks that the server owns the certificate's private key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
