@@ -8,8 +8,8 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -20,7 +20,7 @@ from rich.text import Text
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags, Strings, complete_names, complete_runs, results_folder
 from harness.cli.output import VerdictOutputs, print_problems
-from harness.cli.run import run_benchmark
+from harness.cli.run import print_prediction, run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import Exit, TfbError, UsageError
@@ -142,7 +142,8 @@ def command(
 
     For example:
       ./tfb compare 20260101 20260102            two runs
-      ./tfb compare --base main                  the service in this folder
+      ./tfb compare --base main                  the service in this folder, or
+                                                 (in a clone) implementations
       ./tfb compare --base main --test express   an implementation
 
     The exit code is 0 if everything is faster, or unchanged within --threshold;
@@ -154,10 +155,13 @@ def command(
     """
     if _is_service(comparison, service):
         return _compare_service(run, comparison, service, flags)
-    _require_consistent(run, comparison, service)
+    _require_consistent(run, comparison, service, flags)
     results, titles = results_folder(flags.results), {}
     if comparison.base or comparison.copy:
-        run_a, run_b = _measure_sides(comparison, flags)
+        with _sides(comparison, flags) as settings:
+            if settings.dry_run:
+                return print_prediction(settings)
+            run_a, run_b = _measure_copies(settings) if comparison.copy else _measure_commits(settings)
     elif run[0].endswith(".json") and Path(run[0]).is_file():  # published rounds are files, and runs are folders
         return compare_with_round(Path(run[0]), find_run(results, run[1]), as_json=flags.json)
     else:
@@ -211,7 +215,9 @@ def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: S
         return Exit.UNTESTABLE
 
 
-def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags) -> None:
+def _require_consistent(
+    run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags, flags: RunFlags
+) -> None:
     """Raise UsageError if the flags contradict each other, or if no runs are given."""
     if service != ServiceFlags(service=service.service) or (comparison.base and INSTALLED):
         raise UsageError(
@@ -221,15 +227,15 @@ def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service
     measures = bool(comparison.base or comparison.copy)
     if len(run) != (0 if measures else 2) or (comparison.base and comparison.copy):
         raise UsageError("compare takes either two runs, --base REV or --copy: give only one of these")
+    if flags.dry_run and not measures:
+        raise UsageError("--dry-run predicts a measurement, but recorded runs are only read: remove the flag")
     if comparison.copy and (len(comparison.test) != 1 or comparison.test[0] in ("run", "all")):
         raise UsageError("--copy takes a single implementation: add --test NAME")
 
 
-def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRecords, RunRecords]:
-    """Measure both versions in a single run.
-
-    Return the records of base (or of the control copy), and the records of the working tree.
-    """
+@contextmanager
+def _sides(comparison: ComparisonFlags, flags: RunFlags) -> Iterator[Settings]:
+    """Yield the settings of a run that measures both versions. The folder of base's files exists within the block."""
     if flags.part:
         raise UsageError(
             "--part: --base and --copy compare two sides within one run, but parts may separate the sides. "
@@ -238,27 +244,30 @@ def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRec
     source = ("--copy",) if comparison.copy else ("--base", str(comparison.base))
     command = ("compare", *source, *comparison.test)
     settings = resolve_settings(Invocation(mode="benchmark", test=comparison.test, flags=flags, command=command))
-    settings = replace(settings, consent=resolve_consent(settings))
-    return _measure_copies(settings) if comparison.copy else _measure_commits(settings, str(comparison.base))
-
-
-def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
+    if not settings.dry_run:
+        settings = replace(settings, consent=resolve_consent(settings))
+    if comparison.copy:
+        yield replace(settings, control_copy=ControlCopy(suffix=COPY, frameworks=settings.frameworks))
+        return
     with ownership.make_scratch_folder("base") as scratch:
-        git = Repository.containing(REPOSITORY)
+        git, revision = Repository.containing(REPOSITORY), str(comparison.base)
         for note in git.export(git.commit(revision), scratch, "frameworks"):
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no frameworks/ folder: name a commit that has one")
         accounts.share_folder(scratch)  # servers run under separate accounts, which must be able to enter the folder
-        copy = ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",))
-        return split(run_benchmark(replace(settings, control_copy=copy)).records, BASE)
+        yield replace(settings, control_copy=ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",)))
+
+
+def _measure_commits(settings: Settings) -> tuple[RunRecords, RunRecords]:
+    """Measure both versions. Return the records of base and those of the working tree."""
+    return split(run_benchmark(settings).records, BASE)
 
 
 def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
     """Measure an implementation and a control copy. Save the noise floor for later runs with the same profile."""
     (name,) = settings.selection.test
-    copy = ControlCopy(suffix=COPY, frameworks=settings.frameworks)
-    records = run_benchmark(replace(settings, control_copy=copy)).records
+    records = run_benchmark(settings).records
     try:
         floor = noise_floor(
             records.trials,

@@ -44,9 +44,8 @@ def execute(invocation: Invocation) -> int:
         settings = replace(settings, consent=resolve_consent(settings))
     with interruption.held_while_loading():
         from harness.experiment import modes
-        from harness.experiment.predicted import dry_run
     if settings.dry_run:
-        return dry_run(settings)
+        return print_prediction(settings)
     if getattr(invocation.flags, "profiler", False):
         return _profile(settings)
     match settings.mode:
@@ -65,12 +64,6 @@ def _profile(settings: Settings) -> int:
 
 
 def _benchmark(settings: Settings) -> int:
-    if others := active_runs(settings.results):
-        print(
-            f"tfb: warning: still running: {printable(', '.join(others))}. Concurrent runs compete for CPU time, which "
-            "makes their results invalid. Press Ctrl-C, and wait until the other runs end",
-            file=sys.stderr,
-        )
     outcome = run_benchmark(settings)
     _print_outcome(settings, outcome)
     return outcome.exit_code
@@ -80,6 +73,12 @@ def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None
     """Carry out a run and show its progress. Tests pass ``dependencies`` that do not need real servers."""
     from harness.experiment import progress, workflow
 
+    if others := active_runs(settings.results):
+        print(
+            f"tfb: warning: still running: {printable(', '.join(others))}. Concurrent runs compete for CPU time, which "
+            "makes their results invalid. Press Ctrl-C, and wait until the other runs end",
+            file=sys.stderr,
+        )
     tracker = progress.ProgressTracker(progress.make_display(quiet=settings.quiet or settings.json))
     try:
         with interruption.deferred():
@@ -126,6 +125,13 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
     )
 
 
+def print_prediction(settings: Settings) -> int:
+    """Print the predicted run instead of measuring, and return the exit code."""
+    with interruption.held_while_loading():
+        from harness.experiment.predicted import dry_run
+    return dry_run(settings)
+
+
 def _notes(settings: Settings) -> Iterator[str]:
     """Yield warnings about selected folders, and notes about omitted implementations and test types."""
     from harness.experiment.selection import can_reach_upstream
@@ -136,7 +142,7 @@ def _notes(settings: Settings) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in scan.warnings if warning.startswith(folders))
     containers = ", ".join(i.name for i in selected if not i.local)
     if containers and settings.runtime != "docker":
-        yield f'skipped unless a Docker engine responds, because they have no "local" block: {containers}'
+        yield f'these have no "local" block, so they run only if a Docker engine responds: {containers}'
     declared = {name for i in selected for name in i.urls}
     omitted = [name for name in settings.test_types if name in declared and TEST_TYPES[name].calls_upstream]
     if omitted and not can_reach_upstream(selected, settings):

@@ -170,8 +170,8 @@ class _Progress:
         self.last_problem = f"the last response to {request_line} was {response.status} {body!r}"
         self.lasting_problem = ""
         if response.status < 500:
-            path = "a path in benchmark_config.json, or service.ready in tfb.toml"
-            self.last_problem += f": use {path}, for which GET returns 200 without a redirect or login"
+            path = "the path in benchmark_config.json or the service's tfb.toml (a request's path, or service.ready)"
+            self.last_problem += f": change {path} to one for which GET returns 200 without a redirect or login"
             self.lasting_problem = f"the server is idle, and {self.last_problem}"
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Annotated
@@ -176,7 +177,8 @@ def command(
         print(f"Also recognised: {others}. To use a different one, change [service]")
     for advice in stack.advice:
         print(f"To do: {advice}")
-    print(f"Check the start command and the request, then run `{PROGRAM} compare --base main`")
+    where = "" if service == Path.cwd() else f"--service {shlex.quote(folder)} "
+    print(f"Check the start command and the request, then run `{PROGRAM} compare {where}--base main`")
     return Exit.OK
 
 

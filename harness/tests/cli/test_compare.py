@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.cli.compare import COPY, split
+from harness.cli.compare import BASE, COPY, split
 from harness.errors import Exit
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
@@ -150,3 +150,16 @@ def test_a_run_is_compared_with_a_published_round(tmp_path: Path, capsys: pytest
     assert "Round 99" in text
     assert "json: 0 of 1 pairs in the same order" in text
     assert ClosedLoop(connections=64).label not in text  # the two runs have different loads, so no load is named
+
+
+@pytest.mark.parametrize("flags", [("--base", "HEAD"), ("--copy",)])
+def test_a_dry_run_measures_nothing(flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--test", "express", "--type", "json", "--runtime", "local", "--dry-run", "--results", str(tmp_path))
+    assert cli.main(["compare", *flags, *words]) == Exit.OK
+    assert f"express{BASE if flags[0] == '--base' else COPY}  json" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_recorded_runs_have_no_dry_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compared(tmp_path, "--dry-run") == Exit.USAGE
+    assert "--dry-run predicts a measurement" in capsys.readouterr().err

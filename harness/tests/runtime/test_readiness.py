@@ -74,7 +74,7 @@ def test_service_declares_the_status_that_shows_readiness() -> None:
 def test_missing_route_of_idle_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.2)
     started_at = time.monotonic()
-    with ReferenceServer() as server, pytest.raises(StartError, match=r"GET /nothing was 404.*use a path"):
+    with ReferenceServer() as server, pytest.raises(StartError, match=r"GET /nothing was 404.*change the path"):
         wait_until_ready(up(server.endpoint, cpus=0.0), "/nothing", started_at)
     assert time.monotonic() - started_at < 20
 

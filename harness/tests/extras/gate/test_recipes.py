@@ -39,6 +39,7 @@ def test_init_proposes_production_mode(recipe: Recipe, tmp_path: Path, capsys: p
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     said = capsys.readouterr().out
     assert f"written for {recipe.stack} (" in said
+    assert f"compare --service {tmp_path} --base main" in said
     assert "PORT" not in said
     file = service.read_service(tmp_path)
     assert str(file.service.start) == recipe.start
