@@ -22,6 +22,7 @@ class FakeTrial(TrialVerification):
     def __init__(self, world: FakeWorld, asked: str) -> None:
         self.world, self.asked = world, asked
         self.sampling = Sampling(share=0.01, max_responses=100, max_bytes=1 << 20)
+        self.requests = ()
 
     def __enter__(self) -> Self:
         return self
