@@ -35,7 +35,7 @@ class MeasuredLoad:
 
 @dataclass(kw_only=True)
 class LoadExecutor:
-    """An executor of warm-up and measured loads on running processes."""
+    """An executor for warm-up loads and measured loads on running processes."""
 
     seed: int
     profile: Profile
@@ -127,6 +127,7 @@ class LoadExecutor:
             host=endpoint.authority,
             unix=endpoint.unix.checked_path() if endpoint.unix else "",
             accept=kind.accept,
+            protocol=kind.protocol,
             tls_fixed=kind.tls,
             load=load,
             seconds=seconds,

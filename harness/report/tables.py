@@ -1,4 +1,4 @@
-"""Builds the tables of a ranking as text. All readable reports use the same figures, terms and columns."""
+"""Builds the tables of a ranking as text. All human-readable reports use the same figures, terms and columns."""
 
 import math
 from collections import Counter
@@ -33,7 +33,7 @@ Percentiles = Mapping[str, Estimate]
 class Column:
     """A column of a table. If the terminal is too narrow, the columns with the highest ``order`` move to a table below.
 
-    A reader must be able to understand a moved column from the header alone.
+    The header must be sufficient to understand a moved column.
     """
 
     header: str
@@ -170,7 +170,7 @@ def draw_interval(
 
 
 def _format_factor(value: float) -> str:
-    """Format a factor as the dashboard does: three digits, two decimals below 10, and two digits below 0.095."""
+    """Format a factor as the dashboard does, for example 123, 12.3, 1.23, 0.12 or 0.023."""
     small = 0 < value < 0.095
     digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{digits}f}"

@@ -1,4 +1,4 @@
-// One server per verticle instance and event loop, with the routes of the tests and the headers of all responses.
+// The server of a verticle instance, which has its own event loop: the tests' routes and the common response headers.
 import { Eta } from './node_modules/eta/dist/core.js';
 
 import { WorldCache } from './cache.mjs';
@@ -154,7 +154,7 @@ get('/fortunes').handler((ctx) => {
   });
 });
 
-// Responses of the router itself: undecodable or unknown paths, other methods, and handlers that throw.
+// The router's own responses, to undecodable or unknown paths, to other methods, and after handlers that throw.
 for (const status of [400, 404, 405, 500]) {
   router.errorHandler(status, (ctx) => {
     if (ctx.failure()) console.error(`${ctx.request().uri()}: ${ctx.failure()}`);
@@ -170,7 +170,7 @@ function listenOn(port, serverOptions) {
   vertx
     .createHttpServer(serverOptions)
     .requestHandler(router)
-    // Requests that the HTTP decoder rejects get the default response, with the headers that all responses have.
+    // Requests that the HTTP decoder rejects get the default response with the common headers.
     .invalidRequestHandler((request) => {
       addHeaders(request.response(), TEXT_PLAIN);
       HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(request);

@@ -9,7 +9,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
 
-/** JSON with Jackson directly, because Helidon's Jackson module is not released for this version. */
+/** Encodes JSON with Jackson directly, because Helidon's Jackson module has no release for this version. */
 final class Json {
 
     private static final ObjectMapper MAPPER = new ObjectMapper();

@@ -23,7 +23,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Starts the server. Each connection has a virtual thread that serves its requests in sequence and may block. */
+/** Starts the server. Each connection has its own virtual thread, which handles requests in sequence and may block. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());
@@ -91,7 +91,7 @@ public final class Main {
 
     /**
      * Adds the Server header, rejects HEAD, and closes connections on request. Helidon 4.5 would send a body for HEAD,
-     * even in its default 404 response. It also announces that a connection will close, but leaves it open.
+     * even with its default 404 response. It also announces that it will close a connection, but leaves it open.
      */
     private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
         response.header(SERVER);

@@ -22,7 +22,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** The server of one event loop: HTTP server, routes and database connection. */
+/** The server on one event loop: HTTP server, routes and database connection. */
 final class ServerVerticle extends AbstractVerticle {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
