@@ -63,7 +63,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
 
 
 def find_design(name: str) -> Callable[[Plan, int], Design]:
-    """Return a design of the core or of a plugin."""
+    """Return the named design, from the core or a plugin."""
     return DESIGNS.get(name) or Extensions[Callable[[Plan, int], Design]]("designs").load_all()[name]
 
 
@@ -80,7 +80,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
     undecided_pairs: Sequence[tuple[str, str]] = expected
     trials: list[Trial] = []
-    exclusive: set[str] = set()  # implementations that used a CPU while idle, so they run alone from now on
+    exclusive: set[str] = set()  # implementations that used a CPU while idle; each now runs in a separate group
     failed: set[str] = set()  # implementations that did not start
     number, processes_left, start = 0, rules.maximum, 0.0
     while processes_left:

@@ -36,7 +36,7 @@ class MeasuredLoad:
 
 @dataclass(kw_only=True)
 class LoadExecutor:
-    """An executor of warm-up and measured loads on running processes."""
+    """An executor for warm-up loads and measured loads on running processes."""
 
     seed: int
     profile: Profile

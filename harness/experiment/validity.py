@@ -268,7 +268,7 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
     """Compare the responses during an open loop with the due requests; ``value`` is the relative shortfall.
 
     The rule tolerates a plausible number of unfinished requests, but at most the number of connections plus one. The
-    number has a Poisson distribution with a mean of throughput times median latency (Little's law).
+    number of unfinished requests is Poisson-distributed, with a mean of throughput times median latency (Little's law).
     """
     limit = context.open_loop.rate_tolerance
     if not isinstance(trial.load, OpenLoop):

@@ -16,7 +16,7 @@ from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outco
 from harness.report.tables import format_count
 
 REQUIREMENTS = "docs/requirements.md"
-_TARGET = re.compile(r"^GET \S+: ")
+_TARGET = re.compile(r"^[A-Z]+ \S+: ")
 _COUNT = re.compile(r" \(and \d+ more like it\)$")
 _NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except HTTP status codes
 
@@ -37,7 +37,7 @@ def format_result(result: CheckResult) -> str:
 
 
 def group_causes(results: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
-    """Group the failed results of pairs (test type, result) by cause, in order of appearance."""
+    """Group the failed results among (test type, result) pairs by cause, in order of appearance."""
     groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
     for kind, result in results:
         if result.outcome is not Outcome.PASS:

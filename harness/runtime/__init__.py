@@ -45,7 +45,7 @@ class Endpoint:
         return 0 if self.unix or self.tls else self.port
 
     def url(self, path: str) -> str:
-        """Return the absolute URL of a path, with this endpoint's host and port instead of the user's."""
+        """Return the absolute URL of a path. It contains ``host`` and ``port``, even if ``name`` is set."""
         scheme = "https" if self.tls else "http"
         return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{path}"
 
@@ -74,7 +74,7 @@ def _tls_context(protocol: str) -> ssl.SSLContext:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAddress:
-    """A PostgreSQL database's address and accounts. The administrator may read statistics and restore the seed."""
+    """A PostgreSQL database's address and accounts. The administrator may read statistics and restore tables."""
 
     host: str
     port: int
@@ -115,7 +115,7 @@ class ServerProgram(Meter, Protocol):
         return SocketMeter(port)
 
     def identity(self) -> str:
-        """Return the pid or container id with the start time, which change if the server restarts."""
+        """Return the pid or container id, and the start time. They change if the server restarts."""
 
     def require_alive(self) -> None:
         """If the server has exited, raise ServerDiedError with the exit status and the end of the log."""
@@ -230,7 +230,7 @@ class RunningGenerator(Protocol):
         """If the generator waits for ``go``, start the load. Raises LoadError if the generator fails."""
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the exit. Return the exit status, which is negative for a signal, or None after ``seconds``."""
+        """Wait until the generator exits. Return the exit status (negative: a signal), or None after ``seconds``."""
 
     def interrupt(self) -> None:
         """Ask the generator to stop and print the results so far."""
@@ -247,7 +247,7 @@ class GeneratorStart:
     connections: int
     threads: int
     go_sent_at: float  # time.monotonic() when tfb sent ``go``
-    start_seen_at: float | None  # when the generator reported the start; None without a report
+    start_seen_at: float | None  # when the generator reported the start; None if it did not
 
 
 @runtime_checkable
@@ -271,7 +271,7 @@ class Runtime(Protocol):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """Return the accounts that run "builds" and "servers".
+        """Return the accounts under which builds and servers run, with the keys "builds" and "servers".
 
         The mapping is empty for containers, because their images determine the accounts.
         """
@@ -300,7 +300,7 @@ class Runtime(Protocol):
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator. ``program`` is ``wrk`` or a path. Names of scripts in toolset/wrk become paths.
+        """Start a load generator. ``program`` is ``wrk`` or a path. Script names in toolset/wrk become paths.
 
         If ``waits_for_go`` is set, the generator prints that it is ready and waits for a line on stdin. It may write
         files to ``folder``.

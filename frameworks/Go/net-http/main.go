@@ -1,4 +1,4 @@
-// The benchmark's tests on net/http, with the router of the standard library or with chi.
+// Serves the benchmark's tests with net/http, and with the router of the standard library or of chi.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// One server per verticle instance and event loop, with the routes of the tests and the headers of all responses.
+// The server of a verticle instance, which has its own event loop: the tests' routes and the common response headers.
 import { Eta } from './node_modules/eta/dist/core.js';
 
 import { WorldCache } from './cache.mjs';
@@ -28,7 +28,7 @@ const PATIENCE_MS = 3000; // time limit for a database that does not respond
 const MAX_DELAY_MS = 1000;
 const MAX_CALLS = 100;
 
-const { ACCEPT_ENCODING, CONTENT_TYPE, DATE, SERVER, VARY } = HttpHeaders;
+const { ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, IDENTITY, SERVER, VARY } = HttpHeaders;
 const ES4X = HttpHeaders.createOptimized('ES4X');
 const APPLICATION_JSON = HttpHeaders.createOptimized('application/json');
 const TEXT_PLAIN = HttpHeaders.createOptimized('text/plain');
@@ -131,7 +131,8 @@ router.post('/upload').handler((ctx) => {
 if (process.env.STATIC_DIR) {
   get('/static/*')
     .handler((ctx) => {
-      ctx.response().headers().add(SERVER, ES4X).add(DATE, date);
+      // Without Content-Encoding, Vert.x would compress the file for each response.
+      ctx.response().headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_ENCODING, IDENTITY);
       ctx.next();
     })
     .handler(
@@ -153,7 +154,7 @@ get('/fortunes').handler((ctx) => {
   });
 });
 
-// Responses of the router itself: undecodable or unknown paths, other methods, and handlers that throw.
+// The router's own responses, to undecodable or unknown paths, to other methods, and after handlers that throw.
 for (const status of [400, 404, 405, 500]) {
   router.errorHandler(status, (ctx) => {
     if (ctx.failure()) console.error(`${ctx.request().uri()}: ${ctx.failure()}`);
@@ -169,7 +170,7 @@ function listenOn(port, serverOptions) {
   vertx
     .createHttpServer(serverOptions)
     .requestHandler(router)
-    // Requests that the HTTP decoder rejects get the default response, with the headers that all responses have.
+    // Requests that the HTTP decoder rejects get the default response with the common headers.
     .invalidRequestHandler((request) => {
       addHeaders(request.response(), TEXT_PLAIN);
       HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(request);

@@ -47,7 +47,7 @@ class JSON(Response):
 
 
 async def json(_request: Request) -> Response:
-    """Serialize a new object for each request."""
+    """Return a JSON message, which is serialized anew for each request."""
     return JSON({"message": "Hello, World!"})
 
 
@@ -83,7 +83,7 @@ async def updates(request: Request) -> Response:
 
 
 async def fortunes(_request: Request) -> Response:
-    """Return a page of all fortunes and an additional fortune."""
+    """Return a page with all fortunes and an additional one."""
     rows = [*await database.fortunes(), (0, "Additional fortune added at request time.")]
     rows.sort(key=lambda row: row[1])
     return HTMLResponse(fortunes_page.render(fortunes=rows))
@@ -160,7 +160,7 @@ class ServerHeader:
 
 @asynccontextmanager
 async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-    """Open and close the application's connections."""
+    """Open the application's connections at startup, and close them at shutdown."""
     await database.open()
     yield
     await upstream.aclose()

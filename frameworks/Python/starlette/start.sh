@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts a Granian worker for each usable CPU. nproc counts the CPUs of the affinity mask, not of the machine.
+# Starts a Granian worker for each usable CPU. nproc counts the CPUs in the affinity mask, not all CPUs.
 cd "$(dirname "$0")" || exit 1
 
 serve() {

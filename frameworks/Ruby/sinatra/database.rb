@@ -4,7 +4,7 @@ require 'sequel'
 
 # PostgreSQL with Sequel: prepared statements on a pool that connects on demand.
 module Database
-  CONNECTIONS = 8 # for each process, as many as puma.rb has threads
+  CONNECTIONS = 8 # per process, one for each thread that puma.rb configures
   DB = Sequel.connect(
     adapter: 'postgres',
     host: ENV.fetch('DBHOST', 'tfb-database'),
@@ -33,7 +33,7 @@ module Database
 
   def fortunes = SELECT_FORTUNES.call
 
-  # Reads rows, replaces their numbers by those that the block returns, and writes all rows in one statement.
+  # Reads rows, replaces each number with the block's result, and writes all rows in one statement.
   def update(ids)
     DB.synchronize do # one connection for the whole request
       worlds = ids.map { |id| world(id) }

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Puma's settings: a process for each CPU of the affinity mask.
+# Puma's configuration: one process per CPU in the affinity mask.
 
 require 'etc'
 
@@ -9,11 +9,11 @@ workers Etc.nprocessors
 threads 8, 8
 bind "tcp://#{ENV.fetch('HOST', '0.0.0.0')}:#{ENV.fetch('PORT', '8080')}?backlog=4096&low_latency=true"
 preload_app!
-# Workers must not share the connection that Sequel opened to prepare statements.
+# Forked workers must not share the connection on which Sequel prepared the statements.
 before_fork { Database::DB.disconnect }
 silence_single_worker_warning
 raise_exception_on_sigterm false
 force_shutdown_after 3
-# A connection stays open until the client closes it.
+# Practically keep connections open until the client closes them.
 max_fast_inline Float::INFINITY
 persistent_timeout 300

@@ -47,7 +47,7 @@ class LoadRun:
 
 
 class LoadResult(LoadCounts):
-    """The counts of a load, and the resources that the generator used."""
+    """The counts from a load, and the resources that the generator used."""
 
     cpu_seconds: float  # CPU time of the generator
     wait_seconds: float | None = None  # time during which the generator's threads waited for a CPU; unknown for wrk

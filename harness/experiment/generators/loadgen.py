@@ -132,7 +132,7 @@ class Loadgen:
 
 
 def _request_line(request: PreparedRequest, host: str) -> str:
-    """Return a request as a line of the generator's requests file."""
+    """Format a request as a line of the generator's requests file."""
     line = {
         "head": request.head(host).decode(),
         "body_base64": base64.b64encode(request.body).decode(),

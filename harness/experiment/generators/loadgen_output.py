@@ -16,7 +16,7 @@ from harness.units import NS
 DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # fields of type ``Times``
 
 PartT = TypeVar("PartT", bound="_Part")
-# The limits exceed every real load, so that a larger number is an error of the generator.
+# The limits exceed every real load, so a larger number means that the generator is faulty.
 Count = Annotated[int, Field(ge=0, lt=10**15)]
 MeasuredNanoseconds = Annotated[int, Field(ge=0, lt=10**18)]
 MeasuredSeconds = Annotated[float, Field(ge=0, lt=1e9)]
@@ -51,7 +51,7 @@ class Times(_Part):
 
 
 class Faults(_Part):
-    """The numbers of failed requests by type of error."""
+    """Counts of failed requests by error type."""
 
     connect: Count  # failed attempts to connect
     write: Count
@@ -72,7 +72,7 @@ class Faults(_Part):
 
 
 class Operation(_Part):
-    """A step of a use case."""
+    """The results for a step of a use case."""
 
     use_case: str
     operation: str
@@ -85,7 +85,7 @@ class Operation(_Part):
 
 
 class UseCaseResult(_Part):
-    """All arrivals of a use case."""
+    """The results for all arrivals of a use case."""
 
     use_case: str
     due: Count
@@ -102,7 +102,7 @@ class Total(_Part):
     protocol: str = "http1"
     depth: Count
     seconds: MeasuredSeconds
-    in_time: dict[str, Count]  # counts up to the end of the load, from which throughput is computed
+    in_time: dict[str, Count]  # counts up to the end of the load, used to compute throughput
     due: Count
     sent: Count
     received: Count

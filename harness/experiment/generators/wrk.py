@@ -32,7 +32,7 @@ class WrkLine(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Wrk:
-    """The wrk load generator, for closed loops of whole seconds. It does not report latency."""
+    """The wrk load generator, for closed loops that last whole seconds. It does not report latency."""
 
     program: str = "wrk"
     name: Literal["wrk"] = "wrk"

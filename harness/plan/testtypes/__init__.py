@@ -123,7 +123,7 @@ class TestType:
 
     @property
     def open_loop(self) -> bool:
-        """True if the loads are arrivals of use cases instead of closed loops."""
+        """True if the loads are open-loop: use cases arrive at given rates, regardless of earlier responses."""
         return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:

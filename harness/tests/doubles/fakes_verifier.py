@@ -1,10 +1,11 @@
-"""A verifier in memory, for the fake world of ``fakes_world``."""
+"""An in-memory verifier for the fake world in ``fakes_world``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.records.loads import Load
 from harness.records.trial_record import TrialEvidence
@@ -19,8 +20,8 @@ from harness.verify.verifier import Verifier
 class FakeTrial(TrialVerification):
     """A trial verification that returns the fake world's findings."""
 
-    def __init__(self, world: FakeWorld, asked: str) -> None:
-        self.world, self.asked = world, asked
+    def __init__(self, world: FakeWorld, asked: str, requests: Sequence[PreparedRequest]) -> None:
+        self.world, self.asked, self.requests = world, asked, requests
         self.sampling = Sampling(share=0.01, max_responses=100, max_bytes=1 << 20)
 
     def __enter__(self) -> Self:
@@ -42,12 +43,12 @@ class FakeTrial(TrialVerification):
 
 @dataclass
 class FakeVerifier(Verifier):
-    """A verifier that passes, except for given pairs of implementation and test type."""
+    """A verifier that passes everything except the given (implementation, test type) pairs."""
 
     world: FakeWorld
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
-    lost: tuple[CheckResult, ...] = ()  # results at the end of a process
+    lost: tuple[CheckResult, ...] = ()  # check results when a process stops
     seconds: float = 0.1
     begun: set[DatabaseAddress] = field(default_factory=set)
 
@@ -90,7 +91,7 @@ class FakeVerifier(Verifier):
             f"{context.server.implementation.name} {context.test_type.name} {context.load.label} "
             f"{context.database.name} {context.seconds:g} s {context.rate} {context.seed}"
         )
-        return FakeTrial(self.world, is_selected)
+        return FakeTrial(self.world, is_selected, context.test_type.requests)
 
     def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> VerificationRecord:
         self.world.clock.sleep(self.seconds)

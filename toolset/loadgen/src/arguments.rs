@@ -142,7 +142,7 @@ pub struct AnswerOptions {
 pub struct Plan {
     pub arguments: Arguments,
     pub peer: Peer,
-    /// Header lines of every request, each with its line end.
+    /// Header lines of every request, each with its CRLF.
     pub headers: String,
     /// Requests of a closed or open loop.
     pub requests: RequestTable,
@@ -152,7 +152,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Check the arguments, resolve the server's name and read the files. Errors are messages for the user.
+    /// Check the arguments, resolve the server's host name and read the files. Errors are messages for the user.
     pub fn new(mut arguments: Arguments) -> Result<Self, String> {
         if arguments.connections < arguments.threads {
             return Err(format!(

@@ -36,11 +36,11 @@ pub const NOT_SAMPLED: u32 = u32::MAX;
 pub struct PendingRequest {
     pub intended: u64, // time at which the request was due
     pub sent: u64,     // time of the write
-    pub place: u32,    // index of the request in the table, or of the arrival in a scenario
+    pub place: u32,    // index of the request in the table; in a scenario, index of the arrival
     pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
 }
 
-/// A connection to the server. The entry outlives a lost socket, so the worker can reopen the connection.
+/// A connection to the server. It outlives a lost socket, so that the worker can reopen it.
 #[derive(Debug, Default)]
 pub struct Connection {
     pub number: u32, // unique across all workers
@@ -68,7 +68,7 @@ pub enum WriteOutcome {
 }
 
 impl Connection {
-    /// Create a closed connection for `depth` concurrent requests. `body_limit` is the size limit of captured bodies.
+    /// Create a closed connection for `depth` concurrent requests. `body_limit` is the maximum size of captured bodies.
     pub fn new(number: u32, depth: usize, body_limit: usize) -> Self {
         let capture = CapturedResponse::new(body_limit);
         Self { number, outstanding: VecDeque::with_capacity(depth), capture, ..Self::default() }
@@ -82,7 +82,7 @@ impl Connection {
         Ok(self.stream.insert(stream))
     }
 
-    /// Return whether a further request may be sent if at most `depth` requests may be outstanding.
+    /// Return whether the connection is up and has fewer than `depth` outstanding requests.
     #[inline]
     pub fn has_room(&self, depth: usize) -> bool {
         let capacity = match &self.session {
@@ -117,7 +117,7 @@ impl Connection {
         self.stream.as_ref().is_some_and(Transport::wants_write)
     }
 
-    /// Write more of the buffered bytes.
+    /// Write as many of the buffered bytes as the kernel accepts.
     pub fn flush(&mut self) -> WriteOutcome {
         let Some(taken) = write_some(self.stream.as_mut(), &self.out[self.written..]) else {
             return WriteOutcome::Broken;

@@ -20,7 +20,7 @@ use crate::system::raise_file_limit;
 use crate::tally::{Accumulate, LoadCounts, ScenarioTally, Tally};
 use crate::worker::{Worker, WorkerContext};
 
-/// Delay between the go command and the first request, in nanoseconds. All workers wake up during the delay.
+/// Delay between the go command and the first request, in nanoseconds, so that all workers are awake by then.
 const LEAD: u64 = 2 * MILLISECOND;
 
 struct Session {
@@ -64,7 +64,7 @@ pub fn run(plan: Plan) -> Result<ExitReason, String> {
     drop(event_sender);
     let reason = session.run();
     if !matches!(reason, Ok(ExitReason::Results)) {
-        session.period.stop_by(0); // without results, there is no reason to continue a running load
+        session.period.stop_by(0); // stop a running load, because its results will not be printed
         session.start_at(CANCELLED);
     }
     for thread in threads {
@@ -212,7 +212,7 @@ impl Session {
     }
 }
 
-/// Describe the load for the results.
+/// Return the fields of the results that describe the load.
 fn describe(plan: &Plan) -> Value {
     let arguments = &plan.arguments;
     let kind = match (plan.closed_loop(), arguments.rate) {

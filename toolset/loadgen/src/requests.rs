@@ -1,4 +1,4 @@
-//! The requests of a load: always the same request, or requests drawn by weight from a table.
+//! The requests of a load: either a single request that is repeated, or requests drawn by weight from a table.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,11 +16,11 @@ pub struct Request {
     pub target: String,     // request target
     pub bodiless: bool,     // whether the response has no body (HEAD)
     status: u16,            // expected status; 0 for any 2xx
-    cumulative_weight: f64, // sum of this and all earlier weights
+    cumulative_weight: f64, // sum of this request's and all earlier requests' weights
 }
 
 impl Request {
-    /// Return whether the status is the expected status.
+    /// Return whether `status` is the expected status.
     #[inline]
     pub fn expects(&self, status: u16) -> bool {
         if self.status == 0 { (200..300).contains(&status) } else { self.status == status }

@@ -1,4 +1,4 @@
-//! Counts of a worker, and their sum over all workers.
+//! Counts and time distributions of a worker, and their sum over all workers.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ accumulating! {
         due: u64,
         /// Requests written, including failed writes.
         sent: u64,
-        /// Complete responses to requests, of any status.
+        /// Complete responses to requests, with any status.
         received: u64,
         /// Responses with the expected status, or with any 2xx status if the request does not define a status.
         successes: u64,
@@ -88,14 +88,14 @@ accumulating! {
         normal_closures: u64,
         /// Connections closed because no response came within the timeout.
         connections_hung: u64,
-        /// Maximum number of due requests that waited for a free connection.
+        /// Maximum number of due requests that waited for a free connection at the same time.
         backlog_peak: u64,
         errors: FaultCounts,
         /// Complete responses by status.
         statuses: StatusCounts,
         /// Time from the intended send time to the last byte of a successful response; not for a closed loop.
         latency: Distribution,
-        /// Time from the write of the request to the last byte of a successful response.
+        /// Time from writing the request to the last byte of a successful response.
         service: Distribution,
         /// Delay that the generator itself caused; not for a closed loop.
         lag: Distribution,
@@ -114,7 +114,7 @@ accumulating! {
         due: u64,
         /// Responses with the expected status and values.
         answered: u64,
-        /// Requests with neither response nor error at the end.
+        /// Requests that have neither a response nor an error when the drain ends.
         unfinished: u64,
         errors: FaultCounts,
         latency: Distribution,
@@ -128,7 +128,7 @@ accumulating! {
         done: u64,
         /// Arrivals with a failed step.
         failed: u64,
-        /// Arrivals in progress at the end.
+        /// Arrivals still in progress when the drain ends.
         unfinished: u64,
         /// Time from the arrival to the last byte of the last response.
         latency: Distribution,
@@ -170,7 +170,7 @@ impl Serialize for StatusCounts {
     }
 }
 
-/// Cause of a failed request or connection attempt. Failed requests never count as throughput.
+/// Why a request or a connection attempt failed. Failed requests never count as throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {
@@ -184,7 +184,7 @@ pub enum Fault {
     Timeout,
     /// The response violates the protocol, or its end cannot be determined.
     Framing,
-    /// The connection was closed because of a fault of an earlier request.
+    /// The connection was closed because an earlier request on it failed.
     Dropped,
     /// HTTP/2 only: the server reset the stream.
     Reset,
@@ -200,7 +200,7 @@ const FAULT_NAMES: [&str; 10] =
     ["connect", "write", "closed", "timeout", "framing", "dropped", "reset", "mismatch", "status", "lacking"];
 
 impl Fault {
-    /// Return the name of the fault in the output.
+    /// Return the fault's name as it appears in the output.
     pub fn name(self) -> &'static str {
         FAULT_NAMES[self as usize]
     }

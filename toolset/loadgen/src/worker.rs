@@ -1,4 +1,4 @@
-//! A thread that generates a share of the load over a share of the connections.
+//! A worker thread, which generates a share of the load over a share of the connections.
 
 mod connecting;
 mod echoes;
@@ -30,14 +30,15 @@ use crate::websocket::MessagePool;
 
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
-/// Memory for captured bodies, in bytes, which is divided among the connections. Longer bodies are not sampled.
+/// Memory for captured bodies, in bytes, divided among the connections. Bodies longer than a connection's share are not
+/// sampled.
 const CAPTURE_MEMORY: usize = 256 * 1024 * 1024;
-/// Maximum number of concurrent handshakes of a thread. More handshakes could overflow the server's accept queue. The
-/// kernel retries a dropped handshake only after a second.
+/// Maximum number of concurrent handshakes per thread. More could overflow the server's accept queue, and the kernel
+/// retries a dropped handshake only after a second.
 const MAX_HANDSHAKES: usize = 128;
 /// Delay before a failed connection is opened again, in nanoseconds.
 const RETRY_DELAY: u64 = 100 * MILLISECOND;
-/// Retry time of a connection that was closed while idle. It is reopened only when a request waits for a connection.
+/// Marks a connection that was closed while idle: it is reopened only when a request waits for a connection.
 const WHEN_NEEDED: u64 = u64::MAX;
 /// Epoll identifier of the wake-up descriptor; connections use their index.
 const WAKE: u64 = u64::MAX;
@@ -51,7 +52,7 @@ struct DueRequest {
     repeated: Option<(u32, u32)>, // place and key of a request that is sent again
 }
 
-/// Everything that a worker shares with the main thread.
+/// The plan and the means of communication that a worker shares with the main thread.
 #[derive(Debug)]
 pub struct WorkerContext {
     pub plan: Arc<Plan>,
@@ -60,15 +61,15 @@ pub struct WorkerContext {
     pub wake: OwnedFd, // eventfd that interrupts the worker's wait
 }
 
-/// The connections that can take a request, and the connections to open.
+/// The connections that are ready for another request, and the connections to reopen.
 #[derive(Debug)]
 struct ConnectionPool {
-    free: VecDeque<u32>, // open loops and scenarios: connections with room, longest free first
-    down: BinaryHeap<Reverse<(u64, u32)>>, // closed connections by the time of the next attempt
+    free: VecDeque<u32>, // open loops and scenarios: connections with room for a request, longest free first
+    down: BinaryHeap<Reverse<(u64, u32)>>, // closed connections, ordered by the time of the next attempt
     handshakes: usize,
 }
 
-/// The state of a load thread.
+/// A worker thread's state.
 pub struct Worker {
     index: usize,
     context: WorkerContext,
@@ -95,7 +96,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Run worker `index` of the plan's threads on the current thread, from the first connection to the last response.
+    /// Run worker `index` on the current thread, from the first connection to the last response.
     pub fn work(index: usize, context: WorkerContext) {
         let events = context.events.clone();
         match Self::new(index, context) {

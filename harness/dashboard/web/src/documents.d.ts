@@ -300,6 +300,9 @@ export interface Ranking {
     [k: string]: TestTypeRanking;
   };
   overall: Score[];
+  groups: {
+    [k: string]: Score[];
+  };
   latency: {
     [k: string]: LatencyTable;
   };
@@ -797,7 +800,7 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * The check results of an implementation and a test type in a process. Later records replace earlier records.
+ * Check results for an implementation, test type and process. Later records replace earlier records.
  */
 export interface VerificationRecord {
   implementation: string;

@@ -37,7 +37,7 @@ impl Worker {
         }
     }
 
-    /// Continue a handshake after an event. If it has succeeded, the connection is ready for requests.
+    /// Continue a handshake after an event. Once the handshake succeeds, the connection is ready for requests.
     pub(super) fn finish_handshake(&mut self, i: u32) {
         let time = now();
         let connection = &mut self.connections[i as usize];

@@ -19,7 +19,7 @@ impl Worker {
     pub(super) fn wait(&mut self, time: u64, until: u64) {
         self.events.clear();
         let timeout = timespec(until.saturating_sub(time));
-        let _ = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)); // interrupted: no events
+        let _ = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)); // no events if interrupted
         for at in 0..self.events.len() {
             let event = self.events[at];
             let id = { event.data }.u64();
@@ -71,7 +71,7 @@ impl Worker {
         }
     }
 
-    /// Read the responses in `data`, then send the requests that became possible.
+    /// Read the responses in `data`, then send requests that were waiting for them.
     #[inline]
     fn consume(&mut self, i: u32, data: &[u8], time: u64) {
         let alive = match self.connections[i as usize].session {
@@ -82,7 +82,7 @@ impl Worker {
         if alive {
             self.refill(i, time);
         } else {
-            self.dispatch(time); // the connection may have completed a step before it was lost, so the next step is due
+            self.dispatch(time); // a step may have been completed before the connection was lost; the next step is due
         }
     }
 
@@ -103,7 +103,7 @@ impl Worker {
             let capture = if sampled { Some(&mut connection.capture) } else { None };
             let Ok((used, response)) = connection.reader.advance(&data[at..], &mut self.cache, capture) else {
                 if connection.unsolicited {
-                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request to attribute the fault to
+                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request can be blamed for the fault
                 }
                 self.lose_connection(i, time, Fault::Framing, Fault::Dropped);
                 return false;
@@ -175,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// Hand a response to its arrival: schedule the next step, or return the fault.
+    /// Pass a response to its arrival, which schedules the next step or returns the fault.
     fn advance_arrival(&mut self, i: u32, request: PendingRequest, response: Response, time: u64) -> Option<Fault> {
         let (runner, capture) = (self.runner.as_mut()?, &self.connections[i as usize].capture);
         let times = RequestTimes { due: request.intended, sent: request.sent, received: time };
@@ -225,7 +225,7 @@ impl Worker {
     /// Handle a connection that the peer closed or reset.
     fn handle_peer_close(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
-        // A closed loop has no backlog that could trigger reopening, so it reopens connections immediately.
+        // A closed loop has no backlog to trigger reopening, so it reopens connections immediately.
         let idle = self.sending && !self.closed_loop && connection.outstanding.is_empty();
         if let Some(response) = connection.reader.end() {
             if connection.unsolicited {

@@ -12,7 +12,7 @@ use crate::tally::Fault;
 use crate::websocket::MessagePool;
 
 impl Worker {
-    /// Draw the due time of the next request. In a closed loop, requests have no due time.
+    /// Draw the time at which the next request is due. In a closed loop, requests have no due time.
     pub(super) fn draw_next_due(&mut self) {
         self.next_due = match &mut self.schedule {
             Some(schedule) => schedule.draw(),
@@ -33,7 +33,7 @@ impl Worker {
         self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
     }
 
-    /// Send requests of the backlog while connections are free. The latest connection became free at `free_since`.
+    /// Send requests from the backlog while connections are free. The latest connection became free at `free_since`.
     #[inline]
     pub(super) fn dispatch(&mut self, free_since: u64) {
         while !self.backlog.is_empty() {
@@ -56,7 +56,7 @@ impl Worker {
         None
     }
 
-    /// Send further requests on a connection that has had room for them since `time`.
+    /// Send more requests on a connection that has had room for them since `time`.
     #[inline]
     pub(super) fn refill(&mut self, i: u32, time: u64) {
         if !self.closed_loop {
@@ -116,7 +116,7 @@ impl Worker {
             (plan.requests.get(place).bytes.as_slice(), place, key)
         };
         let time = now();
-        // Lag is the generator's own delay: it excludes the time for which the request waited for a free connection.
+        // Lag is the generator's own delay. It excludes the time that the request spent waiting for a free connection.
         let lag = (due.noticed - due.intended) + time.saturating_sub(free_since.max(due.noticed));
         if due.repeated.is_none() {
             self.tally.lag.record(lag, 1);

@@ -22,7 +22,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** The server of one event loop: HTTP server, routes and database connection. */
+/** The server on one event loop: HTTP server, routes and database connection. */
 final class ServerVerticle extends AbstractVerticle {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
@@ -117,7 +117,11 @@ final class ServerVerticle extends AbstractVerticle {
         get(router, "/json/:count").handler(new ItemsHandler(settings.dataSet()));
         router.post("/upload").handler(UploadHandler::count);
         if (settings.folder() != null) {
-            get(router, "/static/*").handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
+            // Without this header, Vert.x would compress the file for each response.
+            get(router, "/static/*").handler(ctx -> {
+                ctx.response().putHeader(HttpHeaders.CONTENT_ENCODING, HttpHeaders.IDENTITY);
+                ctx.next();
+            }).handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
                     .setFilesReadOnly(false)
                     .setCacheEntryTimeout(FILE_MILLIS));
         }
