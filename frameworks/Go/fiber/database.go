@@ -68,8 +68,8 @@ func (d *database) world(ctx context.Context, id int32) (world, error) {
 	return w, err
 }
 
-// worlds reads each row with a separate SELECT. All are sent together, each with its own Sync, so that no query
-// waits for the result of another (pgx.Batch would send a single Sync).
+// worlds reads each row with a separate SELECT. The queries are sent together, each with a separate Sync, so no query
+// waits for earlier results (pgx.Batch would send a single Sync).
 func (d *database) worlds(ctx context.Context, ids []int32) ([]world, error) {
 	connection, err := d.pool.Acquire(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 type settings struct {
 	address  string // address to listen on
 	database string // a PostgreSQL URL
-	upstream string // URL that /fan-out calls; empty for none
+	upstream string // URL that /fan-out calls; empty if not set
 }
 
 func settingsFromEnvironment() settings {

@@ -12,7 +12,7 @@ def clamped(parameter: str | None, low: int, high: int, otherwise: int) -> int:
     """Return a parameter as a clamped integer, or ``otherwise`` if it is not an integer (int() would accept "+5")."""
     if parameter is None or not INTEGER.fullmatch(parameter):
         return otherwise
-    if len(parameter) > 20:  # longer numbers exceed the bounds, and may exceed int()'s limit of digits
+    if len(parameter) > 20:  # longer numbers exceed the bounds, and may exceed int()'s digit limit
         return low if parameter.startswith("-") else high
     return min(max(int(parameter), low), high)
 

@@ -82,7 +82,7 @@ class Database:
 
     @asynccontextmanager
     async def _acquired(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
-        """Provide a connection for a block, and convert its failures to UnavailableError."""
+        """Provide a connection for a block, and convert database failures to UnavailableError."""
         if self._pool is None:
             raise UnavailableError("no connection to the database")
         try:

@@ -105,7 +105,7 @@ impl Database {
         }
     }
 
-    /// Returns when the connection is closed.
+    /// Connects, and returns when the connection is closed.
     async fn connection(&self, config: &Config) -> Result<(), tokio_postgres::Error> {
         let (client, connection) = config.connect(NoTls).await?;
         let driver = tokio::spawn(connection);

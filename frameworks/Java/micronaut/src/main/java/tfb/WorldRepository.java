@@ -69,7 +69,7 @@ public final class WorldRepository {
         }
     }
 
-    /** Draws a number that differs from the old one. */
+    /** Draws a number other than {@code old}. */
     private static int numberOtherThan(int old) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return number < old ? number : number + 1;
